@@ -1,0 +1,112 @@
+"""From case results to a report: totals, means with their uncertainty, groups. Everything here is plain JSON data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+CaseJson: TypeAlias = Mapping[str, Any]
+Report: TypeAlias = dict[str, Any]
+
+SCHEMA = 1
+GROUPS = ("kind", "difficulty", "tag", "file", "source")
+TOTAL_OF = {
+    "passed": "passed",
+    "failed": "failed",
+    "missed": "missed",
+    "error": "errors",
+    "skipped": "skipped",
+    "xfailed": "xfailed",
+    "xpassed": "xpassed",
+}
+Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
+
+
+def aggregate(
+    cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], about: Mapping[str, Any]
+) -> Report:
+    """The report of a run, cases in the order of their path, then line; `about` holds created, environment, predictor."""
+    ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
+    return {
+        "schema": SCHEMA,
+        **about,
+        "totals": totals(ordered),
+        "metrics": metric_statistics(ordered),
+        "groups": {group: _grouped(ordered, group) for group in GROUPS},
+        "gates": list(gates),
+        "cases": ordered,
+    }
+
+
+def totals(cases: Sequence[CaseJson]) -> dict[str, int]:
+    """How many cases ended how."""
+    outcomes = Counter(TOTAL_OF[case["outcome"]] for case in cases)
+    return {"cases": len(cases)} | {name: outcomes[name] for name in TOTAL_OF.values()}
+
+
+def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
+    """Per metric the `statistics` of its scores and how many thresholds were `missed`; scores of None are left out."""
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    missed: Counter[str] = Counter()
+    for case in cases:
+        missed.update(entry["metric"] for entry in case["missed"])
+        for name, value in case["scores"].items():
+            if value is not None:
+                values[name].append(value)
+    return {name: statistics(scores) | {"missed": missed[name]} for name, scores in values.items()}
+
+
+def statistics(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
+
+    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n; it is
+    None where n = 1 says nothing of the spread.
+
+    >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
+    0.75
+    """
+    ordered, n = sorted(values), len(values)
+    mean = math.fsum(ordered) / n
+    std = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered) / (n - 1)) if n > 1 else None
+    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return {
+        "mean": mean,
+        "n": n,
+        "std": std,
+        "min": ordered[0],
+        "median": middle,
+        "max": ordered[-1],
+        "ci95": _interval(mean, n, std, binary=all(value in (0.0, 1.0) for value in ordered)),
+    }
+
+
+def _interval(mean: float, n: int, std: float | None, *, binary: bool) -> list[float] | None:
+    if binary:
+        centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+        half = Z95 * math.sqrt(mean * (1 - mean) / n + Z95**2 / (4 * n * n)) / (1 + Z95**2 / n)
+        return [max(0.0, centre - half), min(1.0, centre + half)]
+    if std is None:
+        return None
+    half = Z95 * std / math.sqrt(n)
+    return [mean - half, mean + half]
+
+
+def _grouped(cases: Sequence[CaseJson], group: str) -> dict[str, dict[str, Any]]:
+    members: defaultdict[str, list[CaseJson]] = defaultdict(list)
+    for case in cases:
+        for value in group_values(case, group):
+            members[value].append(case)
+    return {
+        value: {"totals": totals(members[value]), "metrics": metric_statistics(members[value])}
+        for value in sorted(members)
+    }
+
+
+def group_values(case: CaseJson, group: str) -> Sequence[str]:
+    """The values that a case has in a group: none, one, or several tags."""
+    if group == "tag":
+        return tuple(case["tags"])
+    value = case["path"] if group == "file" else case[group]
+    return () if value is None else (value,)

@@ -1,0 +1,105 @@
+"""A case's result as report.json holds it: plain values only, so that it can travel between processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_queryeval.difference import Difference, difference
+from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome
+from pytest_queryeval.plain import plain, plain_cell, storable
+from pytest_queryeval.table import Row, Table
+
+QUERY_CHARACTERS = 20_000
+
+
+def case_json(case: Case, *, nodeid: str, path: str, outcome: Outcome, message: str = "") -> dict[str, Any]:
+    """A case that has no result: skipped, or in error."""
+    return {
+        "id": case.id,
+        "nodeid": nodeid,
+        "path": path,
+        "line": case.location.line,
+        "kind": case.kind,
+        "tags": list(case.tags),
+        "difficulty": case.difficulty,
+        "source": case.source.name if case.source else None,
+        "question": storable(case.question),
+        "outcome": outcome,
+        "scores": {},
+        "missed": [],
+        "gold": None,
+        "predicted": None,
+        "difference": None,
+        "prediction": None,
+        "trials": [],
+        "details": {},
+        "message": storable(message),
+    }
+
+
+def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome, message: str = "") -> dict[str, Any]:
+    """A case that was scored; `nodeid` and `path` are as pytest names the test and its file."""
+    case = result.case
+    return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message) | {
+        "scores": dict(result.scores),
+        "missed": [_missed(missed) for missed in result.missed],
+        "gold": _execution(result.gold, case) | {"index": result.gold_index},
+        "predicted": _execution(result.predicted, case) | {"error": _failure(result.predicted)},
+        "difference": _difference(result),
+        "prediction": {
+            "source": result.prediction.predictor,
+            "seconds": result.prediction.seconds,
+            "metadata": plain(result.prediction.metadata),
+        },
+        "details": plain(result.details),
+    }
+
+
+def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
+    """Where the answers differ; None where one is missing or nothing is wrong."""
+    gold, predicted = result.gold.answer, result.predicted.answer
+    if not isinstance(gold, Table) or not isinstance(predicted, Table) or not result.missed:
+        return None
+    return difference(gold, predicted, result.case.policy, limit=limit)
+
+
+def _missed(missed: Missed) -> dict[str, Any]:
+    low, high = missed.threshold.minimum, missed.threshold.maximum
+    return {"metric": missed.metric, "min": low, "max": high, "value": missed.value}
+
+
+def _failure(execution: Execution) -> dict[str, str] | None:
+    error = execution.error
+    return None if error is None else {"kind": error.kind, "message": storable(error.message)}
+
+
+def _execution(execution: Execution, case: Case) -> dict[str, Any]:
+    table = execution.answer
+    query = execution.query
+    return {
+        "query": None if query is None else storable(query[:QUERY_CHARACTERS]),
+        "columns": [storable(name) for name in table.columns] if table is not None else None,
+        "row_count": len(table.rows) if table is not None else None,
+        "sample": _rows(table.rows[: case.report_rows]) if table is not None else [],
+        "seconds": execution.seconds,
+    }
+
+
+def _difference(result: CaseResult) -> dict[str, Any] | None:
+    found = result_difference(result, limit=result.case.report_rows)
+    if found is None:
+        return None
+    return {
+        "summary": found.summary,
+        "missing": _rows(found.missing),
+        "extra": _rows(found.extra),
+        "changed": [{"gold": _row(gold), "predicted": _row(predicted)} for gold, predicted in found.changed],
+    }
+
+
+def _rows(rows: Any) -> list[list[Any]]:
+    return [_row(row) for row in rows]
+
+
+def _row(row: Row) -> list[Any]:
+    return [plain_cell(cell) for cell in row]

@@ -1,0 +1,129 @@
+"""What all suite files are read into: a tree of small nodes that know their place."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pytest_queryeval.errors import CaseError, Location, SuiteError
+from pytest_queryeval.plain import one_line
+
+MEBIBYTE = 1024 * 1024
+MAX_DEPTH = 100
+MAX_REPEATED_PROBLEMS = 5
+MAX_PROBLEM_CHARACTERS = 500
+
+# How a node was written. "cut" is a plain scalar with a comment behind it, "wrapped" a quoted one over several lines.
+Form: TypeAlias = Literal["plain", "cut", "quoted", "wrapped", "literal", "folded", "sequence", "mapping"]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that is being read; `shown` is how messages name it."""
+
+    path: Path
+    shown: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths in the file start."""
+        return self.path.parent
+
+    def problem(self, text: str, line: int = 0, column: int = 0) -> CaseError:
+        """An error at a place in this file, to be raised or kept."""
+        return CaseError(Location(self.shown, line, column), one_line(text, MAX_PROBLEM_CHARACTERS))
+
+    def data(self, limit: int) -> bytes:
+        """The whole content; raises `CaseError` if it cannot be read or is larger than `limit` bytes."""
+        try:
+            # A pipe would make the run wait for ever.
+            if self.path.exists() and not self.path.is_file():
+                raise self.problem("is not a file")
+            with self.path.open("rb") as stream:
+                data = stream.read(limit + 1)
+        except (OSError, ValueError) as error:
+            raise self.problem(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        if len(data) > limit:
+            raise self.problem(f"is larger than {limit // MEBIBYTE} MiB: split it")
+        return data
+
+    def text(self, limit: int) -> str:
+        """The whole content as text without a byte order mark; raises `CaseError` also where it is not UTF-8."""
+        return self.decoded(self.data(limit), line=1).removeprefix("\ufeff")
+
+    def decoded(self, data: bytes, *, line: int) -> str:
+        """Bytes that start on `line` as text; raises `CaseError` with the place of the first wrong byte."""
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
+            text = f"not UTF-8 text: byte 0x{data[error.start]:02x}"
+            raise self.problem(text, line + before.count(b"\n"), column) from error
+
+
+def file_at(path: str | Path) -> File:
+    """The file at `path`; messages show it relative to the current folder when it is below that."""
+    absolute, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - resolve() would follow links
+    return File(absolute, absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A scalar's source text, a sequence or a mapping.
+
+    `line` is where the node starts; for a mapping's value it is the line of its key. Numbers, true, false and null of
+    JSON are plain scalars, its strings are quoted.
+    """
+
+    value: str | list[Node] | dict[str, Node] = field(repr=False)
+    line: int
+    form: Form
+    file: File = field(repr=False)
+
+    @property
+    def location(self) -> Location:
+        """The place that messages name."""
+        return Location(self.file.shown, self.line)
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a scalar without quotes, which alone can be a number, true, false or null."""
+        return self.form in ("plain", "cut")
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was written, or null in one of its spellings."""
+        return self.plain and str(self.value).lower() in ("", "~", "null")
+
+    def problem(self, text: str) -> CaseError:
+        """An error at this node, to be raised or kept."""
+        return self.file.problem(text, self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file holds, None where it holds nothing, and the problems that did not hinder the reading."""
+
+    root: Node | None
+    problems: list[CaseError]
+
+
+def suite_error(problems: list[CaseError]) -> SuiteError:
+    """One error for all problems, each once; what is wrong at many places in the same way is cut short."""
+    seen: dict[str, list[CaseError]] = {}
+    for problem in {str(problem): problem for problem in problems}.values():
+        seen.setdefault(problem.problem, []).append(problem)
+    kept = [problem for alike in seen.values() for problem in _cut_short(alike)]
+    return SuiteError(kept)
+
+
+def _cut_short(alike: list[CaseError]) -> list[CaseError]:
+    more = len(alike) - MAX_REPEATED_PROBLEMS
+    if more <= 0:
+        return alike
+    last = alike[MAX_REPEATED_PROBLEMS - 1]
+    ending = CaseError(last.location, f"{last.problem} (and so at {more:,} more places)")
+    return [*alike[: MAX_REPEATED_PROBLEMS - 1], ending]

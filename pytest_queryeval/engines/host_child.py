@@ -1,0 +1,152 @@
+"""Child processes that run queries: the child's side, `python -I -B host_child.py DRIVER MEMORY`.
+
+It imports nothing of the package and little of the standard library, so that it starts fast. DRIVER is a Python file
+with a class `Driver`:
+
+- `Driver().run(settings, query, timeout)` starts a query and returns its column names and a function `fetch(count)`.
+  `fetch` returns the next rows as tuples of plain values, fewer than `count` at the end; or None, which means that all
+  rows start again. `timeout` is in seconds: the driver stops by itself where it can.
+- `Driver().classify(error)` makes a message of an exception: `("failure", kind, text)` or `("fault", text)`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib.util
+import marshal
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, BinaryIO
+
+HEADER_BYTES = 8
+FIRST_ROWS = 64
+MOST_ROWS = 8_192
+CHUNK_BYTES = 256 * 1024
+LARGEST_FILE = 64 * 1024  # room for stderr; no query has anything to write
+ALARM_SECONDS = 1.0
+
+
+class TooLarge(Exception):  # noqa: N818 - it is an outcome
+    """The answer is over a limit."""
+
+
+class Stream:
+    """Sends the rows of one answer in chunks of about `CHUNK_BYTES`, within the limits of the request."""
+
+    def __init__(self, send: Callable[[bytes], None], max_rows: int, max_bytes: int) -> None:
+        self._send = send
+        self._limits = max_rows, max_bytes
+        self._began = perf_counter()
+        self._sending = 0.0
+        self._restart()
+
+    def _restart(self) -> None:
+        self._rows_left, self._bytes_left = self._limits
+        self._count = FIRST_ROWS
+
+    def drain(self, columns: tuple[str, ...], fetch: Callable[[int], list[Any] | None]) -> None:
+        """Send all that `fetch` has, and the columns with the last of it."""
+        while True:
+            rows = fetch(min(self._count, self._rows_left + 1))
+            if rows is None:
+                self._restart()
+                self._pack("again")
+                continue
+            self._check(rows)
+            if len(rows) < self._count:
+                seconds = perf_counter() - self._began - self._sending
+                self._pack("done", columns, rows, seconds)
+                return
+            self._adapt(self._pack("rows", rows))
+
+    def _check(self, rows: list[Any]) -> None:
+        self._rows_left -= len(rows)
+        if self._rows_left < 0:
+            raise TooLarge(f"more than {self._limits[0]:,} rows")
+
+    def _pack(self, *message: Any) -> int:
+        began = perf_counter()
+        payload = marshal.dumps(message)
+        self._bytes_left -= len(payload)
+        if self._bytes_left < 0:
+            raise TooLarge(f"more than {self._limits[1]:,} bytes")
+        self._send(payload)
+        self._sending += perf_counter() - began
+        return len(payload)
+
+    def _adapt(self, size: int) -> None:
+        """Ask for as many rows as would have filled a chunk, but not for more than eight times as many as before."""
+        fitting = self._count * CHUNK_BYTES // size
+        self._count = max(1, min(fitting, self._count * 8, MOST_ROWS))
+
+
+def answer(driver: Any, request: tuple[Any, ...], send: Callable[[bytes], None]) -> None:
+    """Run one request to its last message."""
+    settings, query, timeout, max_rows, max_bytes = request
+    try:
+        stream = Stream(send, max_rows, max_bytes)
+        stream.drain(*driver.run(settings, query, timeout))
+    except TooLarge as error:
+        send(marshal.dumps(("failure", "too_large", str(error))))
+    except MemoryError:
+        send(marshal.dumps(("failure", "too_large", "out of memory")))
+    except Exception as error:  # noqa: BLE001 - the driver names it; anything left would end the process
+        send(marshal.dumps(driver.classify(error)))
+
+
+def serve(driver: Any, requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer requests one after the other until the parent closes the pipe, or is gone."""
+
+    def send(payload: bytes) -> None:
+        replies.write(len(payload).to_bytes(HEADER_BYTES, "big"))
+        replies.write(payload)
+        replies.flush()
+
+    send(marshal.dumps(("ready",)))
+    while len(header := requests.read(HEADER_BYTES)) == HEADER_BYTES:
+        request = marshal.loads(requests.read(int.from_bytes(header, "big")))  # noqa: S302 - from our own parent
+        # The parent kills a late child. The alarm, which ends the process too, is for the case that the parent is gone.
+        signal.setitimer(signal.ITIMER_REAL, request[2] + ALARM_SECONDS)
+        answer(driver, request, send)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def limit(memory: int) -> None:
+    """Bound what a query can take from the machine, and leave no core file behind."""
+    wanted = {resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: LARGEST_FILE, resource.RLIMIT_CORE: 0}
+    for name, amount in wanted.items():
+        # Not every system lets a process lower every limit; the parent's deadline holds in any case.
+        with contextlib.suppress(ValueError, OSError):
+            hard = resource.getrlimit(name)[1]
+            amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
+            resource.setrlimit(name, (amount, amount))
+
+
+def load(path: str) -> Any:
+    """Make a `Driver` of the file at `path`."""
+    spec = importlib.util.spec_from_file_location("driver", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Driver()
+
+
+def main() -> None:
+    """Serve with the driver and the limit of the command line."""
+    path, memory = sys.argv[1:]
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a library that prints must not print between the messages
+    limit(int(memory))
+    driver = load(path)
+    gc.freeze()
+    serve(driver, sys.stdin.buffer, replies)
+
+
+if __name__ == "__main__":
+    main()

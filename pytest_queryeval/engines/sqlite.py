@@ -1,0 +1,109 @@
+"""SQLite: a database file, or a script that makes one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pytest_queryeval.engines.host import Host, Hosts
+from pytest_queryeval.errors import SourceError, did_you_mean
+from pytest_queryeval.model import Execution, Source
+from pytest_queryeval.plain import one_line
+
+SETTINGS = ("path", "script")
+DRIVER = Path(__file__).with_name("sqlite_child.py")
+
+
+def open_sqlite(source: Source, hosts: Hosts) -> SQLiteEngine:
+    """Open `{sqlite: file}` or `{sqlite: {script: file.sql}}`; paths are relative to the source's folder.
+
+    A script is run here, into a temporary file; a database is opened by its first query. Raises `SourceError` for
+    settings that are not these, and for a script that is missing or fails.
+    """
+    setting, path = _setting(source)
+    host = hosts.get("sqlite", DRIVER)
+    if setting == "path":
+        return SQLiteEngine(source.name, path, host)
+    folder = TemporaryDirectory(prefix="queryeval-")
+    try:
+        built = Path(folder.name).resolve() / "script.db"
+        build(path, built)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return SQLiteEngine(source.name, built, host, folder=folder)
+
+
+class SQLiteEngine:
+    """One SQLite database. `folder`, if given, is removed on close."""
+
+    dialect = "sqlite"
+
+    def __init__(self, name: str, path: Path, host: Host, *, folder: TemporaryDirectory[str] | None = None) -> None:
+        self._name = name
+        self._path = path
+        self._host = host
+        self._folder = folder
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""
+        try:
+            return self._host.execute({"path": str(self._path)}, query, timeout=timeout, max_rows=max_rows)
+        except SourceError as error:
+            raise SourceError(f"source '{self._name}': {self._path}: {error}") from error
+
+    def close(self) -> None:
+        """Remove the database that a script made; may be called again."""
+        if self._folder:
+            self._folder.cleanup()
+
+
+def build(script: Path, database: Path) -> None:
+    """Make `database` by the SQL of `script`; raises `SourceError` with the line of the statement that fails."""
+    try:
+        text = script.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else one_line(str(error))
+        raise SourceError(f"{script}: {reason}") from error
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
+        for line, statements in _statements(text):
+            try:
+                connection.executescript(statements)
+            except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+                raise SourceError(f"{script}:{line}: {one_line(str(error))}") from error
+        connection.commit()
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Split `text` into whole statements, each with the number of its first line.
+
+    Several on one line stay together, as do those that a comment follows: only a line that ends in a semicolon is
+    looked at, so that the time stays linear for a statement of many lines.
+    """
+    first, pending = 1, ""
+    for number, line in enumerate(text.splitlines(keepends=True), start=1):
+        if not pending.strip():
+            first, pending = number, ""
+        pending += line
+        if line.rstrip().endswith(";") and sqlite3.complete_statement(pending):
+            yield first, pending
+            pending = ""
+    if pending.strip():
+        yield first, pending
+
+
+def _setting(source: Source) -> tuple[str, Path]:
+    """Return the one setting of `source` and its path, absolute."""
+    for name in source.settings:
+        if name not in SETTINGS:
+            raise SourceError(f"source '{source.name}': unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
+    if len(source.settings) != 1:
+        raise SourceError(f"source '{source.name}': needs a path or a script")
+    ((name, value),) = source.settings.items()
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise SourceError(f"source '{source.name}': '{name}' is not the name of a file")
+    return name, (source.folder / value).resolve()

@@ -1,0 +1,248 @@
+"""SQLite in a child process: read-only by construction, for queries that nobody vouches for.
+
+Loaded by `host_child.py`, whose contract it fulfils; imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+VALUE_BYTES = 32 * 2**20
+CONNECTIONS = 64
+STEPS = 5_000  # of the virtual machine between two looks at the clock
+HEADER_BYTES = 100
+WAL_VERSIONS = b"\2\2"  # the bytes 18 and 19 of a file in write-ahead mode
+
+ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION))
+# Functions that reach for files or code, or write; some exist only in builds with extensions compiled in.
+FORBIDDEN = frozenset(
+    ("load_extension", "fts3_tokenizer", "optimize", "readfile", "writefile", "edit", "eval", "icu_load_collation")
+)
+OTHER_ACTIONS = frozenset(
+    f"SQLITE_{name}"
+    for name in (
+        "ANALYZE",
+        "ATTACH",
+        "DELETE",
+        "DETACH",
+        "FUNCTION",
+        "INSERT",
+        "PRAGMA",
+        "REINDEX",
+        "SAVEPOINT",
+        "TRANSACTION",
+        "UPDATE",
+    )
+)
+ACTIONS = {
+    value: name.removeprefix("SQLITE_").replace("_", " ")
+    for name, value in vars(sqlite3).items()
+    if name.startswith(("SQLITE_ALTER_", "SQLITE_CREATE_", "SQLITE_DROP_")) or name in OTHER_ACTIONS
+}
+# By extended result code, else by primary code, else invalid. https://sqlite.org/rescode.html
+VERDICTS = {
+    sqlite3.SQLITE_AUTH: "unsafe",
+    sqlite3.SQLITE_READONLY: "unsafe",
+    sqlite3.SQLITE_INTERRUPT: "timeout",
+    sqlite3.SQLITE_TOOBIG: "too_large",
+    sqlite3.SQLITE_NOMEM: "too_large",
+    sqlite3.SQLITE_FULL: "too_large",
+    sqlite3.SQLITE_IOERR_NOMEM: "too_large",
+    **dict.fromkeys(
+        (
+            sqlite3.SQLITE_BUSY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_LOCKED,
+            sqlite3.SQLITE_NOTADB,
+            sqlite3.SQLITE_PERM,
+            sqlite3.SQLITE_PROTOCOL,
+            sqlite3.SQLITE_SCHEMA,
+            sqlite3.SQLITE_READONLY_RECOVERY,
+            sqlite3.SQLITE_READONLY_CANTLOCK,
+            sqlite3.SQLITE_READONLY_ROLLBACK,
+            sqlite3.SQLITE_READONLY_DBMOVED,
+            sqlite3.SQLITE_READONLY_CANTINIT,
+            sqlite3.SQLITE_READONLY_DIRECTORY,
+        ),
+        "fault",
+    ),
+}
+
+
+class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
+    """The database cannot be opened."""
+
+
+class Guard:
+    """What SQLite asks back while a query runs: whether it may, and whether there is time left."""
+
+    def __init__(self) -> None:
+        self.start(0.0)
+
+    def start(self, timeout: float) -> None:
+        """Begin the next query."""
+        self._deadline = monotonic() + timeout
+        self._selecting = False
+        self.refused = ""
+
+    def late(self) -> bool:
+        """Whether the query has to stop."""
+        return monotonic() > self._deadline
+
+    def authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        """Allow what reads, remember the first thing that was refused."""
+        if action == sqlite3.SQLITE_SELECT:
+            self._selecting = True
+        if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second).lower() in FORBIDDEN):
+            return sqlite3.SQLITE_OK
+        # FTS5 asks for it inside of a SELECT; as a query of its own it comes first.
+        if action == sqlite3.SQLITE_PRAGMA and self._selecting and first == "data_version":
+            return sqlite3.SQLITE_OK
+        objects = " ".join(text for text in (first, second) if text)
+        self.refused = self.refused or f"{ACTIONS.get(action, 'action')} {objects}".rstrip()
+        return sqlite3.SQLITE_DENY
+
+
+class Driver:
+    """Keeps the last 64 databases open; `settings` of a request is `{"path": absolute path}`."""
+
+    def __init__(self) -> None:
+        self._guard = Guard()
+        self._open: OrderedDict[str, tuple[object, sqlite3.Connection]] = OrderedDict()
+
+    def run(
+        self, settings: dict[str, Any], query: str, timeout: float
+    ) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+        """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
+        self._guard.start(timeout)
+        connection = self._connection(settings["path"], timeout)
+        # The driver takes one statement and only comments after it; "SELECT 1;;" is one statement, too.
+        statement = query.rstrip("; \t\r\n\f")
+        connection.text_factory = str
+        cursor = connection.execute(statement)
+        if cursor.description is None:
+            raise ValueError("the text holds no statement")
+
+        def fetch(count: int) -> list[Any] | None:
+            try:
+                return cursor.fetchmany(count)
+            except sqlite3.OperationalError as error:
+                if not str(error).startswith("Could not decode to UTF-8"):
+                    raise
+            # A factory of our own would double the time of all other queries.
+            connection.text_factory = lenient
+            cursor.execute(statement)
+            return None
+
+        return tuple(column[0] for column in cursor.description), fetch
+
+    def classify(self, error: Exception) -> tuple[str, ...]:
+        """Whose fault it is, and of what kind."""
+        text = str(error)
+        if isinstance(error, Fault):
+            return "fault", text
+        if not isinstance(error, sqlite3.Error | sqlite3.Warning | ValueError):
+            return "fault", f"{type(error).__name__}: {text}"
+        if self._guard.refused:
+            # A refused VACUUM has the schema read again, and the virtual tables would be refused their declarations.
+            self._open.popitem()[1][1].close()
+            return "failure", "unsafe", f"only reading is allowed: {self._guard.refused}"
+        if "one statement at a time" in text:
+            return "failure", "unsafe", "more than one statement"
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        verdict = VERDICTS.get(code) or VERDICTS.get(code & 0xFF, "invalid")
+        return ("fault", text) if verdict == "fault" else ("failure", verdict, text)
+
+    def _connection(self, path: str, timeout: float) -> sqlite3.Connection:
+        try:
+            state = (timeout, signature(path), signature(f"{path}-wal"))
+            known = self._open.pop(path, None)
+            if known and known[0] != state:
+                known[1].close()
+                known = None
+            self._open[path] = known or (state, connect(path, timeout, self._guard))
+        except OSError as error:
+            raise Fault(error.strerror or str(error)) from error
+        except sqlite3.Error as error:
+            raise Fault(str(error)) from error
+        if len(self._open) > CONNECTIONS:
+            self._open.popitem(last=False)[1][1].close()
+        return self._open[path][1]
+
+
+def signature(path: str) -> tuple[int, ...]:
+    """Return what changes when the file at `path` does; nothing where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
+    """Open a connection that can only read; raises `Fault`, OSError or sqlite3's errors."""
+    # The wait for a lock must end before the query's time does: a locked database is not the query's fault.
+    connection = sqlite3.connect(address(path), timeout=timeout * 0.8, uri=True, isolation_level=None)
+    try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA query_only = ON")
+        touch_virtual_tables(connection)
+        connection.set_progress_handler(guard.late, STEPS)
+        connection.set_authorizer(guard.authorize)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def address(path: str) -> str:
+    """Make the URI under which SQLite reads the file at `path` and leaves no other file beside it."""
+    wal = signature(f"{path}-wal")
+    if not is_wal(path):
+        return f"{Path(path).as_uri()}?mode=ro"
+    if not wal or wal[1] == 0:
+        return f"{Path(path).as_uri()}?mode=ro&immutable=1"
+    if not signature(f"{path}-shm"):
+        raise Fault("a -wal file without its -shm file stands beside it: run PRAGMA wal_checkpoint(TRUNCATE)")
+    return f"{Path(path).as_uri()}?mode=ro&readonly_shm=1"
+
+
+def is_wal(path: str) -> bool:
+    """Whether the database is in write-ahead mode; raises `Fault` where there is no file to read."""
+    try:
+        kind = Path(path).stat().st_mode
+    except FileNotFoundError as error:
+        raise Fault("no such file") from error
+    if not stat.S_ISREG(kind):
+        raise Fault("a directory, not a file" if stat.S_ISDIR(kind) else "not a regular file")
+    with Path(path).open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if not header:
+        raise Fault("the file is empty")
+    return header[18:20] == WAL_VERSIONS
+
+
+def touch_virtual_tables(connection: sqlite3.Connection) -> None:
+    """Have the virtual tables connected: they declare and prepare much that the authorizer would refuse."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
+    for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in found)]:
+        quoted = name.replace('"', '""')
+        with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries will say so
+            connection.execute(f'SELECT * FROM "{quoted}" LIMIT 0').close()  # noqa: S608 - quoted
+
+
+def lenient(text: bytes) -> str:
+    """Text that need not be UTF-8."""
+    return text.decode("utf-8", "backslashreplace")

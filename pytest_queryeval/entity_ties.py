@@ -1,0 +1,169 @@
+"""Which of several alignments has the best entity F1, and what F1 a partial alignment can still reach.
+
+The entity F1 is the harmonic mean of a mean precision P and a mean recall R, so it is not a sum over column pairs and
+one assignment does not find its maximum. It is however the least of its tangents,
+
+    2PR / (P + R) = min over t in [0, 1] of 2 t^2 P + 2 (1 - t)^2 R,
+
+and each tangent is a sum over pairs: the best assignment under any tangent bounds the F1 of every alignment from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import inf
+
+# Two F1 values closer than this are equal: their sums were merely rounded in another order.
+TOLERANCE = 1e-12
+_TANGENTS = 12
+
+
+class EntityTies:
+    """Precision, recall and F1 over the distinct values of aligned columns; pairs are read on first use and kept."""
+
+    def __init__(
+        self,
+        gold: Sequence[Sequence[int]],
+        predicted: Sequence[Sequence[int]],
+        *,
+        overlap: Callable[[int, int], int] | None,
+        gold_distinct: Sequence[int] | None,
+        predicted_distinct: Sequence[int] | None,
+        spend: Callable[[int], None],
+    ) -> None:
+        wanted = cache(lambda i: frozenset(gold[i]))
+        found = cache(lambda j: frozenset(predicted[j]))
+        self._overlap = overlap or (lambda i, j: len(wanted(i) & found(j)))
+        self._wanted = (lambda i: len(wanted(i))) if gold_distinct is None else gold_distinct.__getitem__
+        self._found = (lambda j: len(found(j))) if predicted_distinct is None else predicted_distinct.__getitem__
+        self._spend = spend
+        self._pairs: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def pair(self, gold: int, predicted: int) -> tuple[float, float]:
+        """Precision and recall of one column pair, 0 where there is no value to divide by."""
+        known = self._pairs.get((gold, predicted))
+        if known is None:
+            known = self._pairs[gold, predicted] = self._measured(gold, predicted)
+        return known
+
+    def _measured(self, gold: int, predicted: int) -> tuple[float, float]:
+        shared = self._overlap(gold, predicted)
+        if not shared:
+            return 0.0, 0.0
+        found, wanted = self._found(predicted), self._wanted(gold)
+        return shared / found if found else 0.0, shared / wanted if wanted else 0.0
+
+    def f1(self, columns: Sequence[int]) -> float:
+        """F1 of mean precision and mean recall; gold column i is aligned with predicted column `columns[i]`."""
+        return self._means_f1(columns)[0]
+
+    def _means_f1(self, columns: Sequence[int]) -> tuple[float, float, float]:
+        pairs = [self.pair(gold, predicted) for gold, predicted in enumerate(columns)]
+        precision = sum(pair[0] for pair in pairs) / len(pairs)
+        recall = sum(pair[1] for pair in pairs) / len(pairs)
+        total = precision + recall
+        return (2 * precision * recall / total if total else 0.0), precision, recall
+
+    def reach(self, options: Sequence[Sequence[int]], floor: float) -> list[int] | None:
+        """An alignment within `options` (allowed predicted columns per gold column), None if no F1 there is >= floor.
+
+        The alignment is a guess: its F1 may miss the floor where the bound does not exclude it. Each tangent costs one
+        assignment, at most a^2 * b steps, and every step counts as one visited row.
+        """
+        low, tangent, high = 0.0, 0.5, 1.0
+        guess: list[int] | None = None
+        for _ in range(_TANGENTS):
+            guess = self._best_under(options, tangent)
+            if guess is None or self._height(guess, tangent) < floor:
+                return None
+            f1, precision, recall = self._means_f1(guess)
+            slope = tangent * precision - (1 - tangent) * recall
+            if f1 >= floor or abs(slope) < TOLERANCE:
+                return guess
+            low, high = (low, tangent) if slope > 0 else (tangent, high)
+            touching = recall / (precision + recall)
+            tangent = touching if low < touching < high else (low + high) / 2
+        return guess
+
+    def _height(self, columns: Sequence[int], tangent: float) -> float:
+        _, precision, recall = self._means_f1(columns)
+        return 2 * tangent**2 * precision + 2 * (1 - tangent) ** 2 * recall
+
+    def _best_under(self, options: Sequence[Sequence[int]], tangent: float) -> list[int] | None:
+        columns = [allowed[0] for allowed in options]
+        free = [gold for gold, allowed in enumerate(options) if len(allowed) > 1]
+        fixed = {allowed[0] for allowed in options if len(allowed) == 1}
+        targets = sorted({j for gold in free for j in options[gold]} - fixed)
+        if len(fixed) + len(free) < len(options) or len(targets) < len(free):
+            return None
+        # Dearer than a whole alignment, yet small enough to leave the last digits of the sums alone.
+        forbidden = 2.0 * len(options) + 1
+        costs = [self._costs(gold, options[gold], targets, tangent, forbidden) for gold in free]
+        for gold, target in zip(free, assignment(costs, self._spend), strict=True):
+            columns[gold] = targets[target]
+        return columns if all(columns[gold] in options[gold] for gold in free) else None
+
+    def _costs(
+        self, gold: int, allowed: Sequence[int], targets: Sequence[int], tangent: float, forbidden: float
+    ) -> list[float]:
+        by_precision, by_recall = -2 * tangent**2, -2 * (1 - tangent) ** 2
+        costs = dict.fromkeys(targets, forbidden)
+        for j in allowed:
+            if j in costs:
+                precision, recall = self.pair(gold, j)
+                costs[j] = by_precision * precision + by_recall * recall
+        return list(costs.values())
+
+
+def assignment(costs: Sequence[Sequence[float]], spend: Callable[[int], None]) -> list[int]:
+    """The cheapest column for each row, no column twice (rows <= columns), by successive shortest paths.
+
+    O(rows^2 * columns); `spend` is told the columns scanned.
+    """
+    width = len(costs[0]) if costs else 0
+    mates = [-1] * len(costs)
+    owners = [-1] * width
+    row_prices, column_prices = [0.0] * len(costs), [0.0] * width
+    for row in range(len(costs)):
+        _augment(costs, row, mates, owners, row_prices, column_prices, spend)
+    return mates
+
+
+def _augment(
+    costs: Sequence[Sequence[float]],
+    row: int,
+    mates: list[int],
+    owners: list[int],
+    row_prices: list[float],
+    column_prices: list[float],
+    spend: Callable[[int], None],
+) -> None:
+    distances, sources = [inf] * len(owners), [row] * len(owners)
+    waiting, settled = list(range(len(owners))), []
+    current, length = row, 0.0
+    while True:
+        spend(len(waiting))
+        line, offset = costs[current], length - row_prices[current]
+        for column in waiting:
+            distance = offset + line[column] - column_prices[column]
+            if distance < distances[column]:
+                distances[column], sources[column] = distance, current
+        nearest = min(waiting, key=distances.__getitem__)
+        length, current = distances[nearest], owners[nearest]
+        if current < 0:
+            break
+        waiting.remove(nearest)
+        settled.append(nearest)
+    row_prices[row] += length
+    for column in settled:
+        row_prices[owners[column]] += length - distances[column]
+        column_prices[column] -= length - distances[column]
+    _flip(row, nearest, mates, owners, sources)
+
+
+def _flip(row: int, column: int, mates: list[int], owners: list[int], sources: Sequence[int]) -> None:
+    owner = -1
+    while owner != row:
+        owner = owners[column] = sources[column]
+        mates[owner], column = column, mates[owner]

@@ -1,0 +1,57 @@
+"""Gates: what a whole folder of cases must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from pytest_queryeval.aggregation import CaseJson, group_values, totals
+from pytest_queryeval.model import Gate, Threshold
+
+PASS_RATE = "pass_rate"
+
+
+def judge(gate: Gate, folder: str, cases: Sequence[CaseJson], *, broken: Sequence[str], selected: bool) -> dict[str, Any]:
+    """The verdict on a gate: `ok` is True, False, or None where a selection left nothing to judge.
+
+    `folder`, the cases' paths and the `broken` files (which could not be read, so the gate is missed) are relative to the
+    same root; `selected` tells that the run was told to leave cases out.
+    """
+    below = [case for case in cases if _is_below(case["path"], folder) and _fits(case, gate)]
+    value, n = _value(gate, below)
+    verdict = {
+        "folder": folder,
+        "metric": gate.metric,
+        "where": dict(gate.where),
+        "min": gate.minimum,
+        "max": gate.maximum,
+        "value": value,
+        "n": n,
+    }
+    unread = [path for path in broken if _is_below(path, folder)]
+    if unread:
+        return verdict | {"ok": False, "reason": f"{unread[0]} could not be read"}
+    if value is None:
+        return verdict | {"ok": None if selected else False, "reason": "no case was evaluated"}
+    threshold = Threshold(minimum=gate.minimum, maximum=gate.maximum)
+    return verdict | {"ok": threshold.admits(value), "reason": ""}
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return folder in ("", ".") or PurePosixPath(path).is_relative_to(folder)
+
+
+def _fits(case: CaseJson, gate: Gate) -> bool:
+    return all(value in group_values(case, group) for group, value in gate.where.items())
+
+
+def _value(gate: Gate, cases: Sequence[CaseJson]) -> tuple[float | None, int]:
+    """The mean of the metric over the cases that have a score, or the pass rate; None without any."""
+    if gate.metric == PASS_RATE:
+        counts = totals(cases)
+        n = counts["passed"] + counts["failed"] + counts["missed"] + counts["errors"]
+        return (counts["passed"] / n if n else None), n
+    scores = [case["scores"].get(gate.metric) for case in cases]
+    known = [score for score in scores if score is not None]
+    return (sum(known) / len(known) if known else None), len(known)

@@ -1,0 +1,108 @@
+"""JSON text -> nodes. Numbers keep their source text; duplicate keys, NaN and Infinity are refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Never
+
+from pytest_queryeval.document import MAX_DEPTH, MEBIBYTE, File, Node
+from pytest_queryeval.errors import CaseError
+
+MAX_JSONL_BYTES = 256 * MEBIBYTE
+MAX_JSONL_LINE = 4 * MEBIBYTE
+MAX_JSON_BYTES = 32 * MEBIBYTE
+_LITERALS = {True: "true", False: "false", None: "null"}
+
+
+class _Number(str):
+    """The source text of a number."""
+
+    __slots__ = ()
+
+
+class _RefusedError(ValueError):
+    """JSON that Python would read and a suite must not."""
+
+
+def read_json(file: File) -> Node:
+    """The value in a JSON file, without line numbers; raises `CaseError` with line and column."""
+    return parse_json(file.text(MAX_JSON_BYTES), file, line=0)
+
+
+def read_jsonl(file: File) -> Iterator[Node | CaseError]:
+    """One node or problem for each line that is not blank; raises `CaseError` where the file cannot be read."""
+    for line, data in enumerate(_lines(file), start=1):
+        try:
+            text = file.decoded(data, line=line)
+            if text.strip():
+                yield parse_json(text.removeprefix("\ufeff") if line == 1 else text, file, line=line)
+        except CaseError as problem:
+            yield problem
+
+
+def _lines(file: File) -> Iterator[bytes]:
+    # Not text lines: JSON strings may hold U+2028 and other characters that Python takes for line ends.
+    data = file.data(MAX_JSONL_BYTES)
+    start, line = 0, 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line += 1
+        if end - start > MAX_JSONL_LINE:
+            raise file.problem(f"the line is longer than {MAX_JSONL_LINE // MEBIBYTE} MiB", line)
+        yield data[start:end]
+        start = end + 1
+
+
+def parse_json(text: str, file: File, *, line: int) -> Node:
+    """Text as a node on `line` of `file`; 0 stands for a text over several lines. Raises `CaseError`."""
+    try:
+        return _node(_DECODER.decode(text.strip()), file, line, 0)
+    except json.JSONDecodeError as error:
+        column = error.colno + (len(text) - len(text.lstrip()) if error.lineno == 1 else 0)
+        raise file.problem(f"not JSON: {error.msg}", line or error.lineno, column) from error
+    except RecursionError as error:
+        raise file.problem(f"nested deeper than {MAX_DEPTH} levels", line) from error
+    except _RefusedError as error:
+        raise file.problem(str(error), line) from error
+
+
+def _node(value: Any, file: File, line: int, depth: int) -> Node:
+    if depth > MAX_DEPTH:
+        raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels")
+    match value:
+        case _Number():
+            return Node(str(value), line, "plain", file)
+        case str():
+            return Node(_sound(value), line, "quoted", file)
+        case list():
+            return Node([_node(item, file, line, depth + 1) for item in value], line, "sequence", file)
+        case dict():
+            entries = {_sound(key): _node(item, file, line, depth + 1) for key, item in value.items()}
+            return Node(entries, line, "mapping", file)
+        case _:
+            return Node(_LITERALS[value], line, "plain", file)
+
+
+def _sound(text: str) -> str:
+    """Refuse half of a surrogate pair, which no database, file or report can take."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise _RefusedError("a string holds half of a surrogate pair (\\ud800 to \\udfff)")
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise _RefusedError(f"duplicate key '{repeated}'")
+    return entries
+
+
+def _refuse(constant: str) -> Never:
+    raise _RefusedError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_Number, parse_float=_Number, parse_constant=_refuse)

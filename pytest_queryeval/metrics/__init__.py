@@ -1,0 +1,33 @@
+"""The metrics by name. Each is a function `(gold, predicted) -> float | None` in a file of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_queryeval.metric import Metric, describe_metric
+from pytest_queryeval.registry import Registry
+
+
+class MetricRegistry(Registry[Metric]):
+    """Metrics by name; a plain function that is registered is described by its signature."""
+
+    def _admit(self, member: Any) -> Metric:
+        return member if isinstance(member, Metric) else describe_metric(member)
+
+
+METRICS = MetricRegistry(
+    "metric",
+    group="pytest_queryeval.metrics",
+    members={
+        "execution_accuracy": f"{__name__}.execution_accuracy:execution_accuracy",
+        "execution_accuracy_spider": f"{__name__}.execution_accuracy_spider:execution_accuracy_spider",
+        "execution_accuracy_bird": f"{__name__}.execution_accuracy_bird:execution_accuracy_bird",
+        "arity_f1": f"{__name__}.arity_f1:arity_f1",
+        "entity_set_f1": f"{__name__}.entity_set_f1:entity_set_f1",
+        "row_matching_f1": f"{__name__}.row_matching_f1:row_matching_f1",
+        "exact_match_f1": f"{__name__}.exact_match_f1:exact_match_f1",
+        "same_row_count": f"{__name__}.same_counts:same_row_count",
+        "same_column_count": f"{__name__}.same_counts:same_column_count",
+        "valid_query": f"{__name__}.valid_query:valid_query",
+    },
+)

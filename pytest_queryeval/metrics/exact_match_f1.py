@@ -1,0 +1,30 @@
+"""Exact-match F1 (BuildingQA, BuildSys 2025)."""
+
+from __future__ import annotations
+
+from pytest_queryeval.metric import metric
+from pytest_queryeval.pairing import pair
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.table import Table
+
+
+@metric()
+def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """How many rows are right with the columns in gold's order; names are ignored.
+
+    0 unless both have the same number of columns; else 2 * |multiset intersection of rows| / (n + m) with the i-th
+    predicted column as the i-th gold column. Both without rows 1, one without rows 0. In [0, 1].
+    Source: BuildingQA's exact match F1.
+
+    >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
+    >>> exact_match_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))
+    0.0
+    """
+    if not gold.rows or not predicted.rows:
+        return float(len(gold.rows) == len(predicted.rows))
+    if len(gold.columns) != len(predicted.columns):
+        return 0.0
+    both = pair(gold, predicted, policy)
+    identity = tuple(range(len(gold.columns)))
+    aligned = both.alignment
+    return both.row_f1(aligned if aligned and aligned.columns == identity else both.fixed(identity))

@@ -1,0 +1,80 @@
+"""Spider's test-suite execution accuracy, as published."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import count
+
+from pytest_queryeval.alignment import best_alignment
+from pytest_queryeval.metric import metric
+from pytest_queryeval.model import Execution
+from pytest_queryeval.table import Row
+
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\bdistinct\b|;""", re.I | re.S)
+
+
+def first_statement_without_distinct(query: str) -> str:
+    """The text up to the first `;`, without the word DISTINCT, and with `> =`, `< =`, `! =` joined.
+
+    >>> first_statement_without_distinct("SELECT DISTINCT a FROM t WHERE b > = 2; DROP TABLE t")
+    'SELECT  a FROM t WHERE b >= 2'
+    """
+    for comparison in "><!":
+        query = query.replace(f"{comparison} =", f"{comparison}=")
+    kept, position = [], 0
+    for token in _TOKEN.finditer(query):
+        kept.append(query[position : token.start()])
+        position = token.end()
+        if token.group() == ";":
+            return "".join(kept)
+        if token.group().lower() != "distinct":
+            kept.append(token.group())
+    return "".join(kept) + query[position:]
+
+
+def with_value_as_one(query: str) -> str:
+    """The prediction as the published tool reads it: each `value`, also within a word, becomes 1."""
+    return first_statement_without_distinct(query.replace("value", "1"))
+
+
+@metric(
+    kinds=frozenset({"sql"}), reads="executions", rewrite=(first_statement_without_distinct, with_value_as_one)
+)
+def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
+    """1 if the answers of the rewritten queries agree by the published rule, else 0.
+
+    Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text holds
+    "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a list if
+    ordered, else as a multiset. Cells are compared by Python equality. Kept as published, to be compared with papers.
+    Source: taoyds/test-suite-sql-eval, exec_eval.py (one database for each question).
+    """
+    if gold.answer is None or predicted.answer is None:
+        return 0.0
+    golds, others = gold.answer.rows, predicted.answer.rows
+    if not golds and not others:
+        return 1.0
+    if len(golds) != len(others) or len(golds[0]) != len(others[0]):
+        return 0.0
+    ordered = "order by" in (gold.query or "").lower()
+    return float(_sorted_cells_agree(golds, others, ordered) and _some_permutation_agrees(golds, others, ordered))
+
+
+def _sorted_cells_agree(golds: Sequence[Row], others: Sequence[Row], ordered: bool) -> bool:
+    left, right = ([tuple(sorted(row, key=_text_and_type)) for row in rows] for rows in (golds, others))
+    return left == right if ordered else set(left) == set(right)
+
+
+def _text_and_type(cell: object) -> str:
+    return str(cell) + str(type(cell))
+
+
+def _some_permutation_agrees(golds: Sequence[Row], others: Sequence[Row], ordered: bool) -> bool:
+    codes: defaultdict[object, int] = defaultdict(count().__next__)
+    columns = []
+    for rows in (golds, others):
+        coded = [[codes[cell] for cell in column] for column in zip(*rows, strict=True)]
+        columns.append([list(range(len(rows))), *coded] if ordered else coded)
+    found = best_alignment(columns[0], columns[1], pinned=int(ordered))
+    return found is not None and found.matched == len(golds)

@@ -1,0 +1,26 @@
+"""Row-matching F1 (BuildingQA, BuildSys 2025)."""
+
+from __future__ import annotations
+
+from pytest_queryeval.metric import metric
+from pytest_queryeval.pairing import pair
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.table import Table
+
+
+@metric()
+def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """How many rows are right, whatever the names and the order of the columns.
+
+    Under the best alignment, 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted rows; predicted
+    columns that no gold column maps to are dropped first. Both without rows 1, one without rows 0, fewer predicted columns
+    than gold columns 0. In [0, 1]. Source: BuildingQA's row matching F1.
+
+    >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
+    >>> row_matching_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))
+    1.0
+    """
+    if not gold.rows or not predicted.rows:
+        return float(len(gold.rows) == len(predicted.rows))
+    both = pair(gold, predicted, policy)
+    return both.row_f1(both.alignment)

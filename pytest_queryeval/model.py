@@ -1,0 +1,167 @@
+"""What a case becomes on its way: Case -> Prediction -> Execution -> CaseResult -> Report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pytest_queryeval.errors import Location
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.table import Table
+
+Answer: TypeAlias = Table
+FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected"]
+Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """The least and the greatest value that a metric may have; None leaves that side open."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def admits(self, value: float) -> bool:
+        """Whether `value` lies within both limits; 1e-9 is forgiven, so that 0.1 + 0.2 meets 0.3."""
+        low = self.minimum is None or value >= self.minimum - 1e-9
+        high = self.maximum is None or value <= self.maximum + 1e-9
+        return low and high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What all cases below `folder` must reach together: the mean of a metric, or the `pass_rate`.
+
+    `where` narrows the cases to those with the given difficulty, tag, kind, file or source.
+    """
+
+    metric: str
+    where: Mapping[str, str] = field(default_factory=dict)
+    minimum: float | None = None
+    maximum: float | None = None
+    folder: Path
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where queries run: the engine's name and its settings, paths in them relative to `folder`.
+
+    `name` is what reports may show; settings can hold secrets and never leave the process.
+    """
+
+    name: str
+    engine: str
+    settings: Mapping[str, Any] = field(repr=False)
+    folder: Path
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for sources that are one and the same database."""
+        return self.engine, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorSpec:
+    """A predictor as a suite names it; `folder` is where relative paths start."""
+
+    kind: str
+    settings: Mapping[str, Any] = field(repr=False)
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A gold or predicted answer as a case states it: a query to run, or an answer that needs no running."""
+
+    query: str | None = None
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question with its gold, every setting resolved."""
+
+    id: str
+    location: Location
+    kind: str
+    source: Source | None
+    question: str
+    evidence: str
+    golds: tuple[Stated, ...]
+    predicted: Stated | None
+    predictor: PredictorSpec | None
+    metrics: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Any]]
+    thresholds: Mapping[str, Threshold]
+    policy: Policy
+    on_miss: Literal["fail", "xfail"]
+    timeout: float
+    max_rows: int
+    report_rows: int
+    tags: tuple[str, ...]
+    difficulty: str | None
+    metadata: Mapping[str, Any]
+    skip: str | None
+    xfail: str | None
+    allow_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What the system under test said: a query's text, or an answer; None text and answer never occur together.
+
+    `seconds` is the wall time of the call; `metadata` is whatever the system told about it.
+    """
+
+    stated: Stated
+    predictor: str
+    seconds: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a query has no answer: the query's own fault, never the source's."""
+
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """A query that was run, gold or predicted: it holds an `answer` or an `error`, never both.
+
+    `seconds` is the engine's time; `engine` is empty for an answer that was stated and not run.
+    """
+
+    query: str | None
+    answer: Answer | None = None
+    error: Failure | None = None
+    seconds: float = 0.0
+    engine: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A threshold that a score does not meet."""
+
+    metric: str
+    threshold: Threshold
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """Everything known about a case once it is scored; `gold_index` tells which of several golds counted."""
+
+    case: Case
+    gold: Execution
+    gold_index: int
+    prediction: Prediction
+    predicted: Execution
+    scores: Mapping[str, float | None]
+    missed: tuple[Missed, ...]
+    details: Mapping[str, Any]

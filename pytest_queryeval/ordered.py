@@ -1,0 +1,47 @@
+"""Equality of answers whose rows stand in an order, with ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_queryeval.alignment import best_alignment
+from pytest_queryeval.pairing import Pair
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.table import Row, Table, Tie
+
+
+def in_strict_order(table: Table) -> tuple[Tie, ...]:
+    """Ties that leave no choice: every row by itself."""
+    return tuple(Tie(size=1, rows=(row,)) for row in table.rows)
+
+
+def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Whether predicted holds, stretch by stretch, rows that gold's ties allow, under one alignment for all of them.
+
+    Each row gets the number of its stretch as a cell of its own, in a column that is aligned with itself. Then the tables
+    are equal iff every predicted row has a partner among the rows that gold allows.
+    """
+    strict = policy.row_order == "strict" or gold.ties is None
+    ties = in_strict_order(gold) if strict or gold.ties is None else gold.ties
+    if sum(tie.size for tie in ties) != len(predicted.rows):
+        return False
+    allowed = [(number, *row) for number, tie in enumerate(ties) for row in tie.rows]
+    numbered = [(number, *row) for number, row in zip(_stretches(ties), predicted.rows, strict=True)]
+    both = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy)
+    if policy.columns != "any":
+        return both.alignment is not None and both.alignment.matched == len(numbered)
+    found = best_alignment(both.coded.gold_merged, both.coded.predicted_merged, pinned=1)
+    if found is None:
+        return False
+    return found.matched == len(numbered) or (
+        both.coded.rough and len(both.leftover(found.columns)[1]) == 0
+    )
+
+
+def _stretches(ties: tuple[Tie, ...]) -> Iterator[int]:
+    for number, tie in enumerate(ties):
+        yield from [number] * tie.size
+
+
+def _numbered(table: Table, rows: list[Row]) -> Table:
+    return Table(columns=("\0stretch", *table.columns), rows=rows)

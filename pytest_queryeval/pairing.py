@@ -1,0 +1,212 @@
+"""Gold and predicted rows in one code, so that equal cells are equal ints; the best alignment; rows that match."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import count
+from typing import TypeAlias
+
+from pytest_queryeval.alignment import Alignment, best_alignment
+from pytest_queryeval.blank_nodes import rename_blank_nodes
+from pytest_queryeval.near import merge_near, near_matches
+from pytest_queryeval.policy import Policy, canonical_rows
+from pytest_queryeval.table import Table
+
+Rows: TypeAlias = Sequence[tuple[Hashable, ...]]
+Codes: TypeAlias = list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coded:
+    """Both tables as columns of ints. `exact` tells canonical values apart, `merged` also joins those within the tolerance.
+
+    `rough` is set where values are near each other without being all equal, so that `merged` joins only pairs of them.
+    """
+
+    gold_exact: list[Codes]
+    predicted_exact: list[Codes]
+    gold_merged: list[Codes]
+    predicted_merged: list[Codes]
+    rough: bool
+
+
+class Pair:
+    """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy. Everything is computed on demand, once."""
+
+    def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
+        self.gold, self.predicted, self.policy = gold, predicted, policy
+        self.gold_rows = self._rows(canonical_rows(gold, policy))
+        self.predicted_rows = self._rows(rename_blank_nodes(self.gold_rows, canonical_rows(predicted, policy)))
+
+    def _rows(self, rows: Rows) -> Rows:
+        return list(dict.fromkeys(rows)) if self.policy.duplicates == "ignore" else rows
+
+    @cached_property
+    def coded(self) -> Coded:
+        """Both tables as ints."""
+        codes: defaultdict[Hashable, int] = defaultdict(count().__next__)
+        gold = _encode(self.gold_rows, len(self.gold.columns), codes)
+        predicted = _encode(self.predicted_rows, len(self.predicted.columns), codes)
+        merge = merge_near(codes, gold, predicted, self.policy)
+        if not merge.codes:
+            return Coded(
+                gold_exact=gold, predicted_exact=predicted, gold_merged=gold, predicted_merged=predicted, rough=merge.rough
+            )
+        translate = [merge.codes.get(code, code) for code in range(len(codes))]
+        return Coded(
+            gold_exact=gold,
+            predicted_exact=predicted,
+            gold_merged=[[translate[code] for code in column] for column in gold],
+            predicted_merged=[[translate[code] for code in column] for column in predicted],
+            rough=merge.rough,
+        )
+
+    @cached_property
+    def alignment(self) -> Alignment | None:
+        """The best alignment that the policy allows; None where predicted lacks columns."""
+        if len(self.gold.columns) > len(self.predicted.columns):
+            return None
+        if self.policy.columns == "by_name":
+            columns = _by_name(self.gold.columns, self.predicted.columns)
+            return None if columns is None else self.fixed(columns)
+        identity = tuple(range(len(self.gold.columns)))
+        if self.policy.columns == "positional":
+            return self.fixed(identity)
+        if self._same_rows():
+            return Alignment(columns=identity, matched=len(self.gold_rows), proven=True)
+        return self._searched()
+
+    def fixed(self, columns: tuple[int, ...]) -> Alignment:
+        """The alignment that maps gold column i to predicted column `columns[i]`."""
+        return Alignment(columns=columns, matched=self._matched(columns), proven=True)
+
+    def row_f1(self, alignment: Alignment | None) -> float:
+        """2 * |multiset intersection of rows| / (n + m) under an alignment; 0 without one."""
+        if alignment is None:
+            return 0.0
+        golds, others = len(self.gold_rows), len(self.predicted_rows)
+        if self.policy.duplicates == "ignore" and len(self.predicted.columns) > len(alignment.columns):
+            others = len(self.projected(alignment.columns)[1])
+        return 2 * alignment.matched / (golds + others)
+
+    def overlap(self, gold_column: int, predicted_column: int) -> int:
+        """How many distinct values of a gold column can be paired with equal ones of a predicted column."""
+        gold = self._distinct[0][gold_column]
+        predicted = self._distinct[1][predicted_column]
+        small, large = (gold, predicted) if len(gold) <= len(predicted) else (predicted, gold)
+        return sum(min(number, large.get(code, 0)) for code, number in small.items())
+
+    @cached_property
+    def distinct_counts(self) -> tuple[list[int], list[int]]:
+        """The number of distinct values in each gold column, and in each predicted column."""
+        gold, predicted = ([sum(column.values()) for column in side] for side in self._distinct)
+        return gold, predicted
+
+    @cached_property
+    def _distinct(self) -> tuple[list[dict[int, int]], list[dict[int, int]]]:
+        coded = self.coded
+        return (
+            _distinct_values(coded.gold_exact, coded.gold_merged),
+            _distinct_values(coded.predicted_exact, coded.predicted_merged),
+        )
+
+    def _same_rows(self) -> bool:
+        """Whether both hold the same rows as they stand: the usual case, found without coding anything."""
+        if len(self.gold.columns) != len(self.predicted.columns) or len(self.gold_rows) != len(self.predicted_rows):
+            return False
+        return self.gold_rows == self.predicted_rows or Counter(self.gold_rows) == Counter(self.predicted_rows)
+
+    def _searched(self) -> Alignment | None:
+        coded = self.coded
+        gold_distinct, predicted_distinct = self.distinct_counts
+        found = best_alignment(
+            coded.gold_merged,
+            coded.predicted_merged,
+            overlap=self.overlap,
+            gold_distinct=gold_distinct,
+            predicted_distinct=predicted_distinct,
+        )
+        if found is None or not coded.rough:
+            return found
+        matched = self._matched(found.columns)
+        proven = found.proven and matched == min(len(self.gold_rows), len(self.predicted_rows))
+        return Alignment(columns=found.columns, matched=matched, proven=proven)
+
+    def projected(self, columns: tuple[int, ...]) -> tuple[list[tuple[int, ...]], dict[int, tuple[int, ...]]]:
+        """Gold's rows, and predicted's by position with their cells in the order of gold's columns, as merged codes.
+
+        With `duplicates: ignore`, predicted rows that the projection makes the same are there once.
+        """
+        rows = len(self.predicted_rows)
+        predicted = _transpose([self.coded.predicted_merged[column] for column in columns], rows)
+        positions: Iterable[int] = range(rows)
+        if self.policy.duplicates == "ignore" and len(columns) < len(self.predicted.columns):
+            exact = _transpose([self.coded.predicted_exact[column] for column in columns], rows)
+            positions = sorted({row: rows - 1 - back for back, row in enumerate(reversed(exact))}.values())
+        gold = _transpose(self.coded.gold_merged, len(self.gold_rows))
+        return gold, {position: predicted[position] for position in positions}
+
+    def leftover(self, columns: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        """The positions of the gold rows and of the predicted rows that have no equal partner on the other side."""
+        gold, predicted = self.projected(columns)
+        gold_left = _unmatched(enumerate(gold), predicted.values())
+        predicted_left = _unmatched(predicted.items(), gold)
+        if not self.coded.rough or not gold_left or not predicted_left:
+            return gold_left, predicted_left
+        return near_matches(
+            [(row, self.gold_rows[row]) for row in gold_left],
+            [(row, tuple(self.predicted_rows[row][column] for column in columns)) for row in predicted_left],
+            self.policy,
+        )
+
+    def _matched(self, columns: tuple[int, ...]) -> int:
+        return len(self.gold_rows) - len(self.leftover(columns)[0])
+
+
+@lru_cache(maxsize=2)
+def pair(gold: Table, predicted: Table, policy: Policy) -> Pair:
+    """The pair of two tables, shared by the metrics of one case (tables are hashed by identity)."""
+    return Pair(gold, predicted, policy)
+
+
+def _encode(rows: Rows, width: int, codes: defaultdict[Hashable, int]) -> list[Codes]:
+    if not rows:
+        return [[] for _ in range(width)]
+    code = codes.__getitem__
+    return [list(map(code, column)) for column in zip(*rows, strict=True)]
+
+
+def _transpose(columns: list[Codes], rows: int) -> list[tuple[int, ...]]:
+    return list(zip(*columns, strict=True)) if columns else [()] * rows
+
+
+def _unmatched(rows: Iterable[tuple[int, tuple[int, ...]]], others: Iterable[tuple[int, ...]]) -> list[int]:
+    spare = Counter(others)
+    left = []
+    for position, row in rows:
+        if spare[row] > 0:
+            spare[row] -= 1
+        else:
+            left.append(position)
+    return left
+
+
+def _distinct_values(exact: list[Codes], merged: list[Codes]) -> list[dict[int, int]]:
+    """Per column: merged code -> number of distinct canonical values that share it."""
+    if exact is merged:
+        return [dict.fromkeys(column, 1) for column in exact]
+    return [Counter(code for _, code in set(zip(*both, strict=True))) for both in zip(exact, merged, strict=True)]
+
+
+def _by_name(gold: tuple[str, ...], predicted: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Each gold column's namesake in predicted, letter case ignored; of several, the first that is free."""
+    free: defaultdict[str, list[int]] = defaultdict(list)
+    for position, name in reversed(list(enumerate(predicted))):
+        free[name.casefold()].append(position)
+    if any(not free[name.casefold()] for name in gold):
+        return None
+    columns = [free[name.casefold()].pop() if free[name.casefold()] else -1 for name in gold]
+    return None if -1 in columns else tuple(columns)

@@ -1,0 +1,153 @@
+"""When two cells are equal: the comparison policy that all table metrics share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Literal as OneOf
+
+from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Row, Table
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
+_SPACES = re.compile(r"\s+")
+_PLAIN = frozenset((type(None), int, str, bytes, bool))
+_NUMERIC_TYPES = frozenset(
+    f"{XSD}{name}"
+    for name in (
+        "integer decimal float double long int short byte nonNegativeInteger positiveInteger nonPositiveInteger "
+        "negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The `compare` settings of a case; every field is a key there, `rel` and `abs` stand under `numbers`.
+
+    `rel` and `abs`: two numbers are equal when |x - y| <= max(rel * max(|x|, |y|), abs); two integers exactly.
+    """
+
+    rel: float = 1e-6
+    abs: float = 1e-9
+    text_numbers: bool = False
+    case: OneOf["keep", "ignore"] = "keep"
+    whitespace: OneOf["keep", "ignore"] = "keep"
+    dates: OneOf["by_value", "strict"] = "by_value"
+    duplicates: OneOf["count", "ignore"] = "count"
+    row_order: OneOf["auto", "ignore", "strict"] = "auto"
+    columns: OneOf["any", "positional", "by_name"] = "any"
+    extra_columns: OneOf["reject", "allow"] = "reject"
+    rdf_terms: OneOf["value", "strict"] = "value"
+
+    def close(self, x: float | Decimal, y: float | Decimal) -> bool:
+        """Whether two numbers are equal within the tolerance; two integers must be the same."""
+        if x == y:
+            return True
+        if isinstance(x, int) and isinstance(y, int):
+            return False
+        x, y = _as_float(x), _as_float(y)
+        if math.isinf(x) or math.isinf(y):
+            return False
+        return abs(x - y) <= max(self.rel * max(abs(x), abs(y)), self.abs)
+
+
+def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
+    """The rows with every cell replaced by its canonical value: equal cells become equal, hashable values.
+
+    Numbers stay numbers, so that those within the tolerance can be found later. Plain SQL rows come back as they are.
+    """
+    kinds: set[type] = set()
+    for row in table.rows:
+        kinds.update(map(type, row))
+    folds = policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore"
+    if kinds <= _PLAIN and not (folds and str in kinds):
+        return table.rows
+    known: dict[tuple[type, Cell], Hashable] = {}
+    return [tuple([_canonical_once(cell, policy, known) for cell in row]) for row in table.rows]
+
+
+def _canonical_once(cell: Cell, policy: Policy, known: dict[tuple[type, Cell], Hashable]) -> Hashable:
+    if cell is None or type(cell) is int:
+        return cell
+    key = (type(cell), cell)
+    if key not in known:
+        known[key] = canonical(cell, policy)
+    return known[key]
+
+
+def canonical(cell: Cell, policy: Policy) -> Hashable:
+    """The value that stands for `cell`; cells that are equal without tolerance have equal values."""
+    match cell:
+        case str():
+            return _text(cell, policy)
+        case float():
+            return ("NaN",) if math.isnan(cell) else cell
+        case Decimal():
+            return _decimal(cell)
+        case Literal():
+            return _literal(cell, policy)
+        case datetime():
+            return _moment(cell.isoformat(sep=" "), policy)
+        case date() | time():
+            return _moment(cell.isoformat(), policy)
+        case _:
+            return cell
+
+
+def _text(text: str, policy: Policy) -> Hashable:
+    if policy.whitespace == "ignore":
+        text = _SPACES.sub(" ", text).strip()
+    if policy.text_numbers and _NUMBER.fullmatch(text):
+        return _number(text)
+    return text.casefold() if policy.case == "ignore" else text
+
+
+def _number(text: str) -> Hashable:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return _decimal(Decimal(text))
+
+
+def _decimal(number: Decimal) -> Hashable:
+    """A float where it says the same, for speed; the Decimal itself where digits would be lost."""
+    if number.is_nan():
+        return ("NaN",)
+    as_float = _as_float(number)
+    return as_float if as_float == number or abs(as_float) < 2**53 else number
+
+
+def _as_float(number: float | Decimal) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _literal(literal: Literal, policy: Policy) -> Hashable:
+    """By value unless `rdf_terms: strict`; a literal that its datatype does not allow counts as its text."""
+    if policy.rdf_terms == "strict":
+        return literal
+    text = literal.lexical.strip()
+    if literal.datatype in _NUMERIC_TYPES:
+        number = text[1:] if text.startswith("+") else text
+        if text.lower() in ("nan", "inf", "-inf", "+inf"):
+            return canonical(float(text), policy)
+        try:
+            return _number(number) if len(number) <= 800 else text
+        except ArithmeticError:
+            return text
+    if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
+        return text in ("true", "1")
+    return _text(literal.lexical, policy)
+
+
+def _moment(text: str, policy: Policy) -> Hashable:
+    return text if policy.dates == "by_value" else ("moment", text)
+
+
+__all__ = ["IRI", "BlankNode", "Policy", "Row", "canonical", "canonical_rows"]

@@ -1,0 +1,36 @@
+"""The ways to ask the system under test: `Case -> Prediction`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.registry import Registry
+
+
+class Predictor(Protocol):
+    """Something that answers cases; opened once a session, closed at its end."""
+
+    def predict(self, case: Case) -> Prediction:
+        """The system's answer; raises `PredictorError` where there is none."""
+
+    def close(self) -> None:
+        """Free what the predictor holds."""
+
+
+class PredictorOpener(Protocol):
+    """Opens a predictor from its settings; raises `PredictorError` where they do not work."""
+
+    def __call__(self, spec: PredictorSpec) -> Predictor:
+        """Open it."""
+
+
+PREDICTORS: Registry[PredictorOpener] = Registry(
+    "predictor",
+    group="pytest_queryeval.predictors",
+    members={
+        "inline": f"{__name__}.inline:open_inline",
+        "file": f"{__name__}.file:open_file",
+        "python": f"{__name__}.python:open_python",
+    },
+)

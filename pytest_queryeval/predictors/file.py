@@ -1,0 +1,75 @@
+"""Predictions from a file that a run of the system left behind: JSON lines `{"id": ..., "predicted": ...}`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_queryeval.errors import Location, PredictorError
+from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
+
+OWN_KEYS = frozenset({"id", "predicted", "seconds"})
+
+
+class PredictionsFile:
+    """Answers each case with the entry of its id; keys beside `id`, `predicted` and `seconds` become metadata."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._entries = {entry["id"]: entry for entry in _entries(path)}
+
+    def predict(self, case: Case) -> Prediction:
+        """The file's entry for the case; raises `PredictorError` where there is none."""
+        entry = self._entries.get(case.id)
+        if entry is None:
+            raise PredictorError(f"{self._path}: no prediction for '{case.id}'")
+        return Prediction(
+            stated=Stated(query=entry["predicted"]),
+            predictor=f"file:{self._path.name}",
+            seconds=float(entry.get("seconds", 0.0)),
+            metadata={key: value for key, value in entry.items() if key not in OWN_KEYS},
+        )
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def open_file(spec: PredictorSpec) -> PredictionsFile:
+    """Read the file under `path`; raises `PredictorError` with the line that is wrong."""
+    return PredictionsFile(spec.folder / str(spec.settings["path"]))
+
+
+def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
+    seen: dict[str, int] = {}
+    for number, line in _lines(path):
+        place = Location(path, number)
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise PredictorError(f"{place}: not JSON: {error}") from error
+        _check(entry, place)
+        if entry["id"] in seen:
+            raise PredictorError(f"{place}: '{entry['id']}' was predicted on line {seen[entry['id']]} already")
+        seen[entry["id"]] = number
+        yield entry
+
+
+def _check(entry: Any, place: Location) -> None:
+    if not isinstance(entry, dict):
+        raise PredictorError(f"{place}: a prediction is an object with `id` and `predicted`")
+    if not isinstance(entry.get("id"), str) or not isinstance(entry.get("predicted"), str):
+        raise PredictorError(f"{place}: a prediction needs an `id` and a `predicted`, both of them text")
+    seconds = entry.get("seconds", 0.0)
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
+        raise PredictorError(f"{place}: `seconds` is a number that is not negative")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise PredictorError(f"{path}: predictions cannot be read: {reason}") from error

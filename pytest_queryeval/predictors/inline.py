@@ -1,0 +1,24 @@
+"""Predictions that stand in the suite itself, under `predicted`."""
+
+from __future__ import annotations
+
+from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.model import Case, Prediction, PredictorSpec
+
+
+class Inline:
+    """Answers each case with what it says under `predicted`."""
+
+    def predict(self, case: Case) -> Prediction:
+        """The case's own prediction; raises `PredictorError` where it has none."""
+        if case.predicted is None:
+            raise PredictorError(f"{case.location}: '{case.id}' has no `predicted`")
+        return Prediction(stated=case.predicted, predictor="inline")
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def open_inline(spec: PredictorSpec) -> Inline:
+    """Open it; it has no settings."""
+    return Inline()

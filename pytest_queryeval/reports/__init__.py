@@ -1,0 +1,62 @@
+"""The report formats by suffix: `Report -> bytes`. A renderer never computes; every format can be made from report.json."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.errors import ReportError, did_you_mean
+from pytest_queryeval.registry import Registry
+
+Renderer: TypeAlias = Callable[[Report], bytes]
+
+REPORTS: Registry[Renderer] = Registry(
+    "report format", group="pytest_queryeval.reports", members={"json": f"{__name__}.json:render_json"}
+)
+
+
+def check_target(target: Path) -> None:
+    """Raise `ReportError` unless `target` is a folder (a path without suffix) or has the suffix of a known format."""
+    suffix = target.suffix.removeprefix(".")
+    if suffix and suffix not in REPORTS and not target.is_dir():
+        raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
+
+
+def write_report(report: Report, target: Path) -> list[Path]:
+    """Write the report to a file, or in every known format into a folder; returns the files written.
+
+    A file is written whole or not at all. Raises `ReportError` where that fails.
+    """
+    if target.suffix and not target.is_dir():
+        paths = {target.suffix.removeprefix("."): target}
+    else:
+        paths = {name: target / f"report.{name}" for name in REPORTS.names()}
+    for name, path in paths.items():
+        _write_whole(path, REPORTS[name](report))
+    return list(paths.values())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ReportError(f"report {path} cannot be written: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,15 @@
+"""report.json: the report as it is."""
+
+from __future__ import annotations
+
+import json
+
+from pytest_queryeval.aggregation import Report
+
+
+def render_json(report: Report) -> bytes:
+    """One JSON document, a line a case, so that two reports can be compared with line tools; never NaN."""
+    head = {name: value for name, value in report.items() if name != "cases"}
+    opening = json.dumps(head, ensure_ascii=False, allow_nan=False, indent=1).removesuffix("\n}")
+    cases = ",\n".join(json.dumps(case, ensure_ascii=False, allow_nan=False) for case in report["cases"])
+    return f'{opening},\n "cases": [\n{cases}\n]}}\n'.encode()

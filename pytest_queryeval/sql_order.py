@@ -1,0 +1,210 @@
+"""Which rows of an ordered SQL answer tie, and which rows a LIMIT cut off from among them.
+
+The gold query is run once more without its LIMIT and with the dense rank of its sort keys as one more column, so that
+keys which are not selected, collations and null orders are judged by the database itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from pytest_queryeval.model import Execution
+from pytest_queryeval.policy import Policy, canonical_rows
+from pytest_queryeval.table import Row, Table, Tie
+
+RANK = "queryeval_rank"
+NO_KEYS = "order: gold's sort keys could not be read, so its rows must stand in exactly their order"
+SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
+UNCUT_FAILED = "order: the rows that gold's LIMIT cut off could not be read, so only the rows it returned count"
+CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them is right"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderPlan:
+    """What a query says of the order of its rows, with the queries that would tell more.
+
+    `ranked` ends in the rank of the sort keys, `uncut` is the query without LIMIT and OFFSET. `key_positions` are the
+    output columns that hold all sort keys (from 0), or None where some key is not selected.
+    """
+
+    ordered: bool
+    limited: bool
+    offset: int
+    ranked: str | None
+    uncut: str | None
+    key_positions: tuple[int, ...] | None
+
+
+@lru_cache(maxsize=1024)
+def order_plan(query: str, dialect: str) -> OrderPlan | None:
+    """The plan of a query; None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed."""
+    try:
+        tree = sqlglot.parse_one(query, dialect=dialect)
+    except (SqlglotError, RecursionError):
+        return None
+    if not isinstance(tree, exp.Query):
+        return None
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    offset = _whole_number(tree.args.get("offset"))
+    if order is None and limit is None:
+        return None
+    uncut = tree.copy()
+    uncut.set("limit", None)
+    uncut.set("offset", None)
+    return OrderPlan(
+        ordered=order is not None,
+        limited=limit is not None and offset is not None,
+        offset=offset or 0,
+        ranked=_ranked(uncut, dialect),
+        uncut=uncut.sql(dialect=dialect),
+        key_positions=_key_positions(tree, order),
+    )
+
+
+def ties_of(
+    plan: OrderPlan, table: Table, policy: Policy, run: Callable[[str], Execution]
+) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
+    """The ties of gold's answer, or None where they could not be told, and notes that say how they were found."""
+    for query, read_groups, notes in _attempts(plan, policy):
+        full = run(query).answer
+        if full is None:
+            continue
+        ties = _cut(read_groups(full), plan.offset if plan.limited else 0, table, policy)
+        if ties is not None:
+            cut = (CUT,) if any(len(tie.rows) > tie.size for tie in ties) else ()
+            return ties, (*notes, *cut)
+    return _selected_ties(plan, table, policy)
+
+
+Groups = Callable[[Table], list[list[Row]]]
+
+
+def _attempts(plan: OrderPlan, policy: Policy) -> Iterator[tuple[str, Groups, tuple[str, ...]]]:
+    if not plan.ordered:
+        if plan.uncut:
+            yield plan.uncut, lambda full: [list(full.rows)], ()
+        return
+    if plan.ranked:
+        yield plan.ranked, _groups_by_rank, ()
+    if plan.uncut and plan.limited and plan.key_positions is not None:
+        positions = plan.key_positions
+        yield plan.uncut, lambda full: _groups_by_keys(full, positions, policy), (SELECTED_KEYS,)
+
+
+def _selected_ties(plan: OrderPlan, table: Table, policy: Policy) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
+    """Ties by the selected keys of the rows that gold returned, where running gold again has failed."""
+    cut = (UNCUT_FAILED,) if plan.limited else ()
+    if not plan.ordered or plan.key_positions is None:
+        return None, (*cut, *((NO_KEYS,) if plan.ordered else ()))
+    groups = _groups_by_keys(table, plan.key_positions, policy)
+    return tuple(Tie(size=len(rows), rows=tuple(rows)) for rows in groups), (SELECTED_KEYS, *cut)
+
+
+def _groups_by_rank(full: Table) -> list[list[Row]]:
+    return [[row[:-1] for row in rows] for _, rows in groupby(full.rows, key=lambda row: row[-1])]
+
+
+def _groups_by_keys(table: Table, positions: Sequence[int], policy: Policy) -> list[list[Row]]:
+    keys = [tuple(row[position] for position in positions) for row in canonical_rows(table, policy)]
+    return [
+        [row for _, row in pairs]
+        for _, pairs in groupby(zip(keys, table.rows, strict=True), key=lambda pair: pair[0])
+    ]
+
+
+def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
+    """The part of the groups that the answer covers; None where the answer's rows are not those of the groups."""
+    start, end = offset, offset + len(table.rows)
+    ties = []
+    position = taken = 0
+    for rows in groups:
+        size = min(position + len(rows), end) - max(position, start)
+        position += len(rows)
+        if size <= 0:
+            continue
+        allowed = Counter(_canonical(rows, table, policy))
+        mine = Counter(_canonical(table.rows[taken : taken + size], table, policy))
+        if mine - allowed:
+            return None
+        ties.append(Tie(size=size, rows=tuple(rows)))
+        taken += size
+    return tuple(ties) if taken == len(table.rows) else None
+
+
+def _canonical(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
+    return canonical_rows(Table(columns=table.columns, rows=list(rows)), policy)
+
+
+def _whole_number(clause: exp.Expression | None) -> int | None:
+    """The number of an OFFSET clause, 0 without one, None where it is not a plain number."""
+    if clause is None:
+        return 0
+    text = clause.expression.name if clause.expression else ""
+    return int(text) if text.isdigit() else None
+
+
+def _ranked(uncut: exp.Query, dialect: str) -> str | None:
+    """`uncut` with the dense rank of its sort keys behind its columns; None for DISTINCT and set operations."""
+    order = uncut.args.get("order")
+    if order is None or not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
+        return None
+    keys = [_expanded(key, uncut) for key in order.expressions]
+    if any(key is None for key in keys):
+        return None
+    rank = exp.Window(
+        this=exp.Anonymous(this="DENSE_RANK"), order=exp.Order(expressions=[key for key in keys if key is not None])
+    )
+    return uncut.select(exp.alias_(rank, RANK), copy=True).sql(dialect=dialect)
+
+
+def _expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
+    """The sort key with positions and aliases replaced by what they stand for, as a window cannot use them."""
+    key = key.copy()
+    target = key.this if isinstance(key, exp.Ordered) else key
+    if isinstance(target, exp.Literal) and not target.is_string:
+        column = _projection_at(select, target.name)
+        if column is None:
+            return None
+        target.replace(column.unalias().copy())
+        return key
+    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    for column in list(key.find_all(exp.Column)):
+        if not column.table and column.name.lower() in aliases:
+            column.replace(exp.paren(aliases[column.name.lower()].copy()))
+    return key
+
+
+def _projection_at(query: exp.Query, ordinal: str) -> exp.Expression | None:
+    items = query.selects
+    place = int(ordinal) - 1 if ordinal.isdigit() else -1
+    if not 0 <= place < len(items) or any(item.is_star for item in items[: place + 1]):
+        return None
+    return items[place]
+
+
+def _key_positions(query: exp.Query, order: exp.Expression | None) -> tuple[int, ...] | None:
+    """Where each sort key stands among the output columns; None where some key is not selected."""
+    if order is None:
+        return None
+    positions = [_output_position(key.this if isinstance(key, exp.Ordered) else key, query) for key in order.expressions]
+    return None if None in positions else tuple(place for place in positions if place is not None)
+
+
+def _output_position(key: exp.Expression, query: exp.Query) -> int | None:
+    if isinstance(key, exp.Literal) and not key.is_string:
+        return int(key.name) - 1 if _projection_at(query, key.name) is not None else None
+    for place, item in enumerate(query.selects):
+        if item.is_star:
+            return None
+        named = isinstance(key, exp.Column) and not key.table and item.alias_or_name.lower() == key.name.lower()
+        if named or item.unalias() == key:
+            return place
+    return None

@@ -1,0 +1,200 @@
+"""Readers: from a node to the value that a key wants, or a `CaseError` that says what it wants."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from pytest_queryeval.document import Node
+from pytest_queryeval.errors import CaseError, SuiteError, did_you_mean
+
+T = TypeVar("T")
+Reader: TypeAlias = Callable[[Node], T]
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_LITERALS = {"": None, "null": None, "true": True, "false": False}
+_SORTS = {"sequence": "a list", "mapping": "a mapping"}
+MAX_DIGITS = 4000  # Python refuses to read longer integers
+
+
+def text(node: Node) -> str:
+    """The source text of a scalar, whatever it looks like."""
+    if not isinstance(node.value, str):
+        raise node.problem(f"expected text, found {_SORTS[node.form]}")
+    return node.value
+
+
+def stated_text(node: Node) -> str:
+    """Text that says something: neither empty nor null."""
+    value = text(node)
+    if node.empty or not value.strip():
+        raise node.problem("expected text, found nothing")
+    return value
+
+
+def optional_text(node: Node) -> str | None:
+    """Text, or None for null and for nothing."""
+    return None if node.empty else text(node)
+
+
+def loose_text(node: Node) -> str:
+    """Text, which may be empty; null is empty too."""
+    return "" if node.empty else text(node)
+
+
+def scalar(node: Node) -> Any:
+    """A cell or a setting: true, false, null and numbers as JSON has them; all else, and what is quoted, is text."""
+    value = text(node)
+    if not node.plain:
+        return value
+    if value in _LITERALS:
+        return _LITERALS[value]
+    match = _NUMBER.fullmatch(value)
+    return value if match is None else _number(node, value, is_integer=match.group(1, 2) == (None, None))
+
+
+def _number(node: Node, value: str, *, is_integer: bool) -> float:
+    if is_integer and len(value) <= MAX_DIGITS:
+        return int(value)
+    number = math.inf if is_integer else float(value)
+    if math.isinf(number):
+        raise node.problem(f"{value} is too large for a number")
+    return number
+
+
+def plain_text_scalar(value: str, node: Node) -> Any:
+    """`scalar` for text from elsewhere, such as a CSV cell that is given in `node`'s place."""
+    return scalar(Node(value, node.line, "plain", node.file))
+
+
+def json_value(node: Node) -> Any:
+    """A scalar, list or mapping, in full depth."""
+    if isinstance(node.value, list):
+        return [json_value(item) for item in node.value]
+    if isinstance(node.value, dict):
+        return {key: json_value(item) for key, item in node.value.items()}
+    return scalar(node)
+
+
+def json_mapping(node: Node) -> dict[str, Any]:
+    """A mapping of JSON values; null is an empty one."""
+    return {key: json_value(item) for key, item in entries(node).items()}
+
+
+def number(node: Node) -> float:
+    """A finite number."""
+    value = None if isinstance(node.value, list | dict) else scalar(node)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise node.problem(f"expected a number, found {_shown(node)}")
+    try:
+        return value if isinstance(value, float) or abs(value) < 2**53 else float(value)
+    except OverflowError as error:
+        raise node.problem(f"{value:.3} is too large") from error
+
+
+def positive_number(node: Node) -> float:
+    """A number above 0."""
+    value = number(node)
+    if value <= 0:
+        raise node.problem(f"expected a number above 0, found {_shown(node)}")
+    return float(value)
+
+
+def whole_number(least: int) -> Reader[int]:
+    """A reader of integers that are not below `least`."""
+
+    def read(node: Node) -> int:
+        value = None if isinstance(node.value, list | dict) else scalar(node)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise node.problem(f"expected a whole number from {least} on, found {_shown(node)}")
+        return value
+
+    return read
+
+
+def flag(node: Node) -> bool:
+    """`true` or `false`, without quotes."""
+    if node.plain and node.value in ("true", "false"):
+        return node.value == "true"
+    raise node.problem(f"expected true or false, found {_shown(node)}")
+
+
+def choice(*allowed: str) -> Reader[str]:
+    """A reader of one of a few words."""
+
+    def read(node: Node) -> str:
+        if node.value not in allowed:
+            raise node.problem(f"expected {' or '.join(allowed)}, found {_shown(node)}")
+        return text(node)
+
+    return read
+
+
+def entries(node: Node) -> dict[str, Node]:
+    """The entries of a mapping; null has none."""
+    if isinstance(node.value, dict):
+        return node.value
+    if node.empty:
+        return {}
+    raise node.problem(f"expected a mapping, found {_shown(node)}")
+
+
+def items(node: Node) -> list[Node]:
+    """The items of a list; null has none."""
+    if isinstance(node.value, list):
+        return node.value
+    if node.empty:
+        return []
+    raise node.problem(f"expected a list, found {_shown(node)}")
+
+
+def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
+    """A reader of lists, each item read by `read`."""
+    return lambda node: tuple(each(items(node), read))
+
+
+def each(nodes: Iterable[Node], read: Callable[[Node], T]) -> list[T]:
+    """All nodes read; raises `SuiteError` with the problems of all that could not be."""
+    values: list[T] = []
+    problems: list[CaseError] = []
+    for node in nodes:
+        try:
+            values.append(read(node))
+        except (CaseError, SuiteError) as error:
+            problems.extend(problems_of(error))
+    if problems:
+        raise SuiteError(problems)
+    return values
+
+
+def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
+    """All entries of a mapping read with their names; raises `SuiteError` with the problems of all that could not be."""
+    named = entries(node)
+    names = iter(named)
+    return dict(zip(named, each(named.values(), lambda value: read(next(names), value)), strict=True))
+
+
+def problems_of(error: CaseError | SuiteError) -> tuple[CaseError, ...]:
+    """One error as the problems it stands for."""
+    return error.problems if isinstance(error, SuiteError) else (error,)
+
+
+def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
+    """A mapping that may have these keys only, each read by its own reader."""
+
+    def read(name: str, value: Node) -> Any:
+        if name not in readers:
+            raise value.problem(f"unknown key '{name}'{did_you_mean(name, readers)}")
+        return readers[name](value)
+
+    return each_entry(node, read)
+
+
+def _shown(node: Node) -> str:
+    if not isinstance(node.value, str):
+        return _SORTS[node.form]
+    if node.plain:
+        return f"'{node.value}'" if node.value else "nothing"
+    return f"the text '{node.value}'"

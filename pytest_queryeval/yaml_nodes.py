@@ -1,0 +1,192 @@
+"""YAML text -> nodes, from the parser's events.
+
+No scalar is resolved: `NO`, `012` and `12:30` stay what was written, and their readers decide what they mean.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    StreamEndEvent,
+)
+
+from pytest_queryeval.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
+from pytest_queryeval.errors import CaseError
+
+MAX_YAML_BYTES = 32 * MEBIBYTE
+MAX_ALIAS_NODES = 100_000
+BLOCK_HINT = "write the query as a block: `gold: |`"
+HINT_REACH = 5
+
+# The parser of libyaml is 7 times as fast as the one in Python, which stands in where PyYAML was built without it.
+_PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
+_COMMENT_BEHIND = re.compile(r"[ \t]+#")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_QUERY_KEY = re.compile(r"\s*(?:-\s+)*(gold|gold_any|predicted)\s*:(?!\s*[|>])(?!\S)")
+_FORMS: dict[str | None, Form] = {"|": "literal", ">": "folded"}
+
+
+def read_yaml(file: File) -> Document:
+    """The one document of a YAML file; raises `CaseError` where the file cannot be read as YAML at all."""
+    return parse_yaml(file.text(MAX_YAML_BYTES), file)
+
+
+def parse_yaml(text: str, file: File) -> Document:
+    """`read_yaml` for text that was read already."""
+    try:
+        return _Composer(text, file).document()
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, text, file) from error
+    except yaml.reader.ReaderError as error:
+        raise _character_error(error, text, file) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the parser in Python fails so on \U escapes
+        raise file.problem(f"not YAML: {error}") from error
+
+
+class _Composer:
+    """Builds nodes from events. Aliases share the value of their anchor, so that they cost nothing until they are read."""
+
+    def __init__(self, text: str, file: File) -> None:
+        self._text = text
+        self._file = file
+        self._next = _PARSER(text).get_event
+        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._problems: list[CaseError] = []
+        self._size = 0
+        self._alias_size = 0
+
+    def document(self) -> Document:
+        self._next()
+        event = self._next()
+        if type(event) is StreamEndEvent:
+            return Document(None, [])
+        root = self._node(self._next(), None, 0)
+        self._next()
+        event = self._next()
+        if type(event) is DocumentStartEvent:
+            line = event.start_mark.line + 1
+            raise self._file.problem("a second YAML document starts here: a file holds one", line)
+        return Document(None if root.empty else root, self._problems)
+
+    def _node(self, event: Any, line: int | None, depth: int) -> Node:
+        """The node that starts with `event`; `line` is that of the key it stands under, if any."""
+        kind = type(event)
+        if kind is AliasEvent:
+            return self._alias(event, line)
+        before = self._size
+        self._size = before + 1
+        if line is None:
+            line = event.start_mark.line + 1
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        if kind is ScalarEvent:
+            node = self._scalar(event, line)
+        elif depth >= MAX_DEPTH:
+            raise self._file.problem(f"nested deeper than {MAX_DEPTH} levels", event.start_mark.line + 1)
+        elif kind is MappingStartEvent:
+            node = self._mapping(event, line, depth + 1)
+        else:
+            node = self._sequence(event, line, depth + 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node, self._size - before
+        return node
+
+    def _scalar(self, event: Any, line: int) -> Node:
+        if event.tag is not None:
+            self._check_tag(event, "str")
+            return Node(event.value, line, "quoted", self._file)
+        style = event.style
+        if not style:
+            cut = _COMMENT_BEHIND.match(self._text, event.end_mark.index)
+            return Node(event.value, line, "cut" if cut else "plain", self._file)
+        form = _FORMS.get(style)
+        if form is None:
+            form = "quoted" if event.start_mark.line == event.end_mark.line else "wrapped"
+        return Node(event.value, line, form, self._file)
+
+    def _sequence(self, event: Any, line: int, depth: int) -> Node:
+        if event.tag is not None:
+            self._check_tag(event, "seq")
+        items: list[Node] = []
+        while type(event := self._next()) is not SequenceEndEvent:
+            items.append(self._node(event, None, depth))
+        return Node(items, line, "sequence", self._file)
+
+    def _mapping(self, event: Any, line: int, depth: int) -> Node:
+        if event.tag is not None:
+            self._check_tag(event, "map")
+        entries: dict[str, Node] = {}
+        while type(event := self._next()) is not MappingEndEvent:
+            key_line = event.start_mark.line + 1
+            key = self._key(event, key_line, depth)
+            value = self._node(self._next(), key_line, depth)
+            if key in entries:
+                first = entries[key].line
+                self._problems.append(value.problem(f"duplicate key '{key}', first on line {first}"))
+            else:
+                entries[key] = value
+        return Node(entries, line, "mapping", self._file)
+
+    def _key(self, event: Any, line: int, depth: int) -> str:
+        if type(event) is ScalarEvent and event.tag is None and event.anchor is None:
+            key: str = event.value
+            return key
+        node = self._node(event, line, depth)
+        if isinstance(node.value, str):
+            return node.value
+        raise node.problem("a key must be text")
+
+    def _alias(self, event: Any, line: int | None) -> Node:
+        name, own_line = event.anchor, event.start_mark.line + 1
+        if name not in self._anchors:
+            raise self._file.problem(f"alias '*{name}' names nothing above it", own_line)
+        anchored = self._anchors[name]
+        if anchored is None:
+            raise self._file.problem(f"alias '*{name}' stands inside of what it names", own_line)
+        target, size = anchored
+        self._size += size
+        self._alias_size += size
+        if self._alias_size > MAX_ALIAS_NODES:
+            raise self._file.problem(f"aliases repeat more than {MAX_ALIAS_NODES:,} values", own_line)
+        return Node(target.value, line or own_line, target.form, self._file)
+
+    def _check_tag(self, event: Any, allowed: str) -> None:
+        if event.tag not in ("!", _TAGS[allowed]):
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            problem = f"tag '{tag}' is refused: suites hold text, lists and mappings only"
+            self._problems.append(self._file.problem(problem, event.start_mark.line + 1))
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: File) -> CaseError:
+    mark = error.problem_mark or error.context_mark
+    problem = ", ".join(filter(None, (error.problem, error.context)))
+    if mark is None:
+        return file.problem(f"not YAML: {problem}")
+    hint = f": {BLOCK_HINT}" if _is_near_query(text, mark.line) else ""
+    return file.problem(f"not YAML: {problem}{hint}", mark.line + 1, mark.column + 1)
+
+
+def _is_near_query(text: str, line: int) -> bool:
+    """Whether a query that is no block starts in the line (counted from 0) or a few lines above it."""
+    lines = text.split("\n", line + 1)[: line + 1]
+    near = lines[-HINT_REACH:]
+    return any(_QUERY_KEY.match(candidate) for candidate in near)
+
+
+def _character_error(error: yaml.reader.ReaderError, text: str, file: File) -> CaseError:
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return file.problem(f"not YAML: {error.reason}")
+    before = text[: found.start()]
+    problem = f"not YAML: {error.reason}: U+{ord(found.group()):04X}"
+    return file.problem(problem, before.count("\n") + 1, found.start() - before.rfind("\n"))
