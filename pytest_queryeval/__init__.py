@@ -1,0 +1,35 @@
+"""Tells whether queries that a model wrote are right: `load_cases`, `evaluate`, and a pytest plugin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_queryeval.api import evaluate
+    from pytest_queryeval.errors import QueryEvalError, QueryEvalWarning
+    from pytest_queryeval.loading import load_cases
+    from pytest_queryeval.metric import metric
+    from pytest_queryeval.metrics import METRICS
+    from pytest_queryeval.model import Case, Prediction
+
+_HOMES = {
+    "Case": "model",
+    "METRICS": "metrics",
+    "Prediction": "model",
+    "QueryEvalError": "errors",
+    "QueryEvalWarning": "errors",
+    "evaluate": "api",
+    "load_cases": "loading",
+    "metric": "metric",
+}
+
+__all__ = ["METRICS", "Case", "Prediction", "QueryEvalError", "QueryEvalWarning", "evaluate", "load_cases", "metric"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: pytest imports this package at every start, also where no suite is run."""
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

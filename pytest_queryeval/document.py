@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pytest_queryeval.errors import CaseError, Location, SuiteError
+from pytest_queryeval.errors import CaseError, Location
 from pytest_queryeval.plain import one_line
 
 MEBIBYTE = 1024 * 1024
 MAX_DEPTH = 100
-MAX_REPEATED_PROBLEMS = 5
 MAX_PROBLEM_CHARACTERS = 500
 
 # How a node was written. "cut" is a plain scalar with a comment behind it, "wrapped" a quoted one over several lines.
@@ -109,21 +108,3 @@ class Document:
 
     root: Node | None
     problems: list[CaseError]
-
-
-def suite_error(problems: list[CaseError]) -> SuiteError:
-    """One error for all problems, each once; what is wrong at many places in the same way is cut short."""
-    seen: dict[str, list[CaseError]] = {}
-    for problem in {str(problem): problem for problem in problems}.values():
-        seen.setdefault(problem.problem, []).append(problem)
-    kept = [problem for alike in seen.values() for problem in _cut_short(alike)]
-    return SuiteError(kept)
-
-
-def _cut_short(alike: list[CaseError]) -> list[CaseError]:
-    more = len(alike) - MAX_REPEATED_PROBLEMS
-    if more <= 0:
-        return alike
-    last = alike[MAX_REPEATED_PROBLEMS - 1]
-    ending = CaseError(last.location, f"{last.problem} (and so at {more:,} more places)")
-    return [*alike[: MAX_REPEATED_PROBLEMS - 1], ending]

@@ -12,6 +12,10 @@ class QueryEvalError(Exception):
     """Root of all errors that this package raises on purpose."""
 
 
+class QueryEvalWarning(UserWarning):
+    """Something in a suite that weakens its verdict."""
+
+
 class SourceError(QueryEvalError):
     """A source cannot answer: missing, locked, damaged, unreachable. Never the fault of a query."""
 

@@ -146,6 +146,8 @@ def _first_score(scored: Scored, case: Case) -> float:
 
 def _score(index: int, gold: Execution, predicted: Execution, case: Case, session: Session) -> Scored:
     details: dict[str, Any] = {}
+    if isinstance(gold.answer, Table) and not gold.answer.rows and not case.allow_empty:
+        details["empty_gold"] = True
     gold = _with_order(gold, predicted, case, session, details)
     names = dict.fromkeys((*case.metrics, *case.thresholds))
     scores = {name: _value(name, gold, predicted, case, session) for name in names}

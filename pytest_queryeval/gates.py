@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -12,46 +12,50 @@ from pytest_queryeval.model import Gate, Threshold
 PASS_RATE = "pass_rate"
 
 
-def judge(gate: Gate, folder: str, cases: Sequence[CaseJson], *, broken: Sequence[str], selected: bool) -> dict[str, Any]:
-    """The verdict on a gate: `ok` is True, False, or None where a selection left nothing to judge.
-
-    `folder`, the cases' paths and the `broken` files (which could not be read, so the gate is missed) are relative to the
-    same root; `selected` tells that the run was told to leave cases out.
-    """
-    below = [case for case in cases if _is_below(case["path"], folder) and _fits(case, gate)]
-    value, n = _value(gate, below)
-    verdict = {
+def gate_json(gate: Gate, folder: str) -> dict[str, Any]:
+    """A gate as plain values; `folder` is relative to the root of the run."""
+    return {
         "folder": folder,
         "metric": gate.metric,
         "where": dict(gate.where),
         "min": gate.minimum,
         "max": gate.maximum,
-        "value": value,
-        "n": n,
     }
-    unread = [path for path in broken if _is_below(path, folder)]
+
+
+def judge(
+    gate: Mapping[str, Any], cases: Sequence[CaseJson], *, broken: Sequence[str], selected: bool
+) -> dict[str, Any]:
+    """A gate with its verdict: `ok` is True, False, or None where a selection left nothing to judge.
+
+    The gate's folder, the cases' paths and the `broken` files (which could not be read, so the gate is missed) are
+    relative to the same root; `selected` tells that the run was told to leave cases out.
+    """
+    value, n = _value(gate, [case for case in cases if _is_below(case["path"], gate) and _fits(case, gate)])
+    verdict = {**gate, "value": value, "n": n}
+    unread = [path for path in broken if _is_below(path, gate)]
     if unread:
         return verdict | {"ok": False, "reason": f"{unread[0]} could not be read"}
     if value is None:
         return verdict | {"ok": None if selected else False, "reason": "no case was evaluated"}
-    threshold = Threshold(minimum=gate.minimum, maximum=gate.maximum)
+    threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
     return verdict | {"ok": threshold.admits(value), "reason": ""}
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return folder in ("", ".") or PurePosixPath(path).is_relative_to(folder)
+def _is_below(path: str, gate: Mapping[str, Any]) -> bool:
+    return gate["folder"] in ("", ".") or PurePosixPath(path).is_relative_to(gate["folder"])
 
 
-def _fits(case: CaseJson, gate: Gate) -> bool:
-    return all(value in group_values(case, group) for group, value in gate.where.items())
+def _fits(case: CaseJson, gate: Mapping[str, Any]) -> bool:
+    return all(value in group_values(case, group) for group, value in gate["where"].items())
 
 
-def _value(gate: Gate, cases: Sequence[CaseJson]) -> tuple[float | None, int]:
+def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | None, int]:
     """The mean of the metric over the cases that have a score, or the pass rate; None without any."""
-    if gate.metric == PASS_RATE:
+    if gate["metric"] == PASS_RATE:
         counts = totals(cases)
         n = counts["passed"] + counts["failed"] + counts["missed"] + counts["errors"]
         return (counts["passed"] / n if n else None), n
-    scores = [case["scores"].get(gate.metric) for case in cases]
+    scores = [case["scores"].get(gate["metric"]) for case in cases]
     known = [score for score in scores if score is not None]
     return (sum(known) / len(known) if known else None), len(known)

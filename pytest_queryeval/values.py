@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pytest_queryeval.document import Node
-from pytest_queryeval.errors import CaseError, SuiteError, did_you_mean
+from pytest_queryeval.errors import did_you_mean
+from pytest_queryeval.problems import Problems
 
+S = TypeVar("S")
 T = TypeVar("T")
 Reader: TypeAlias = Callable[[Node], T]
 
@@ -34,16 +36,6 @@ def stated_text(node: Node) -> str:
     return value
 
 
-def optional_text(node: Node) -> str | None:
-    """Text, or None for null and for nothing."""
-    return None if node.empty else text(node)
-
-
-def loose_text(node: Node) -> str:
-    """Text, which may be empty; null is empty too."""
-    return "" if node.empty else text(node)
-
-
 def scalar(node: Node) -> Any:
     """A cell or a setting: true, false, null and numbers as JSON has them; all else, and what is quoted, is text."""
     value = text(node)
@@ -64,11 +56,6 @@ def _number(node: Node, value: str, *, is_integer: bool) -> float:
     return number
 
 
-def plain_text_scalar(value: str, node: Node) -> Any:
-    """`scalar` for text from elsewhere, such as a CSV cell that is given in `node`'s place."""
-    return scalar(Node(value, node.line, "plain", node.file))
-
-
 def json_value(node: Node) -> Any:
     """A scalar, list or mapping, in full depth."""
     if isinstance(node.value, list):
@@ -79,7 +66,7 @@ def json_value(node: Node) -> Any:
 
 
 def json_mapping(node: Node) -> dict[str, Any]:
-    """A mapping of JSON values; null is an empty one."""
+    """A mapping of JSON values."""
     return {key: json_value(item) for key, item in entries(node).items()}
 
 
@@ -89,9 +76,9 @@ def number(node: Node) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise node.problem(f"expected a number, found {_shown(node)}")
     try:
-        return value if isinstance(value, float) or abs(value) < 2**53 else float(value)
+        return float(value)
     except OverflowError as error:
-        raise node.problem(f"{value:.3} is too large") from error
+        raise node.problem(f"{node.value} is too large for a number") from error
 
 
 def positive_number(node: Node) -> float:
@@ -99,7 +86,15 @@ def positive_number(node: Node) -> float:
     value = number(node)
     if value <= 0:
         raise node.problem(f"expected a number above 0, found {_shown(node)}")
-    return float(value)
+    return value
+
+
+def number_from_zero(node: Node) -> float:
+    """A number that is not negative."""
+    value = number(node)
+    if value < 0:
+        raise node.problem(f"expected a number from 0 on, found {_shown(node)}")
+    return value
 
 
 def whole_number(least: int) -> Reader[int]:
@@ -133,21 +128,22 @@ def choice(*allowed: str) -> Reader[str]:
 
 
 def entries(node: Node) -> dict[str, Node]:
-    """The entries of a mapping; null has none."""
+    """The entries of a mapping."""
     if isinstance(node.value, dict):
         return node.value
-    if node.empty:
-        return {}
     raise node.problem(f"expected a mapping, found {_shown(node)}")
 
 
 def items(node: Node) -> list[Node]:
-    """The items of a list; null has none."""
+    """The items of a list."""
     if isinstance(node.value, list):
         return node.value
-    if node.empty:
-        return []
     raise node.problem(f"expected a list, found {_shown(node)}")
+
+
+def or_else(default: T, read: Reader[T]) -> Reader[T]:
+    """A reader that takes null and nothing for `default`."""
+    return lambda node: default if node.empty else read(node)
 
 
 def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
@@ -155,30 +151,18 @@ def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
     return lambda node: tuple(each(items(node), read))
 
 
-def each(nodes: Iterable[Node], read: Callable[[Node], T]) -> list[T]:
-    """All nodes read; raises `SuiteError` with the problems of all that could not be."""
-    values: list[T] = []
-    problems: list[CaseError] = []
-    for node in nodes:
-        try:
-            values.append(read(node))
-        except (CaseError, SuiteError) as error:
-            problems.extend(problems_of(error))
-    if problems:
-        raise SuiteError(problems)
-    return values
+def each(things: Iterable[S], read: Callable[[S], T]) -> list[T]:
+    """All things read; raises `SuiteError` with the problems of all that could not be."""
+    problems = Problems()
+    values = [problems.attempt(read, thing) for thing in things]
+    problems.raise_any()
+    return cast("list[T]", values)
 
 
 def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
     """All entries of a mapping read with their names; raises `SuiteError` with the problems of all that could not be."""
     named = entries(node)
-    names = iter(named)
-    return dict(zip(named, each(named.values(), lambda value: read(next(names), value)), strict=True))
-
-
-def problems_of(error: CaseError | SuiteError) -> tuple[CaseError, ...]:
-    """One error as the problems it stands for."""
-    return error.problems if isinstance(error, SuiteError) else (error,)
+    return dict(zip(named, each(named.items(), lambda entry: read(*entry)), strict=True))
 
 
 def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:

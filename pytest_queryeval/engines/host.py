@@ -66,6 +66,8 @@ class Host:
             child = self._started()
             began = time.monotonic()
             rows, last = self._exchange(child, request, timeout)
+        if last[:2] == ("failure", "timeout"):
+            last = (*last[:2], f"no answer within {timeout:g} s")
         return self._execution(query, rows, last, time.monotonic() - began)
 
     def close(self) -> None:
@@ -77,18 +79,20 @@ class Host:
         if self._child and not self._child.running:
             self._kill()
         if not self._child:
-            self._child = _Child(self._driver, self._memory)
-            self._await_ready(self._child)
+            self._start()
+        assert self._child
         return self._child
 
-    def _await_ready(self, child: _Child) -> None:
+    def _start(self) -> None:
+        child = None
         try:
+            child = self._child = _Child(self._driver, self._memory)
             child.receive(time.monotonic() + START_SECONDS, at_most=64)
         except (OSError, EOFError) as error:
-            reason = child.last_words() or f"no sign of life within {START_SECONDS:g} s"
+            reason = (child and child.last_words()) or error
             raise SourceError(f"the {self.name} process does not start: {reason}") from error
         finally:
-            if not child.ready:
+            if child and not child.ready:
                 self._kill()
 
     def _exchange(self, child: _Child, request: tuple[Any, ...], timeout: float) -> tuple[list[Row], tuple[Any, ...]]:
@@ -99,20 +103,20 @@ class Host:
             finished = True
             return reply
         except TimeoutError:
-            return [], ("failure", "timeout", f"no answer within {timeout:g} s")
+            return [], ("failure", "timeout", "")
         except (EOFError, BrokenPipeError):
-            return [], self._obituary(child, timeout)
+            return [], self._obituary(child)
         finally:
             # Whatever cut the exchange short, Ctrl-C included: the rest of this answer must not meet the next query.
             if not finished:
                 self._kill()
 
-    def _obituary(self, child: _Child, timeout: float) -> tuple[Any, ...]:
+    def _obituary(self, child: _Child) -> tuple[Any, ...]:
         status = child.wait()
         if status >= 0:
             return "fault", f"the {self.name} process ended with status {status}: {child.last_words()}"
         if status == -signal.SIGALRM:
-            return "failure", "timeout", f"no answer within {timeout:g} s"
+            return "failure", "timeout", ""
         # A SIGKILL that is not ours comes from the system, which is out of memory.
         kind = "too_large" if status == -signal.SIGKILL else "invalid"
         reason = signal.strsignal(-status) or "unknown"
@@ -168,17 +172,24 @@ class _Child:
     def __init__(self, driver: Path, memory: int) -> None:
         self.ready = False
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
-        # -I keeps the user's folder and environment out of the imports, -B leaves no files; a session of its own keeps
-        # the terminal's Ctrl-C with the parent, which then kills the child.
-        command = [sys.executable, "-I", "-B", str(_CHILD), str(driver), str(memory)]
-        self._process = Popen(  # noqa: S603 - our own interpreter and files
-            command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True
-        )
+        try:
+            self._process = self._popen(driver, memory)
+        except OSError:
+            self._stderr.close()
+            raise
         assert self._process.stdin
         assert self._process.stdout
         self._requests, self._replies = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._poll = select.poll()
         self._poll.register(self._replies, select.POLLIN)
+
+    def _popen(self, driver: Path, memory: int) -> Popen[bytes]:
+        # -I keeps the user's folder and environment out of the imports, -B leaves no files; a session of its own keeps
+        # the terminal's Ctrl-C with the parent, which then kills the child.
+        command = [sys.executable, "-I", "-B", str(_CHILD), str(driver), str(memory)]
+        return Popen(  # noqa: S603 - our own interpreter and files
+            command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True
+        )
 
     @property
     def pid(self) -> int:
@@ -208,10 +219,10 @@ class _Child:
         rest = memoryview(data)
         while rest:
             if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise TimeoutError
+                raise TimeoutError("no sign of life in time")
             count = os.readv(self._replies, [rest])
             if not count:
-                raise EOFError
+                raise EOFError("it closed its pipe")
             rest = rest[count:]
         return data
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +16,8 @@ from pytest_queryeval.model import Execution, Source
 from pytest_queryeval.plain import one_line
 
 SETTINGS = ("path", "script")
+# A quoted text or name, a comment, or a semicolon that is in none of them.
+_TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 DRIVER = Path(__file__).with_name("sqlite_child.py")
 
 
@@ -69,31 +73,31 @@ def build(script: Path, database: Path) -> None:
         reason = "no such file" if isinstance(error, FileNotFoundError) else one_line(str(error))
         raise SourceError(f"{script}: {reason}") from error
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        connection.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
-        for line, statements in _statements(text):
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        for start, statement in _statements(text):
             try:
-                connection.executescript(statements)
+                connection.execute(statement)
             except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+                line = text.count("\n", 0, start) + 1
                 raise SourceError(f"{script}:{line}: {one_line(str(error))}") from error
         connection.commit()
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Split `text` into whole statements, each with the number of its first line.
+    """Split `text` into its statements, each with the position of its first character."""
+    start = 0
+    for token in _TOKEN.finditer(text):
+        # The body of a trigger has semicolons of its own, which SQLite tells apart.
+        if token[0] == ";" and sqlite3.complete_statement(text[start : token.end()]):
+            yield _stripped(text, start, token.end())
+            start = token.end()
+    yield _stripped(text, start, len(text))
 
-    Several on one line stay together, as do those that a comment follows: only a line that ends in a semicolon is
-    looked at, so that the time stays linear for a statement of many lines.
-    """
-    first, pending = 1, ""
-    for number, line in enumerate(text.splitlines(keepends=True), start=1):
-        if not pending.strip():
-            first, pending = number, ""
-        pending += line
-        if line.rstrip().endswith(";") and sqlite3.complete_statement(pending):
-            yield first, pending
-            pending = ""
-    if pending.strip():
-        yield first, pending
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, str]:
+    statement = text[start:end].lstrip()
+    return end - len(statement), statement
 
 
 def _setting(source: Source) -> tuple[str, Path]:
@@ -106,4 +110,4 @@ def _setting(source: Source) -> tuple[str, Path]:
     ((name, value),) = source.settings.items()
     if not isinstance(value, str) or not value or "\0" in value:
         raise SourceError(f"source '{source.name}': '{name}' is not the name of a file")
-    return name, (source.folder / value).resolve()
+    return name, Path(os.path.realpath(source.folder / value))

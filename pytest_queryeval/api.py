@@ -1,0 +1,43 @@
+"""Evaluation without pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pytest_queryeval.aggregation import Report, aggregate
+from pytest_queryeval.case_json import case_json, result_json
+from pytest_queryeval.errors import QueryEvalError
+from pytest_queryeval.evaluation import Session, evaluate_case
+from pytest_queryeval.model import Case, Outcome
+
+
+def evaluate(cases: Iterable[Case]) -> Report:
+    """Execute and score cases, one after the other; returns the report as report.json holds it, without gates.
+
+    A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
+    """
+    with Session() as session:
+        results = [_evaluated(case, session) for case in cases]
+    return aggregate(results, gates=(), about={"created": datetime.now(UTC).isoformat(timespec="seconds")})
+
+
+def _evaluated(case: Case, session: Session) -> dict[str, Any]:
+    path = case.location.path.as_posix()
+    place = {"nodeid": f"{path}::{case.id}", "path": path}
+    if case.skip is not None:
+        return case_json(case, **place, outcome="skipped", message=case.skip)
+    try:
+        result = evaluate_case(case, session)
+    except QueryEvalError as error:
+        return case_json(case, **place, outcome="error", message=f"{case.location}: {error}")
+    return result_json(result, **place, outcome=_outcome(case, missed=bool(result.missed)))
+
+
+def _outcome(case: Case, *, missed: bool) -> Outcome:
+    if case.xfail is not None:
+        return "xfailed" if missed else "xpassed"
+    if not missed:
+        return "passed"
+    return "missed" if case.on_miss == "xfail" else "failed"

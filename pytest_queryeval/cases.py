@@ -1,0 +1,137 @@
+"""Nodes -> cases, with the settings that hold for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_queryeval.document import Node
+from pytest_queryeval.errors import Location
+from pytest_queryeval.keys import KEYS, read_keys
+from pytest_queryeval.kinds import KINDS, Kind
+from pytest_queryeval.model import Case, Stated
+from pytest_queryeval.problems import Problems
+from pytest_queryeval.settings import Settings, Values, added, check_applicable, inherited, resolve
+from pytest_queryeval.stated import read_golds, read_predicted
+
+# Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
+_OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
+
+
+class CaseReader:
+    """Reads the cases of one suite file, which share `shared` values.
+
+    What is wrong goes to `problems`. If there are problems at the start, settings may be missing because of them, so
+    nothing is said about missing ones. `kinds` are those that were met.
+    """
+
+    def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
+        self.kinds: set[str] = set()
+        self._shared = shared
+        self._shared_settings: Settings | None = None
+        self._problems = problems
+        self._is_broken = bool(problems)
+        self._require_prediction = require_prediction
+        self._ids: dict[str, Location] = {}
+
+    def read(self, node: Node) -> Case | None:
+        """The case, or None where something is wrong with it."""
+        problems = Problems()
+        values = problems.attempt(read_keys, node, "case", problems)
+        if values is None:
+            self._problems.extend(problems)
+            return None
+        self._check_id(values.get("id"), node, problems)
+        settings = None
+        if not (problems or self._is_broken):
+            settings = problems.attempt(self._settings, values, node)
+        kind = settings.kind if settings else self._kind(values)
+        golds = predicted = None
+        if kind is not None:
+            self.kinds.add(kind.name)
+            check_applicable(node, kind.name, problems)
+            golds = problems.attempt(read_golds, node, kind)
+            predicted = problems.attempt(read_predicted, node, kind)
+        if settings and golds and not problems:
+            self._check_needs(settings, golds, predicted, node, problems)
+            if not problems:
+                return _case(node, values, settings, golds, predicted)
+        self._problems.extend(problems)
+        return None
+
+    def _settings(self, values: Values, node: Node) -> Settings:
+        """What holds for a case; raises `CaseError`. Cases without settings of their own share one object."""
+        if _OVERRIDES.isdisjoint(values):
+            if self._shared_settings is None:
+                self._shared_settings = self._resolved(self._shared, node)
+            return self._shared_settings
+        own = {name: value for name, value in values.items() if name in _OVERRIDES}
+        return self._resolved(inherited(self._shared, own), node)
+
+    def _resolved(self, values: Values, node: Node) -> Settings:
+        if "kind" not in values:
+            raise node.problem("no kind: add `kind: sql` to the file")
+        return resolve(values)
+
+    def _kind(self, values: Values) -> Kind | None:
+        name = values.get("kind", self._shared.get("kind"))
+        return KINDS[name] if name in KINDS else None
+
+    def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
+        if id_ is None:
+            if "id" not in node.value:
+                problems.append(node.problem("a case needs an id"))
+            return
+        location = node.location
+        first = self._ids.setdefault(id_, location)
+        if first is not location:
+            where = f"on line {first.line}" if first.path == location.path else f"at {first}"
+            problems.append(node.problem(f"duplicate id '{id_}', first used {where}"))
+
+    def _check_needs(
+        self, settings: Settings, golds: tuple[Stated, ...], predicted: Stated | None, node: Node, problems: Problems
+    ) -> None:
+        """Whether there is a source where a query is to run, and something that predicts."""
+        if settings.source is None and settings.kind.has_queries and not _is_answered(golds, predicted):
+            problems.append(node.problem("no source: add `source` to the file"))
+        if predicted is not None or not self._require_prediction:
+            return
+        if settings.predictor is None or settings.predictor.kind == "inline":
+            problems.append(node.problem("no prediction: add `predicted`, or `predictor` to the file"))
+
+
+def _is_answered(golds: tuple[Stated, ...], predicted: Stated | None) -> bool:
+    """Whether nothing is left to run."""
+    stated = (*golds, predicted)
+    return all(one is not None and one.query is None for one in stated)
+
+
+def _case(
+    node: Node, values: dict[str, Any], settings: Settings, golds: tuple[Stated, ...], predicted: Stated | None
+) -> Case:
+    get = values.get
+    return Case(
+        id=values["id"],
+        location=node.location,
+        kind=settings.kind.name,
+        source=settings.source,
+        question=get("question", ""),
+        evidence=get("evidence", ""),
+        golds=golds,
+        predicted=predicted,
+        # What a case states comes before what the suite's predictor would say.
+        predictor=settings.predictor if predicted is None else None,
+        metrics=settings.metrics,
+        options=settings.options,
+        thresholds=settings.thresholds,
+        policy=settings.policy,
+        on_miss=settings.on_miss,
+        timeout=settings.timeout,
+        max_rows=settings.max_rows,
+        report_rows=settings.report_rows,
+        tags=added(settings.tags, values["tags"]) if "tags" in values else settings.tags,
+        difficulty=get("difficulty"),
+        metadata=get("metadata", {}),
+        skip=get("skip"),
+        xfail=get("xfail"),
+        allow_empty=get("allow_empty", False),
+    )

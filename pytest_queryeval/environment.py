@@ -1,0 +1,43 @@
+"""`${NAME}` and `${NAME:-default}` in settings."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from pytest_queryeval.document import Node
+from pytest_queryeval.values import scalar, text
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def expanded_text(node: Node) -> str:
+    """The text with variables replaced; raises `CaseError` with the name of one that is missing."""
+    return _expand(text(node), node)
+
+
+def expanded_value(node: Node) -> Any:
+    """A scalar, list or mapping with variables replaced in all its texts; raises `CaseError`.
+
+    What comes from the environment is text: `port: ${PORT}` never becomes a number.
+    """
+    if isinstance(node.value, list):
+        return [expanded_value(item) for item in node.value]
+    if isinstance(node.value, dict):
+        return {key: expanded_value(item) for key, item in node.value.items()}
+    value = scalar(node)
+    return _expand(value, node) if isinstance(value, str) else value
+
+
+def _expand(value: str, node: Node) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        found = os.environ.get(name)
+        if found or (found is not None and default is None):
+            return found
+        if default is None:
+            raise node.problem(f"environment variable '{name}' is not set")
+        return str(default)
+
+    return _VARIABLE.sub(replaced, value) if "${" in value else value

@@ -1,0 +1,303 @@
+"""Every key of suite files and settings: where it may stand, how it is inherited, how it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pytest_queryeval.document import Node
+from pytest_queryeval.errors import CaseError, SuiteError, did_you_mean
+from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.model import Gate, Threshold
+from pytest_queryeval.problems import Problems
+from pytest_queryeval.sources import read_predictor, read_source, read_sources
+from pytest_queryeval.values import (
+    Reader,
+    choice,
+    each_entry,
+    entries,
+    flag,
+    json_mapping,
+    known_entries,
+    list_of,
+    number,
+    number_from_zero,
+    or_else,
+    positive_number,
+    stated_text,
+    text,
+    whole_number,
+)
+
+Place: TypeAlias = Literal["folder", "file", "case"]
+Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
+
+PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings")
+PLACES: Mapping[Place, str] = {
+    "folder": "a folder's queryeval.yaml",
+    "file": "the top of a suite file",
+    "case": "a case",
+}
+GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
+PASS_RATE = "pass_rate"
+
+_ID = re.compile(r"(?!.*::)[\w\-.:/]+")
+_MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key of the contract. `merged` and `added` collect what all levels say, otherwise the nearest level's value holds."""
+
+    name: str
+    places: tuple[Place, ...]
+    inheritance: Inheritance = "nearest"
+    read: Reader[Any] = lambda node: node
+    supported: bool = True
+
+
+def read_id(node: Node) -> str:
+    """A case's id, which becomes a part of its node id."""
+    value = text(node)
+    if node.empty or not _ID.fullmatch(value):
+        raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'")
+    return value
+
+
+def read_marker(node: Node) -> str:
+    """A tag or a difficulty, which becomes a marker of pytest's."""
+    value = text(node)
+    if value in PYTEST_MARKERS:
+        raise node.problem(f"'{value}' is a marker of pytest's own: choose another name")
+    if not _MARKER.fullmatch(value):
+        raise node.problem(f"'{value}' must consist of letters, digits, _ and -, and not start with _, to be a marker")
+    return value
+
+
+def read_kind(node: Node) -> str:
+    """The name of a kind that is known."""
+    value = text(node)
+    if value not in KINDS:
+        raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
+    return value
+
+
+def read_metric(node: Node) -> str:
+    """The name of a metric that is known and can be imported."""
+    return _metric(text(node), node)
+
+
+def _metric(name: str, node: Node) -> str:
+    if name not in METRICS:
+        raise node.problem(f"unknown metric '{name}'{did_you_mean(name, METRICS.names())}")
+    try:
+        METRICS[name]
+    except (ImportError, AttributeError) as error:  # a metric of the user's, or one whose extra is not installed
+        raise node.problem(f"metric '{name}' cannot be imported: {error}") from error
+    return name
+
+
+def read_metrics(node: Node) -> tuple[str, ...]:
+    """Names of metrics, each once."""
+    return tuple(dict.fromkeys(list_of(read_metric)(node)))
+
+
+def read_thresholds(node: Node) -> dict[str, Threshold]:
+    """`{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
+    if node.empty:
+        raise node.problem("thresholds are missing: write {} to require nothing")
+    return each_entry(node, lambda name, value: _threshold(value, _metric(name, value)))
+
+
+def _threshold(node: Node, name: str) -> Threshold:
+    if node.form != "mapping":
+        return Threshold(minimum=number(node))
+    return _limits(node, known_entries(node, {"min": number, "max": number}), name)
+
+
+def _limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
+    minimum, maximum = found.get("min"), found.get("max")
+    if minimum is None and maximum is None:
+        raise node.problem(f"'{name}' needs min or max")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
+    return Threshold(minimum=minimum, maximum=maximum)
+
+
+def read_options(node: Node) -> dict[str, dict[str, Any]]:
+    """`{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
+    return each_entry(node, _options_of)
+
+
+def _options_of(name: str, node: Node) -> dict[str, Any]:
+    if name in KINDS:
+        return json_mapping(node)
+    if name not in METRICS:
+        known = (*METRICS.names(), *KINDS.names())
+        raise node.problem(f"options for '{name}', which is no metric and no kind{did_you_mean(name, known)}")
+    allowed = METRICS[_metric(name, node)].options
+    for key, value in entries(node).items():
+        if key not in allowed:
+            raise value.problem(f"metric '{name}' has no option '{key}'{did_you_mean(key, allowed)}")
+    return json_mapping(node)
+
+
+def read_compare(node: Node) -> dict[str, Any]:
+    """The comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
+    fields = known_entries(node, COMPARE)
+    fields.pop("nulls", None)
+    return fields.pop("numbers", {}) | fields
+
+
+def read_gates(node: Node) -> tuple[Gate, ...]:
+    """The gates of a folder."""
+    return list_of(_gate)(node)
+
+
+def _gate(node: Node) -> Gate:
+    found = known_entries(node, GATE)
+    if "metric" not in found:
+        raise node.problem("a gate needs a metric")
+    limits = _limits(node, found, found["metric"])
+    return Gate(
+        metric=found["metric"],
+        where=found.get("where", {}),
+        minimum=limits.minimum,
+        maximum=limits.maximum,
+        folder=node.file.folder,
+        location=node.location,
+    )
+
+
+def _gate_metric(node: Node) -> str:
+    name = text(node)
+    return name if name == PASS_RATE else _metric(name, node)
+
+
+def _not_supported(name: str) -> Reader[Any]:
+    def read(node: Node) -> Any:
+        raise node.problem(f"'{name}' is not supported yet")
+
+    return read
+
+
+def _reason(default: str) -> Reader[str | None]:
+    """A reader of the reason to skip or to xfail: text, or `true`, which means `default`."""
+
+    def read(node: Node) -> str | None:
+        if node.empty or (node.plain and node.value == "false"):
+            return None
+        return default if node.plain and node.value == "true" else stated_text(node)
+
+    return read
+
+
+COMPARE: Mapping[str, Reader[Any]] = {
+    "numbers": lambda node: known_entries(node, {"rel": number_from_zero, "abs": number_from_zero}),
+    "text_numbers": flag,
+    "case": choice("keep", "ignore"),
+    "whitespace": choice("keep", "ignore"),
+    "nulls": choice("equal"),
+    "dates": choice("by_value", "strict"),
+    "duplicates": choice("count", "ignore"),
+    "row_order": choice("auto", "ignore", "strict"),
+    "columns": choice("any", "positional", "by_name"),
+    "extra_columns": choice("reject", "allow"),
+    "rdf_terms": choice("value", "strict"),
+}
+GATE: Mapping[str, Reader[Any]] = {
+    "metric": _gate_metric,
+    "where": lambda node: known_entries(node, dict.fromkeys(GATE_GROUPS, stated_text)),
+    "min": number,
+    "max": number,
+    "no_regression": _not_supported("no_regression"),
+    "max_broken": _not_supported("max_broken"),
+}
+
+_ALL: tuple[Place, ...] = ("folder", "file", "case")
+_SHARED: tuple[Place, ...] = ("folder", "file")
+_CASE: tuple[Place, ...] = ("case",)
+
+
+def _own(name: str, read: Callable[[Node], Any] = lambda node: node) -> Key:
+    return Key(name=name, places=_CASE, inheritance="own", read=read)
+
+
+def _later(name: str, places: tuple[Place, ...]) -> Key:
+    return Key(name=name, places=places, supported=False)
+
+
+KEYS: Mapping[str, Key] = {
+    key.name: key
+    for key in (
+        Key(name="kind", places=_ALL, read=read_kind),
+        Key(name="source", places=_ALL, read=read_source),
+        Key(name="sources", places=_SHARED, inheritance="merged", read=read_sources),
+        Key(name="predictor", places=_SHARED, read=read_predictor),
+        Key(name="metrics", places=_ALL, read=read_metrics),
+        Key(name="options", places=_ALL, inheritance="merged", read=read_options),
+        Key(name="thresholds", places=_ALL, read=read_thresholds),
+        Key(name="on_miss", places=_ALL, read=choice("fail", "xfail")),
+        Key(name="compare", places=_ALL, inheritance="merged", read=read_compare),
+        Key(name="timeout", places=_ALL, read=positive_number),
+        Key(name="max_rows", places=_ALL, read=whole_number(1)),
+        _later("trials", _ALL),
+        _later("trials_rule", _ALL),
+        Key(name="tags", places=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
+        _later("requires", _SHARED),
+        Key(name="report_rows", places=_SHARED, read=whole_number(0)),
+        Key(name="gates", places=("folder",), inheritance="own", read=read_gates),
+        Key(name="cases", places=("file",), inheritance="own"),
+        _own("id", read_id),
+        _own("question", or_else("", text)),
+        _own("evidence", or_else("", text)),
+        _own("difficulty", or_else(None, read_marker)),
+        _own("metadata", or_else({}, json_mapping)),
+        _own("skip", _reason("skipped in the suite")),
+        _own("xfail", _reason("expected to fail, says the suite")),
+        _own("allow_empty", flag),
+        _own("gold"),
+        _own("gold_any"),
+        _own("gold_table"),
+        _own("gold_file"),
+        _own("predicted"),
+        _own("predicted_table"),
+        _own("predicted_file"),
+        _later("db_schema", _ALL),
+        _later("json_schema", _ALL),
+        _later("structure", _ALL),
+        _later("conversation", _CASE),
+    )
+}
+_READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {
+    place: {key.name: key.read for key in KEYS.values() if place in key.places and key.supported} for place in PLACES
+}
+
+
+def read_keys(node: Node, place: Place, problems: Problems) -> dict[str, Any]:
+    """The values of all keys that could be read; what is wrong with the others is added to `problems`."""
+    readers, values = _READERS[place], {}
+    for name, value in entries(node).items():
+        read = readers.get(name)
+        if read is None:
+            problems.append(value.problem(_misplaced(name, place)))
+            continue
+        try:  # not by `problems.attempt`: None is a value here
+            values[name] = read(value)
+        except (CaseError, SuiteError) as error:
+            problems.keep(error)
+    return values
+
+
+def _misplaced(name: str, place: Place) -> str:
+    """Why a key cannot stand in a place."""
+    key = KEYS.get(name)
+    if key is None:
+        hint = ": merge keys are not read, shared settings stand in the file or its folder" if name == "<<" else ""
+        return f"unknown key '{name}'{hint or did_you_mean(name, _READERS[place])}"
+    if place in key.places:
+        return f"'{name}' is not supported yet"
+    return f"'{name}' cannot stand in {PLACES[place]}: it belongs in {' or '.join(PLACES[at] for at in key.places)}"

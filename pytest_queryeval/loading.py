@@ -1,0 +1,163 @@
+"""Suite files -> cases."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_queryeval.cases import CaseReader
+from pytest_queryeval.document import File, Node, file_at
+from pytest_queryeval.errors import CaseError, SuiteError
+from pytest_queryeval.json_nodes import read_jsonl
+from pytest_queryeval.keys import read_keys
+from pytest_queryeval.model import Case
+from pytest_queryeval.problems import Problems
+from pytest_queryeval.settings import (
+    FOLDER_FILE,
+    Folder,
+    FolderCache,
+    Values,
+    check_applicable,
+    folder_chain,
+    inherited,
+)
+from pytest_queryeval.values import items, stated_text
+from pytest_queryeval.yaml_nodes import read_yaml
+
+YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
+JSONL_SUFFIX = ".queryeval.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """One suite file: its cases, and the folders with settings from the root down to its own."""
+
+    path: Path
+    cases: tuple[Case, ...]
+    folders: tuple[Folder, ...]
+
+
+def is_suite_file(path: Path) -> bool:
+    """Whether a file is a suite by its name.
+
+    >>> is_suite_file(Path("sql/concerts.queryeval.yaml")), is_suite_file(Path("sql/queryeval.yaml"))
+    (True, False)
+    """
+    return path.name.endswith((*YAML_SUFFIXES, JSONL_SUFFIX)) and not path.name.startswith(".")
+
+
+def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
+    """The cases of one suite file, or of all suite files below a folder, in the order of their paths.
+
+    Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
+    `path`, else the folder of `path`. Raises `SuiteError` with all problems of all files. Without
+    `require_prediction`, a case may lack both `predicted` and a predictor.
+    """
+    start = file_at(path).path
+    files = [start] if not start.is_dir() else sorted(_suite_files(start))
+    if not files:
+        raise SuiteError(
+            [file_at(path).problem(f"no suite below: expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}")]
+        )
+    root = file_at(root).path if root else _default_root(start)
+    problems, folders, cases = Problems(), FolderCache(), list[Case]()
+    for file in files:
+        suite = problems.attempt(load_suite, file, root=root, folders=folders, require_prediction=require_prediction)
+        cases.extend(suite.cases if suite else ())
+    problems.raise_any()
+    return tuple(cases)
+
+
+def load_suite(path: Path, *, root: Path, folders: FolderCache | None = None, require_prediction: bool = True) -> Suite:
+    """One suite file with the folder settings that hold for it.
+
+    Hand the same `folders` to all calls of a run, so that each folder is read once. Raises `SuiteError` with all problems
+    of the file, or with those of the folder settings above it.
+    """
+    file = file_at(path)
+    chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
+    shared: Values = {}
+    for folder in chain:
+        shared = inherited(shared, folder.values)
+    problems = Problems()
+    read = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
+    cases = tuple(problems.attempt(read, file, shared, problems, require_prediction=require_prediction) or ())
+    if not cases and not problems:
+        problems.append(file.problem("there is no case in it"))
+    problems.raise_any()
+    return Suite(path=file.path, cases=cases, folders=chain)
+
+
+def _suite_files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (path for name in names if is_suite_file(path := Path(place, name)))
+
+
+def _default_root(start: Path) -> Path:
+    here = Path.cwd()
+    if start.is_relative_to(here):
+        return here
+    return start if start.is_dir() else start.parent
+
+
+def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
+    reader = CaseReader(shared, problems, require_prediction=require_prediction)
+    cases = []
+    for node in read_jsonl(file):
+        if isinstance(node, CaseError):
+            problems.append(node)
+        elif case := reader.read(node):
+            cases.append(case)
+    return cases
+
+
+def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
+    document = read_yaml(file)
+    problems.extend(document.problems)
+    top = document.root
+    if top is None or not isinstance(top.value, dict):
+        raise file.problem("a suite is a mapping with `cases`", top.line if top else 0)
+    values = read_keys(top, "file", problems)
+    if "cases" not in values:
+        raise top.problem("a suite needs `cases`")
+    reader = CaseReader(inherited(shared, values), problems, require_prediction=require_prediction)
+    nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
+    cases = [case for node in nodes if (case := reader.read(node))]
+    if len(reader.kinds) == 1:
+        check_applicable(top, *reader.kinds, problems)
+    return cases
+
+
+def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
+    """The nodes of the cases that stand under `cases`, or in the files that it names; raises `CaseError`."""
+    if cases.form in ("sequence", "mapping") or cases.empty:
+        return items(cases)
+    nodes: list[Node] = []
+    for file in _files_of(cases):
+        document = problems.attempt(read_yaml, file)
+        if document is None:
+            continue
+        problems.extend(document.problems)
+        if document.root is None:
+            problems.append(file.problem("there is no case in it"))
+        else:
+            nodes += document.root.value if isinstance(document.root.value, list) else [document.root]
+    return nodes
+
+
+def _files_of(cases: Node) -> list[File]:
+    """The files that a glob names, in the order of their paths; suites and settings are not among them."""
+    pattern = stated_text(cases)
+    try:
+        found = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
+    except (OSError, ValueError) as error:
+        raise cases.problem(f"'{pattern}' cannot be searched: {error}") from error
+    paths = [cases.file.folder / name for name in sorted(found)]
+    files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
+    if not files:
+        raise cases.problem(f"no file fits '{pattern}'")
+    return files

@@ -1,0 +1,86 @@
+"""The pytest plugin. This module is imported at every start of pytest, so it imports nothing but pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.plugin.collector import ReportCollector
+    from pytest_queryeval.plugin.run import Run
+
+RUN = pytest.StashKey["Run"]()
+COLLECTOR = pytest.StashKey["ReportCollector"]()
+SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what changes from run to run; what belongs to a suite stands in its YAML."""
+    option = parser.getgroup("queryeval", "query evaluation").addoption
+    option("--queryeval-report", metavar="PATH", action="append", help="write a report: PATH.json, or a folder for all formats")
+    option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
+    option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
+    option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases")
+    parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
+    parser.addini("queryeval_gates", "off: judge no gates, as in a shard of a run", default="on")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Set up the state of this process, and on the controller the collector of results."""
+    from pytest_queryeval.plugin.start import start
+
+    start(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what the run started."""
+    if run := config.stash.get(RUN, None):
+        run.close()
+        del config.stash[RUN]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect suite files."""
+    if not file_path.name.endswith(SUFFIXES):
+        return None
+    from pytest_queryeval.plugin.items import SuiteFile
+
+    return SuiteFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the first cases only where a limit is set."""
+    config.stash[RUN].apply_limit(items)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse thresholds of the command line that bind no case."""
+    session.config.stash[RUN].check_thresholds()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Remember that cases were left out on purpose."""
+    if items:
+        items[0].config.stash[RUN].selected = True
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the result travel on the test's report, which xdist carries to the controller."""
+    report = yield
+    if (describe := getattr(item, "queryeval_result", None)) is not None:
+        report.queryeval = describe(report, call)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what a worker learnt while collecting to the controller."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["queryeval"] = session.config.stash[RUN].learnt()

@@ -1,0 +1,169 @@
+"""The controller's side of a run: results come in with the tests' reports; at the end the report and the gates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_queryeval.plugin import RUN, SUFFIXES
+
+if TYPE_CHECKING:
+    from pytest_queryeval.aggregation import Report
+
+PROGRESS_SECONDS = 30.0
+
+
+class ReportCollector:
+    """Keeps the results of all cases, the last one where a case is run again."""
+
+    def __init__(self, config: pytest.Config, targets: list[Path]) -> None:
+        self.config = config
+        self.targets = targets
+        self.cases: dict[str, dict[str, Any]] = {}
+        self.report: Report | None = None
+        self.written: list[Path] = []
+        self.fault: str | None = None
+        self._learnt: list[Mapping[str, Any]] = []
+        self._to_run = 0
+        self._started = self._shown = time.monotonic()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Know how many tests will run."""
+        self._to_run = max(self._to_run, len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Know how many tests will run, as a worker has collected them."""
+        self._to_run = max(self._to_run, len(ids))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Keep what a worker has learnt while collecting."""
+        if learnt := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
+            self._learnt.append(learnt)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result that came with a test's report."""
+        if result := getattr(report, "queryeval", None):
+            self.cases[report.nodeid] = result
+        elif report.failed and report.nodeid not in self.cases and _is_case(report.nodeid):
+            self.cases[report.nodeid] = _lost(report)
+        self._show_progress()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Aggregate, judge the gates, write the reports."""
+        learnt = [*self._learnt, self.config.stash[RUN].learnt()]
+        concerned = self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report")
+        if not concerned or self.config.option.collectonly:
+            return
+        self.report = self._aggregated(learnt)
+        self._write()
+        missed = any(gate["ok"] is False for gate in self.report["gates"])
+        if (missed or self.fault) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the report in short."""
+        if self.report is None:
+            return
+        from pytest_queryeval.plugin.summary import summary_lines
+
+        terminalreporter.section("query evaluation")
+        for line, markup in summary_lines(self.report, width=terminalreporter._tw.fullwidth):
+            terminalreporter.write_line(line, **markup)
+        for path in self.written:
+            terminalreporter.write_line(f"report: {_shown(path)}")
+        if self.fault:
+            terminalreporter.write_line(self.fault, red=True)
+
+    def _aggregated(self, learnt: list[Mapping[str, Any]]) -> Report:
+        from pytest_queryeval.aggregation import aggregate
+        from pytest_queryeval.gates import judge
+
+        cases = list(self.cases.values())
+        gates = {place: gate for known in learnt for place, gate in known["gates"].items()}
+        if self.config.getini("queryeval_gates") == "off":
+            gates = {}
+        broken = sorted({path for known in learnt for path in known["broken"]})
+        selected = any(known["selected"] for known in learnt)
+        verdicts = [judge(gates[place], cases, broken=broken, selected=selected) for place in sorted(gates)]
+        return aggregate(cases, gates=verdicts, about=_about(cases))
+
+    def _write(self) -> None:
+        from pytest_queryeval.errors import ReportError
+        from pytest_queryeval.reports import write_report
+
+        for target in self.targets:
+            try:
+                self.written += write_report(self.report or {}, target)
+            except ReportError as error:
+                self.fault = str(error)
+
+    def _show_progress(self) -> None:
+        """Where a run takes long, a line now and then tells how far it is and how well it goes."""
+        now = time.monotonic()
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if now - self._shown < PROGRESS_SECONDS or not self.cases or terminal is None:
+            return
+        self._shown = now
+        done = len(self.cases)
+        passed = sum(case["outcome"] == "passed" for case in self.cases.values())
+        left = (now - self._started) / done * max(self._to_run - done, 0)
+        terminal.ensure_newline()
+        terminal.write_line(f"queryeval: {done:,} of {self._to_run:,} cases, {passed:,} passed, about {left:.0f} s left")
+
+
+def _is_case(nodeid: str) -> bool:
+    return nodeid.partition("::")[0].endswith(SUFFIXES)
+
+
+def _lost(report: pytest.TestReport) -> dict[str, Any]:
+    """A case of which only the failure is known: its worker crashed."""
+    from pytest_queryeval.plain import storable
+
+    path, _, name = report.nodeid.partition("::")
+    nothing = dict.fromkeys(("kind", "difficulty", "source", "gold", "predicted", "difference", "prediction"))
+    return nothing | {
+        "id": name,
+        "nodeid": report.nodeid,
+        "path": path,
+        "line": 0,
+        "tags": [],
+        "question": "",
+        "outcome": "error",
+        "scores": {},
+        "missed": [],
+        "trials": [],
+        "details": {},
+        "message": storable(report.longreprtext),
+    }
+
+
+def _about(cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """When and where the run was, and what answered; no setting of a predictor, since it may be secret."""
+    import platform
+    import sqlite3
+    from importlib.metadata import version
+
+    sources = {case["prediction"]["source"] for case in cases if case["prediction"]}
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": {
+            "python": platform.python_version(),
+            "pytest": pytest.__version__,
+            "pytest_queryeval": version("pytest-queryeval"),
+            "platform": platform.platform(terse=True),
+            "engines": {"sqlite": sqlite3.sqlite_version},
+        },
+        "predictor": {"sources": sorted(sources)},
+    }
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

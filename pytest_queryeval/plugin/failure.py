@@ -1,0 +1,108 @@
+"""What a failed case says: first what was missed, then both queries, then where the answers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from pytest_queryeval.case_json import result_difference
+from pytest_queryeval.model import CaseResult, Missed, Threshold
+from pytest_queryeval.plain import one_line, plain_cell, printable
+from pytest_queryeval.policy import Policy
+
+ROWS = 8
+QUERY_LINES = 12
+LINE_CHARACTERS = 160
+CELL_CHARACTERS = 40
+
+
+class ThresholdMissed(Exception):  # noqa: N818 - an outcome, not an error
+    """A case whose scores do not meet its thresholds."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(headline(result))
+        self.result = result
+
+
+def headline(result: CaseResult) -> str:
+    """One line: the failure of the prediction if there is one, else the thresholds that were missed."""
+    error = result.predicted.error
+    if error is not None:
+        return f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
+    return ", ".join(f"{missed.metric} {score(missed.value)} (needs {needed(missed.threshold)})" for missed in result.missed)
+
+
+def failure_lines(result: CaseResult) -> Iterator[str]:
+    """The text of the failure, at most a screenful. Every line of foreign text stands behind a margin."""
+    yield headline(result)
+    if result.predicted.error is not None:
+        yield f"  missed     {', '.join(missed.metric for missed in result.missed)}"
+    if result.case.question:
+        yield f"  question   {one_line(result.case.question, LINE_CHARACTERS)}"
+    yield from _query("gold", result.gold.query)
+    yield from _query("predicted", result.predicted.query)
+    yield from _answers(result)
+    yield from (f"  note       {note}" for note in result.details.get("notes", ()))
+    if changed := _policy(result.case.policy):
+        yield f"  compare    {changed}"
+    yield f"  scores     {', '.join(f'{name} {score(value)}' for name, value in result.scores.items())}"
+    yield f"  case       {result.case.location}"
+
+
+def score(value: float | None) -> str:
+    """A score for people: three decimals, or n/a."""
+    return "n/a" if value is None else f"{value:.3f}"
+
+
+def needed(threshold: Threshold) -> str:
+    """What a threshold asks for."""
+    low = () if threshold.minimum is None else (f"at least {threshold.minimum:g}",)
+    high = () if threshold.maximum is None else (f"at most {threshold.maximum:g}",)
+    return " and ".join((*low, *high)) or "any value"
+
+
+def _query(label: str, query: str | None) -> Iterator[str]:
+    if query is None:
+        yield f"  {label:<10} | (a stated answer)"
+        return
+    lines = printable(query).strip("\n").splitlines() or [""]
+    for number, line in enumerate(lines[:QUERY_LINES]):
+        yield f"  {label if number == 0 else '':<10} | {one_line(line, LINE_CHARACTERS) if line.isspace() else _cut(line)}"
+    if len(lines) > QUERY_LINES:
+        yield f"  {'':<10} | … {len(lines) - QUERY_LINES} more lines"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
+
+
+def _answers(result: CaseResult) -> Iterator[str]:
+    found = result_difference(result, limit=ROWS)
+    if found is None:
+        return
+    yield f"  answers    {found.summary}"
+    if found.missing or found.extra or found.changed:
+        names = result.gold.answer.columns if result.gold.answer else ()
+        yield f"    columns  | {_row(names)}"
+    yield from (f"    missing  | {_row(row)}" for row in found.missing)
+    yield from (f"    extra    | {_row(row)}" for row in found.extra)
+    for gold, predicted in found.changed:
+        yield f"    gold     | {_row(gold)}"
+        yield f"    instead  | {_row(predicted)}"
+
+
+def _row(cells: Iterable[Any]) -> str:
+    return _cut(" · ".join(_cell(cell) for cell in cells))
+
+
+def _cell(cell: Any) -> str:
+    if isinstance(cell, str):
+        return one_line(repr(cell) if cell != cell.strip() or not cell else cell, CELL_CHARACTERS)
+    return "NULL" if cell is None else one_line(str(plain_cell(cell)), CELL_CHARACTERS)
+
+
+def _policy(policy: Policy) -> str:
+    """The settings of the policy that are not the default."""
+    changed = {field.name: getattr(policy, field.name) for field in fields(policy) if getattr(policy, field.name) != field.default}
+    return ", ".join(f"{name}: {value}" for name, value in changed.items())

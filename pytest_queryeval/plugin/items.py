@@ -1,0 +1,121 @@
+"""Suite files and their cases as pytest collects and runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_queryeval.case_json import case_json, result_json
+from pytest_queryeval.errors import QueryEvalError, QueryEvalWarning, SuiteError
+from pytest_queryeval.evaluation import evaluate_case
+from pytest_queryeval.model import Case, CaseResult, Outcome
+from pytest_queryeval.plain import printable
+from pytest_queryeval.plugin import RUN
+from pytest_queryeval.plugin.failure import ThresholdMissed, failure_lines, headline
+
+PROPERTY = "queryeval."
+EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
+
+
+class SuiteFile(pytest.File):
+    """A suite file."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item a case; raises `CollectError` with every problem of the file."""
+        run = self.config.stash[RUN]
+        try:
+            cases = run.load(self.path).cases
+        except SuiteError as error:
+            raise self.CollectError(str(error)) from None
+        for case in cases:
+            yield CaseItem.from_parent(self, name=case.id, case=run.overridden(case))
+
+
+class CaseItem(pytest.Item):
+    """A case: all that may break is done in `setup`, so that `runtest` has only thresholds to judge."""
+
+    def __init__(self, *, case: Case, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.case = case
+        self.result: CaseResult | None = None
+        self._mark(case)
+
+    def _mark(self, case: Case) -> None:
+        run = self.config.stash[RUN]
+        for name in dict.fromkeys((case.kind, *case.tags, *((case.difficulty,) if case.difficulty else ()))):
+            run.register_marker(name, "a tag, a kind or a difficulty of cases")
+            self.add_marker(name)
+        if case.skip is not None:
+            self.add_marker(pytest.mark.skip(reason=case.skip))
+        if case.xfail is not None:
+            self.add_marker(pytest.mark.xfail(reason=case.xfail, raises=ThresholdMissed))
+
+    def setup(self) -> None:
+        """Execute and score the case; whatever breaks is an error of the case, not a failure of the prediction."""
+        self.result = None
+        self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
+        fault = None
+        try:
+            self.result = evaluate_case(self.case, self.config.stash[RUN].session)
+        except QueryEvalError as error:
+            fault = f"{self.case.location}: {printable(str(error))}"
+        if self.result is None:  # outside of the handler, or pytest would print both exceptions
+            pytest.fail(fault or "", pytrace=False)
+        if self.result.details.get("empty_gold"):
+            self.warn(QueryEvalWarning(f"{self.case.location}: {EMPTY_GOLD}"))
+        scores = self.result.scores.items()
+        self.user_properties += [(f"{PROPERTY}{name}", value) for name, value in scores if value is not None]
+
+    def runtest(self) -> None:
+        """Compare scores with thresholds."""
+        if self.result is None or not self.result.missed:
+            return
+        if self.case.on_miss == "xfail":
+            pytest.xfail(headline(self.result))
+        raise ThresholdMissed(self.result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Our lines in the form that pytest keeps under xdist and in JUnit: one entry, and a headline of one line."""
+        if not isinstance(excinfo.value, ThresholdMissed):
+            return super().repr_failure(excinfo, style)
+        text: Any = excinfo.getrepr(style="native")
+        entry = text.reprtraceback.reprentries[0]
+        text.reprtraceback.reprentries = [type(entry)([f"{line}\n" for line in failure_lines(excinfo.value.result)])]
+        text.reprcrash.path, text.reprcrash.lineno = str(self.case.location.path), self.case.location.line
+        text.reprcrash.message = headline(excinfo.value.result)
+        text.chain = [(text.reprtraceback, text.reprcrash, None)]
+        return text
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """The place of the case in its file, counted from 0, so that editors jump to it."""
+        return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), self.name
+
+    def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
+        """The case as the report has it, once its outcome is known; None in the other phases."""
+        if report.when == "teardown" or (report.when == "setup" and report.passed):
+            return None
+        place = {"nodeid": self.nodeid, "path": self.config.stash[RUN].relative(self.path)}
+        outcome = self._outcome(report)
+        if self.result is None:
+            return case_json(self.case, **place, outcome=outcome, message=_message(report))
+        message = headline(self.result) if self.result.missed else ""
+        return result_json(self.result, **place, outcome=outcome, message=message)
+
+    def _outcome(self, report: pytest.TestReport) -> Outcome:
+        if report.when == "setup":
+            return "skipped" if report.skipped else "error"
+        if self.case.xfail is not None and self.result is not None:
+            return "xfailed" if self.result.missed else "xpassed"
+        if report.passed:
+            return "passed"
+        return "failed" if report.failed else "missed"
+
+
+def _message(report: pytest.TestReport) -> str:
+    """Why there is no result: the reason of a skip, or the error."""
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    return report.longreprtext

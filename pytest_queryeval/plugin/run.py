@@ -1,0 +1,151 @@
+"""What one process of a run knows: open sources, gates met while collecting, files that could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.evaluation import Session
+    from pytest_queryeval.loading import Suite
+    from pytest_queryeval.model import Case, PredictorSpec, Threshold
+    from pytest_queryeval.settings import Folder, FolderCache
+
+
+class Run:
+    """The state of a run in this process. Heavy parts are made on first use: most runs of pytest collect no suite."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.root: Path = config.rootpath
+        self.gates: dict[str, dict[str, Any]] = {}
+        self.broken: list[str] = []
+        self.files = 0
+        self.selected = _selects(config)
+        self._bound: set[str] = set()
+        self._kinds: set[str] = set()
+        self._session: Session | None = None
+        self._markers: set[str] = set()
+        self._folders: FolderCache = {}
+
+    @property
+    def session(self) -> Session:
+        """Engines and predictors of this process, opened on first use."""
+        if self._session is None:
+            from pytest_queryeval.evaluation import Session
+
+            self._session = Session()
+        return self._session
+
+    def close(self) -> None:
+        """Stop what was opened."""
+        if self._session is not None:
+            self._session.close()
+
+    def load(self, path: Path) -> Suite:
+        """A suite file; raises `SuiteError`. The gates of its folders count also where it cannot be read."""
+        from pytest_queryeval.errors import SuiteError
+        from pytest_queryeval.loading import load_suite
+        from pytest_queryeval.settings import folder_chain
+
+        self.files += 1
+        try:
+            for folder in folder_chain(path.parent, self.root, self._folders):
+                self._learn(folder)
+            return load_suite(path, root=self.root, folders=self._folders, require_prediction=self._predictor is None)
+        except SuiteError:
+            self.broken.append(self.relative(path))
+            raise
+
+    def overridden(self, case: Case) -> Case:
+        """The case with the predictor and the thresholds of the command line."""
+        from pytest_queryeval.metrics import METRICS
+
+        self._kinds.add(case.kind)
+        if self._predictor is not None:
+            case = replace(case, predictor=self._predictor, predicted=None)
+        binding = {name: value for name, value in self._thresholds.items() if METRICS[name].applies_to(case.kind)}
+        self._bound.update(binding)
+        return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
+
+    def check_thresholds(self) -> None:
+        """Raise a usage error for a threshold of the command line that bound no case."""
+        for name in self._thresholds if self._kinds else ():
+            if name not in self._bound:
+                kinds = ", ".join(sorted(self._kinds))
+                raise pytest.UsageError(f"--queryeval-threshold: no case of kind {kinds} has the metric '{name}'")
+
+    def apply_limit(self, items: list[pytest.Item]) -> None:
+        """Deselect all cases but the first ones, where a limit is set."""
+        limit = self.config.getoption("queryeval_limit")
+        if limit is None:
+            return
+        cases = [item for item in items if hasattr(item, "queryeval_result")]
+        if surplus := set(cases[limit:]):
+            self.config.hook.pytest_deselected(items=cases[limit:])
+            items[:] = [item for item in items if item not in surplus]
+
+    def register_marker(self, name: str, meaning: str) -> None:
+        """Make a marker known, so that --strict-markers holds."""
+        if name not in self._markers:
+            self._markers.add(name)
+            self.config.addinivalue_line("markers", f"{name}: {meaning}")
+
+    def relative(self, path: Path) -> str:
+        """A path as node ids have it: from the root, with forward slashes."""
+        absolute = Path.cwd() / path
+        return absolute.relative_to(self.root).as_posix() if absolute.is_relative_to(self.root) else absolute.as_posix()
+
+    def learnt(self) -> dict[str, Any]:
+        """What the controller needs to judge gates, as plain values."""
+        return {"gates": self.gates, "broken": self.broken, "selected": self.selected, "files": self.files}
+
+    @cached_property
+    def _predictor(self) -> PredictorSpec | None:
+        text = self.config.getoption("queryeval_predictor")
+        if not text:
+            return None
+        from pytest_queryeval.errors import CaseError
+        from pytest_queryeval.sources import predictor_of_text
+
+        try:
+            return predictor_of_text(text, folder=self.config.invocation_params.dir)
+        except CaseError as error:
+            raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
+
+    @cached_property
+    def _thresholds(self) -> dict[str, Threshold]:
+        return dict(_threshold(text) for text in self.config.getoption("queryeval_threshold") or ())
+
+    def _learn(self, folder: Folder) -> None:
+        from pytest_queryeval.gates import gate_json
+
+        for gate in folder.gates:
+            self.gates[str(gate.location)] = gate_json(gate, self.relative(gate.folder))
+
+
+def _selects(config: pytest.Config) -> bool:
+    """Whether the command line names single tests, or those that failed last."""
+    return any("::" in argument for argument in config.args) or bool(getattr(config.option, "lf", False))
+
+
+def _threshold(text: str) -> tuple[str, Threshold]:
+    from pytest_queryeval.errors import QueryEvalError
+    from pytest_queryeval.metrics import METRICS
+    from pytest_queryeval.model import Threshold
+
+    name, equals, value = text.partition("=")
+    try:
+        METRICS[name]
+        number = float(value)
+    except QueryEvalError as error:
+        raise pytest.UsageError(f"--queryeval-threshold: {error}") from error
+    except ValueError as error:
+        raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE, found '{text}'") from error
+    if not equals or number != number or abs(number) == float("inf"):
+        raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE with a finite number, found '{text}'")
+    return name, Threshold(minimum=number)

@@ -1,0 +1,181 @@
+"""Readers of `source`, `sources` and `predictor`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pytest_queryeval.document import File, Node
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.environment import expanded_text, expanded_value
+from pytest_queryeval.errors import did_you_mean
+from pytest_queryeval.model import PredictorSpec, Source
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.values import each_entry, entries, stated_text, whole_number
+
+ENGINE_OF_SUFFIX = {
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
+    ".duckdb": "duckdb",
+    **dict.fromkeys((".ttl", ".nt", ".trig", ".rdf", ".jsonld", ".nq"), "rdf"),
+}
+# Keys that may stand beside the engine's name.
+SOURCE_EXTRAS = ("version", "engine", "headers", "auth")
+PREDICTIONS_SUFFIXES = (".jsonl", ".json", ".csv")
+# What a single text under the predictor's name sets; for others it is a setting of the same name.
+TEXT_SETTING = {"file": "path", "python": "target", "http": "url"}
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_CLEAN_AUTHORITY = re.compile(r"[^/?#@:]*(?::[0-9]*)?(?=[/?#]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A `source` that is one text: a name in `sources`, which may come from another file, or a source in place."""
+
+    text: str
+    node: Node
+
+
+def read_source(node: Node) -> Source | SourceText:
+    """A source in place, or the text that tells which; raises `CaseError`."""
+    if isinstance(node.value, dict):
+        return _described(node)
+    stated_text(node)
+    return SourceText(expanded_text(node), node)
+
+
+def read_sources(node: Node) -> dict[str, Source]:
+    """The named sources; raises `SuiteError` with the problems of all of them."""
+
+    def read(name: str, value: Node) -> Source:
+        source = read_source(value)
+        return replace(resolved_source(source, {}), name=name)
+
+    return each_entry(node, read)
+
+
+def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) -> Source:
+    """The source that is meant, where `named` are the sources that have names; raises `CaseError` if there is none."""
+    if isinstance(source, Source):
+        return source
+    if source.text in named:
+        return named[source.text]
+    engine = _engine_of(source.text)
+    if engine is None:
+        # The text as written: what the environment put into it may be a secret.
+        written = str(source.node.value)
+        suggestion = did_you_mean(written, named) if named else ""
+        raise source.node.problem(
+            f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine{suggestion}"
+        )
+    _check_engine(engine, source.node)
+    return Source(
+        name=_name(source.text), engine=engine, settings={"path": source.text}, folder=source.node.file.folder
+    )
+
+
+def _engine_of(text: str) -> str | None:
+    if text.startswith(("http://", "https://")):
+        return "endpoint"
+    if _SCHEME.match(text):
+        return "sqlalchemy"
+    return ENGINE_OF_SUFFIX.get(PurePosixPath(text).suffix.lower())
+
+
+def _described(node: Node) -> Source:
+    named = entries(node)
+    engines = [name for name in named if name not in SOURCE_EXTRAS]
+    if len(engines) != 1:
+        found = f"found {' and '.join(engines)}" if engines else "found none"
+        raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {found}")
+    engine = engines[0]
+    _check_engine(engine, named[engine])
+    settings = _settings(named[engine], "path")
+    settings |= {name: expanded_value(named[name]) for name in SOURCE_EXTRAS if name in named}
+    return Source(name=_name_of(engine, settings), engine=engine, settings=settings, folder=node.file.folder)
+
+
+def _check_engine(engine: str, node: Node) -> None:
+    if engine not in ENGINES:
+        raise node.problem(f"unknown engine '{engine}'{did_you_mean(engine, ENGINES.names())}")
+
+
+def _settings(node: Node, single: str) -> dict[str, Any]:
+    """A mapping as it stands; anything else as the value of one setting."""
+    if isinstance(node.value, dict):
+        return {name: expanded_value(value) for name, value in node.value.items()}
+    if isinstance(node.value, list):
+        return {single: expanded_value(node)}
+    stated_text(node)
+    return {single: expanded_text(node)}
+
+
+def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
+    """A name for a source in place: its first text, or its first texts if they are a list."""
+    first = next(iter(settings.values()), None)
+    if isinstance(first, list):
+        return ", ".join(_name(str(item)) for item in first) or engine
+    return _name(first) if isinstance(first, str) else engine
+
+
+def _name(text: str) -> str:
+    """A path as it stands; a URL without what may be secret: user info, query and fragment."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return text
+    rest = text[scheme.end() :]
+    if not _CLEAN_AUTHORITY.match(rest):
+        # Passwords may hold `/` or `?` where the driver forgives it, so the last @ counts.
+        rest = rest.rpartition("@")[2]
+    return scheme.group() + re.split("[?#]", rest, maxsplit=1)[0]
+
+
+def read_predictor(node: Node) -> PredictorSpec:
+    """A predictor by its text or its mapping; raises `CaseError`."""
+    if isinstance(node.value, dict):
+        return _described_predictor(node, node.value)
+    stated_text(node)
+    text = expanded_text(node)
+    kind = _predictor_of(text)
+    if kind is None:
+        written = str(node.value)
+        raise node.problem(f"unknown predictor '{written}'{did_you_mean(written, PREDICTORS.names())}")
+    _check_predictor(kind, node)
+    settings = {} if kind == text else {TEXT_SETTING[kind]: text}
+    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder)
+
+
+def _predictor_of(text: str) -> str | None:
+    if text.startswith(("http://", "https://")):
+        return "http"
+    if text.endswith(PREDICTIONS_SUFFIXES):
+        return "file"
+    if ":" in text:
+        return "python"
+    return text if text in PREDICTORS and text not in TEXT_SETTING else None
+
+
+def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec:
+    kinds = [name for name in named if name != "concurrency"]
+    if len(kinds) != 1:
+        found = f"found {' and '.join(kinds)}" if kinds else "found none"
+        raise node.problem(f"expected one predictor's name as key, such as python: {found}")
+    kind = kinds[0]
+    _check_predictor(kind, named[kind])
+    settings = {} if named[kind].empty else _settings(named[kind], TEXT_SETTING.get(kind, kind))
+    if "concurrency" in named:
+        settings["concurrency"] = whole_number(1)(named["concurrency"])
+    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder)
+
+
+def _check_predictor(kind: str, node: Node) -> None:
+    if kind not in PREDICTORS:
+        raise node.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
+
+
+def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
+    """A predictor that is named outside of a suite, relative paths starting in `folder`; raises `CaseError`."""
+    return read_predictor(Node(text, 0, "quoted", File(folder / "command line", Path("command line"))))

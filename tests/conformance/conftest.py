@@ -1,0 +1,38 @@
+"""Reference scores of published evaluators. They are no part of the project: QUERYEVAL_CONFORMANCE names their folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+VARIABLE = "QUERYEVAL_CONFORMANCE"
+Records = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        pytest.skip(f"{VARIABLE} names no folder of reference scores")
+    assert Path(folder).is_dir(), f"{VARIABLE}={folder} is no folder"
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def records(conformance: Path) -> Records:
+    def read(name: str) -> list[dict[str, Any]]:
+        found = list(_lines(conformance / name))
+        assert found, f"{name} holds no record"
+        return found
+
+    return read
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)

@@ -1,0 +1,457 @@
+import os
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hostile_sql import HOSTILE
+
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.errors import SourceError
+from pytest_queryeval.model import Source
+
+SCHEMA = """
+    create table concerts (id integer primary key, city text, price real);
+    insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);
+    create view cities as select distinct city from concerts;
+"""
+MODULES = {
+    "fts5": ("create virtual table notes using fts5(words)", "insert into notes values ('loud music')"),
+    "fts4": ("create virtual table letters using fts4(words)", "insert into letters values ('soft music')"),
+    "rtree": ("create virtual table boxes using rtree(id, low, high)", "insert into boxes values (1, 2, 3)"),
+}
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    with Hosts() as pool:
+        yield pool
+
+
+@pytest.fixture
+def run(hosts, tmp_path):
+    """Executes a query on a database of `tmp_path`, or on the one of other settings."""
+
+    def execute(query, timeout=5, max_rows=1000, **settings):
+        engine = opened(hosts, tmp_path, **(settings or {"path": "concerts.db"}))
+        try:
+            return engine.execute(query, timeout=timeout, max_rows=max_rows)
+        finally:
+            engine.close()
+
+    make(tmp_path / "concerts.db")
+    return execute
+
+
+def opened(hosts, folder, **settings):
+    return ENGINES["sqlite"](Source(name="music", engine="sqlite", settings=settings, folder=folder), hosts)
+
+
+def make(path, script=SCHEMA):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    return path
+
+
+def add_modules(path):
+    """Adds a table for every kind of virtual table that this build of SQLite has."""
+    found = set()
+    with closing(sqlite3.connect(path)) as connection:
+        for module, statements in MODULES.items():
+            try:
+                for statement in statements:
+                    connection.execute(statement)
+            except sqlite3.OperationalError:
+                continue
+            found.add(module)
+        connection.commit()
+    return found
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def failure(execution):
+    assert execution.answer is None
+    return execution.error
+
+
+def test_select_gives_columns_and_rows_as_tuples(run):
+    execution = run("select id, city, price from concerts order by id")
+
+    assert execution.error is None
+    assert execution.engine == "sqlite"
+    assert execution.seconds > 0
+    assert execution.answer.columns == ("id", "city", "price")
+    assert execution.answer.rows == [(1, "Graz", 12.5), (2, "Wien", None), (3, "Linz", 8.0)]
+
+
+def test_columns_are_known_without_rows(run):
+    answer = run("select id, city as town from concerts where 0").answer
+
+    assert (answer.columns, answer.rows) == (("id", "town"), [])
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("null", None),
+        ("9223372036854775807", 2**63 - 1),
+        ("1e999", float("inf")),
+        ("'naïve 🎻'", "naïve 🎻"),
+        ("x'00ff'", b"\x00\xff"),
+        ("'a' || char(0) || 'b'", "a\0b"),
+    ],
+)
+def test_values_come_through_unchanged(run, expression, value):
+    assert run(f"select {expression}").answer.rows == [(value,)]
+
+
+@pytest.mark.parametrize("end", [";", ";;", " ; -- done", "; /* done */", " -- done;", "\n;\n"])
+def test_semicolons_and_comments_may_follow(run, end):
+    assert run(f"select 1{end}").answer.rows == [(1,)]
+
+
+@pytest.mark.parametrize("query", ["with c as (select 1) select * from c", "values (1)", "select random() is not null"])
+def test_whatever_reads_is_allowed(run, query):
+    assert run(query).answer.rows == [(1,)]
+
+
+def test_current_time_is_allowed(run):
+    assert run("select datetime('now') > '2000'").answer.rows == [(1,)]
+
+
+def test_text_that_is_not_utf8_becomes_escapes(run):
+    execution = run("select 'é', cast(x'41ff42' as text)")
+
+    assert execution.answer.rows == [("é", "A\\xffB")]
+
+
+def test_rows_before_undecodable_text_are_kept_once(run):
+    numbers = "with recursive n(i) as (select 1 union all select i + 1 from n limit 5000)"
+
+    rows = run(f"{numbers} select i, case i when 4000 then cast(x'ff' as text) end from n", max_rows=5000).answer.rows
+
+    assert [number for number, _ in rows] == list(range(1, 5001))
+    assert rows[3999] == (4000, "\\xff")
+
+
+def test_views_and_json_can_be_queried(run):
+    assert run("select count(*) from cities").answer.rows == [(3,)]
+    assert run("select value from json_each('[1, 2]')").answer.rows == [(1,), (2,)]
+    assert run("select sum(atom) from json_tree('[1, [2]]')").answer.rows == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("module", "query", "rows"),
+    [
+        ("fts5", "select words from notes where notes match 'music' order by rank", [("loud music",)]),
+        ("fts5", "select highlight(notes, 0, '<', '>') from notes('loud')", [("<loud> music",)]),
+        ("fts4", "select snippet(letters, '<', '>') from letters where words match 'soft'", [("<soft> music",)]),
+        ("rtree", "select id from boxes where low >= 1 and high <= 4", [(1,)]),
+    ],
+)
+def test_virtual_tables_can_be_queried_also_after_a_refused_query(run, tmp_path, module, query, rows):
+    if module not in add_modules(tmp_path / "concerts.db"):
+        pytest.skip(f"this SQLite has no {module}")
+
+    first = run(query)
+    refused = run("vacuum")
+    second = run(query)
+
+    assert first.answer.rows == second.answer.rows == rows
+    assert refused.error.kind == "unsafe"
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\n\t\n"])
+def test_no_text_is_empty(run, query):
+    assert failure(run(query)).kind == "empty"
+
+
+def test_messages_are_one_short_line_without_control_characters(run):
+    error = failure(run('select "' + "\x1b[2J\r\n" * 1000 + '" from concerts, nowhere'))
+
+    assert error.message.isprintable()
+    assert len(error.message) <= 300
+
+
+def test_max_rows_is_the_most_that_is_allowed(run):
+    numbers = "with recursive n(i) as (select 1 union all select i + 1 from n limit 300) select i from n"
+
+    assert len(run(numbers, max_rows=300).answer.rows) == 300
+    assert failure(run(numbers, max_rows=299)).message == "more than 299 rows"
+
+
+@pytest.fixture(scope="module")
+def battery(hosts, tmp_path_factory):
+    """An engine on a database with all that statements may attack; nothing may be left behind after all of them."""
+    folder = tmp_path_factory.mktemp("battery")
+    add_modules(make(folder / "concerts.db"))
+    before = contents(folder)
+    engine = opened(hosts, folder, path="concerts.db")
+    yield engine, str(folder)
+    engine.close()
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(("query", "kinds"), [pytest.param(*case, id=name) for name, *case in HOSTILE])
+def test_hostile_statements_fail_in_time_and_the_next_query_answers(battery, query, kinds):
+    engine, folder = battery
+    began = time.monotonic()
+
+    execution = engine.execute(query.replace("{folder}", folder), timeout=0.5, max_rows=100_000)
+    elapsed = time.monotonic() - began
+    following = engine.execute("select count(*) from concerts", timeout=5, max_rows=10)
+
+    assert failure(execution).kind in kinds, execution.error
+    assert elapsed < 5
+    assert following.answer.rows == [(3,)]
+
+
+def test_database_with_schema_that_grew_meanwhile_is_read_again(run, tmp_path):
+    before = run("select count(*) from concerts").answer.rows
+
+    make(tmp_path / "concerts.db", "insert into concerts values (4, 'Bonn', 1.0); create table late (x)")
+
+    assert before == [(3,)]
+    assert run("select count(*) from concerts, (select count(*) from late)").answer.rows == [(4,)]
+
+
+def test_replaced_database_is_opened_again(run, tmp_path):
+    run("select 1")
+
+    make(tmp_path / "new.db", "create table concerts (x)").replace(tmp_path / "concerts.db")
+
+    assert run("select count(*) from concerts").answer.rows == [(0,)]
+
+
+def test_more_databases_than_connections_are_kept_can_be_used(run, tmp_path):
+    paths = [make(tmp_path / f"{number}.db", f"create table t as select {number} as x").name for number in range(70)]
+
+    answers = [run("select x from t", path=path).answer.rows for path in paths * 2]
+
+    assert answers == [[(number,)] for number in range(70)] * 2
+
+
+@pytest.mark.parametrize("name", ["a b.db", "100%.db", "what?.db", "a#b.db", "ü.db", "a&mode=rwc.db"])
+def test_any_file_name_will_do(run, tmp_path, name):
+    make(tmp_path / name)
+
+    assert run("select count(*) from concerts", path=name).answer.rows == [(3,)]
+
+
+def test_missing_file_is_named_and_not_created(run, tmp_path):
+    with pytest.raises(SourceError, match=r"^source 'music': .*gone\.db: no such file$"):
+        run("select 1", path="gone.db")
+
+    assert not (tmp_path / "gone.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "the file is empty"), (b"no database at all" * 99, "file is not a database")],
+)
+def test_file_that_is_no_database_is_a_source_error(run, tmp_path, content, reason):
+    (tmp_path / "other.db").write_bytes(content)
+
+    with pytest.raises(SourceError, match=reason):
+        run("select 1", path="other.db")
+
+
+def test_damaged_database_is_a_source_error(run, tmp_path):
+    content = (tmp_path / "concerts.db").read_bytes()
+    (tmp_path / "torn.db").write_bytes(content[:100] + b"\xff" * (len(content) - 100))
+
+    with pytest.raises(SourceError, match="malformed"):
+        run("select * from concerts", path="torn.db")
+
+
+def test_link_to_itself_is_a_source_error(run, tmp_path):
+    (tmp_path / "loop.db").symlink_to("loop.db")
+
+    with pytest.raises(SourceError, match=r"loop\.db"):
+        run("select 1", path="loop.db")
+
+
+def test_link_to_a_database_is_followed(run, tmp_path):
+    (tmp_path / "link.db").symlink_to("concerts.db")
+
+    assert run("select count(*) from concerts", path="link.db").answer.rows == [(3,)]
+
+
+def test_directory_is_a_source_error(run, tmp_path):
+    with pytest.raises(SourceError, match="a directory, not a file"):
+        run("select 1", path=".")
+
+
+def test_pipe_is_a_source_error(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe.db")
+
+    with pytest.raises(SourceError, match="not a regular file"):
+        run("select 1", path="pipe.db")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable_file_is_a_source_error(run, tmp_path):
+    (tmp_path / "concerts.db").chmod(0)
+
+    with pytest.raises(SourceError, match="Permission denied"):
+        run("select 1")
+
+
+def test_database_that_stays_locked_is_a_source_error(run, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as other:
+        other.execute("begin exclusive")
+
+        with pytest.raises(SourceError, match="database is locked"):
+            run("select * from concerts", timeout=0.5)
+        other.execute("rollback")
+
+    assert run("select count(*) from concerts").answer.rows == [(3,)]
+
+
+def test_lock_that_comes_after_the_first_query_is_a_source_error(run, tmp_path):
+    run("select * from concerts", timeout=0.5)
+
+    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as other:
+        other.execute("begin exclusive")
+
+        with pytest.raises(SourceError, match="database is locked"):
+            run("select * from concerts", timeout=0.5)
+
+
+def test_interrupted_write_is_a_source_error(run, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "concerts.db", isolation_level=None)) as other:
+        other.executescript("pragma cache_size = 1; begin; update concerts set city = hex(zeroblob(90000));")
+        for end in ("", "-journal"):
+            (tmp_path / f"torn.db{end}").write_bytes((tmp_path / f"concerts.db{end}").read_bytes())
+        other.execute("rollback")
+
+    with pytest.raises(SourceError, match=r"torn\.db"):
+        run("select * from concerts", path="torn.db")
+
+
+def test_write_ahead_database_gets_no_side_files(run, tmp_path):
+    make(tmp_path / "concerts.db", "pragma journal_mode = wal")
+    before = contents(tmp_path)
+
+    rows = run("select count(*) from concerts").answer.rows
+
+    assert rows == [(3,)]
+    assert contents(tmp_path) == before
+
+
+def test_what_a_writer_committed_to_its_write_ahead_log_is_seen(run, tmp_path):
+    make(tmp_path / "concerts.db", "pragma journal_mode = wal")
+    before = run("select count(*) from concerts").answer.rows
+
+    with closing(sqlite3.connect(tmp_path / "concerts.db")) as writer:
+        writer.execute("delete from concerts where id = 1")
+        writer.commit()
+        files = contents(tmp_path)
+        after = run("select count(*) from concerts").answer.rows
+        untouched = contents(tmp_path) == files
+
+    assert (before, after) == ([(3,)], [(2,)])
+    assert untouched
+
+
+def test_write_ahead_log_without_its_index_is_a_source_error(run, tmp_path):
+    make(tmp_path / "concerts.db", "pragma journal_mode = wal")
+    with closing(sqlite3.connect(tmp_path / "concerts.db")) as writer:
+        writer.execute("delete from concerts")
+        writer.commit()
+        for end in ("", "-wal"):
+            (tmp_path / f"copy.db{end}").write_bytes((tmp_path / f"concerts.db{end}").read_bytes())
+
+    with pytest.raises(SourceError, match="wal_checkpoint"):
+        run("select 1", path="copy.db")
+
+
+def test_script_is_built_into_a_file_that_close_removes(hosts, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    (tmp_path / "concerts.sql").write_text(SCHEMA)
+
+    engine = opened(hosts, tmp_path, script="concerts.sql")
+    rows = engine.execute("select count(*) from concerts", timeout=5, max_rows=10).answer.rows
+    write = engine.execute("delete from concerts", timeout=5, max_rows=10)
+    built = list(temporary.rglob("*.db"))
+    engine.close()
+    engine.close()
+
+    assert rows == [(3,)]
+    assert write.error.kind == "unsafe"
+    assert len(built) == 1
+    assert list(temporary.rglob("*.db")) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "begin;\ncreate table t (x);\ninsert into t values ('a;\nb');\ncommit;",
+        "\ufeffcreate table t (x); insert into t values (1) -- no end",
+        """create table t (x); create trigger g after insert on t begin
+        delete from t where x = 2; end; insert into t values (1);""",
+        """create table [a;b] ("c;'d" text default ';'); -- it's fine; really
+        /* ; ' */ create table t as select 1;""",
+        "begin; create table t as select 1;",
+        "pragma journal_mode = wal; create table t as select 1;",
+    ],
+)
+def test_scripts_of_all_shapes_are_run(run, tmp_path, script):
+    (tmp_path / "t.sql").write_text(script, encoding="utf-8")
+
+    assert run("select count(*) from t", script="t.sql").answer.rows == [(1,)]
+
+
+def test_failing_script_is_named_with_its_line(hosts, tmp_path):
+    (tmp_path / "bad.sql").write_text("create table t (x);\n\n-- wrong\ninsert into\n  nowhere values (1);\n")
+
+    with pytest.raises(SourceError, match=r"bad\.sql:3: no such table: nowhere$"):
+        opened(hosts, tmp_path, script="bad.sql")
+
+
+def test_missing_script_is_named(hosts, tmp_path):
+    with pytest.raises(SourceError, match=r"gone\.sql: no such file$"):
+        opened(hosts, tmp_path, script="gone.sql")
+
+
+def test_script_that_is_not_utf8_is_a_source_error(hosts, tmp_path):
+    (tmp_path / "bad.sql").write_bytes(b"select '\xff';")
+
+    with pytest.raises(SourceError, match=r"bad\.sql: .*utf-8"):
+        opened(hosts, tmp_path, script="bad.sql")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({}, "needs a path or a script"),
+        ({"path": "a.db", "script": "a.sql"}, "needs a path or a script"),
+        ({"scirpt": "a.sql"}, "unknown setting 'scirpt': did you mean 'script'?"),
+        ({"path": 7}, "'path' is not the name of a file"),
+        ({"path": ""}, "'path' is not the name of a file"),
+    ],
+)
+def test_wrong_settings_are_a_source_error(hosts, settings, problem):
+    with pytest.raises(SourceError) as caught:
+        opened(hosts, Path(), **settings)
+
+    assert str(caught.value) == f"source 'music': {problem}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is bounded on Linux")
+def test_query_that_needs_too_much_memory_is_too_large(run):
+    rows = "with recursive n(i) as (select 1 union all select i + 1 from n limit 90)"
+
+    error = failure(
+        run(f"{rows} select max(b) from (select zeroblob(30000000) || i as b from n order by 1)", timeout=30)
+    )
+
+    assert (error.kind, error.message) == ("too_large", "out of memory")
