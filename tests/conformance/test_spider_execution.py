@@ -1,0 +1,99 @@
+"""Real predictions on real databases: the published execution scores must come out, pair by pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Records
+
+from pytest_queryeval.errors import Location
+from pytest_queryeval.evaluation import Session, evaluate_case
+from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.policy import Policy
+
+PUBLISHED = ("execution_accuracy_spider", "execution_accuracy_bird")
+
+
+def case_of(record: dict[str, Any], conformance: Path) -> Case:
+    folder = conformance / "spider" / "databases"
+    name = f"{record['db_id']}.sqlite"
+    return Case(
+        id=record["id"].replace(":", "-"),
+        location=Location(conformance, 0),
+        kind="sql",
+        source=Source(name=name, engine="sqlite", settings={"path": name}, folder=folder),
+        question="",
+        evidence="",
+        golds=(Stated(query=record["gold"]),),
+        predicted=Stated(query=record["predicted"]),
+        predictor=None,
+        metrics=(*PUBLISHED, *KINDS["sql"].default_metrics),
+        options={},
+        thresholds={},
+        policy=Policy(),
+        on_miss="fail",
+        timeout=30.0,
+        max_rows=100_000,
+        report_rows=0,
+        tags=(),
+        difficulty=None,
+        metadata={},
+        skip=None,
+        xfail=None,
+        allow_empty=True,
+    )
+
+
+def results_of(pairs: list[dict[str, Any]], conformance: Path) -> list[CaseResult]:
+    with Session() as session:
+        return [evaluate_case(case_of(pair, conformance), session) for pair in pairs]
+
+
+@pytest.mark.parametrize("name", ["dail_gpt4", "c3_chatgpt", "graphix_t5", "edge"])
+def test_published_execution_scores_come_out_on_every_pair(name: str, records: Records, conformance: Path) -> None:
+    pairs = [pair for pair in records(f"spider/{name}.jsonl") if pair["execution_accuracy_spider"] is not None]
+
+    results = results_of(pairs, conformance)
+
+    differing = [
+        (pair["id"], metric, pair[metric], result.scores[metric], pair["predicted"])
+        for pair, result in zip(pairs, results, strict=True)
+        for metric in PUBLISHED
+        if pair[metric] is not None and result.scores[metric] != pair[metric]
+    ]
+    assert differing == []
+    assert len(results) >= 140
+
+
+@pytest.mark.parametrize("name", ["dail_gpt4", "c3_chatgpt", "graphix_t5"])
+def test_shape_and_validity_of_answers_come_out_on_every_pair(name: str, records: Records, conformance: Path) -> None:
+    pairs = records(f"spider/{name}.jsonl")
+
+    results = results_of(pairs, conformance)
+
+    differing = []
+    for pair, result in zip(pairs, results, strict=True):
+        gold, predicted = result.gold.answer, result.predicted.answer
+        assert gold is not None
+        if pair["predicted_executes"] != (predicted is not None):
+            differing.append((pair["id"], result.predicted.error))
+            continue
+        shape = len(gold.rows), len(gold.columns), *((len(predicted.rows), len(predicted.columns)) if predicted else ())
+        known = pair["gold_rows"], pair["gold_columns"], *((pair["predicted_rows"], pair["predicted_columns"]) if predicted else ())
+        if shape != known and len(gold.rows):
+            differing.append((pair["id"], known, shape))
+    assert differing == []
+
+
+@pytest.mark.parametrize("name", ["dail_gpt4", "graphix_t5"])
+def test_gold_as_its_own_prediction_is_right_on_every_metric(name: str, records: Records, conformance: Path) -> None:
+    pairs = [pair | {"predicted": pair["gold"]} for pair in records(f"spider/{name}.jsonl")]
+
+    results = results_of(pairs, conformance)
+
+    wrong = [(result.case.id, dict(result.scores)) for result in results if set(result.scores.values()) != {1.0}]
+    # `value` becomes 1 in predictions only, so a gold that holds it is not equal to itself by the published rule
+    assert [case for case, scores in wrong if any(v != 1 for k, v in scores.items() if k != "execution_accuracy_spider")] == []
