@@ -1,7 +1,7 @@
 """The best injection of gold columns into predicted columns, for comparing two query results.
 
-A depth-first branch and bound: `row_classes` bounds the rows that a partial alignment can match, `entity_ties` the F1 that
-decides between alignments that match equally many. Columns that are alike are tried once.
+A depth-first branch and bound: `row_classes` bounds the rows that a partial alignment can match, `entity_ties` the F1
+that decides between alignments that match equally many. Columns that are alike are tried once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Leaf(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A partial alignment, and the predicted columns left to each open gold column; without `split` rows do not count."""
+    """A partial alignment, and the predicted columns left to each open gold column; without `split` any rows do."""
 
     columns: Mapping[int, int]
     options: Mapping[int, Sequence[int]]
@@ -112,8 +112,7 @@ class _Search:
             self._maximise_entities()
         except BudgetSpentError:
             proven = False
-            alike = _alike(self.rows)
-            self.best = max(self.best, _Leaf(alike, self.rows.matched(alike)), key=lambda leaf: leaf.matched)
+            self._exceeds(self.rows.likely())
         return Alignment(columns=self.best.columns, matched=self.best.matched, proven=proven)
 
     # The most rows
@@ -151,13 +150,12 @@ class _Search:
 
     def _swap(self) -> None:
         """Exchange two columns, or one for a free one, as long as that matches more rows."""
-        better = True
-        while better:
-            better = any(map(self._exceeds, _neighbours(self.best.columns, self.rows)))
+        while any(map(self._exceeds, self.rows.neighbours(self.best.columns))):
+            pass
 
     def _exceeds(self, columns: tuple[int, ...]) -> bool:
-        self.budget.spend(len(self.rows.predicted[0]) * (1 + len(columns) // 4))
-        before, self.best = self.best, max(self.best, _Leaf(columns, self.rows.matched(columns)), key=lambda x: x.matched)
+        before, matched = self.best, self.rows.matched(columns)
+        self.best = _Leaf(columns, matched) if matched > before.matched else before
         return self.best is not before
 
     # The best entity F1 and the lowest columns that match as many
@@ -208,12 +206,12 @@ class _Search:
 
     def _top(self, split: Split | None) -> _Node:
         open_golds = range(self.rows.pinned, len(self.rows.gold))
-        everything = range(self.rows.pinned, len(self.rows.predicted))
-        options = self.rows.candidates(self.need) if split else {i: list(everything) for i in open_golds}
-        return _Node({i: i for i in range(self.rows.pinned)}, _decided(options), split, split.bound if split else 0)
+        everything = list(range(self.rows.pinned, len(self.rows.predicted)))
+        options = self.rows.candidates(self.need) if split else dict.fromkeys(open_golds, everything)
+        return _Node({i: i for i in range(self.rows.pinned)}, options, split, split.bound if split else 0)
 
     def _leaves(self, top: _Node) -> Iterator[_Leaf]:
-        """The leaves below `top` that meet `need` and `floor`, which may rise meanwhile; one for those that are alike."""
+        """The leaves below `top` that meet `need` and `floor`, which may rise meanwhile; of like leaves one."""
         stack = [_Step(top, {}, top.bound)]
         while stack:
             step = stack.pop()
@@ -300,38 +298,3 @@ def _kinds(columns: Sequence[Sequence[object]]) -> list[int]:
     """The same number for columns that are equal item by item."""
     first: dict[tuple[object, ...], int] = {}
     return [first.setdefault(tuple(column), len(first)) for column in columns]
-
-
-def _decided(options: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Leave a predicted column that is the only option of one gold column to that column."""
-    users: dict[int, set[int]] = {}
-    for i, j in ((i, j) for i, js in options.items() for j in js):
-        users.setdefault(j, set()).add(i)
-    queue = [i for i, js in options.items() if len(js) == 1]
-    while queue:
-        i = queue.pop()
-        for k in users.pop(options[i][0], {i}) - {i} if options[i] else ():
-            options[k].remove(options[i][0])
-            if len(options[k]) == 1:
-                queue.append(k)
-    return options
-
-
-def _neighbours(columns: tuple[int, ...], rows: RowClasses) -> Iterator[tuple[int, ...]]:
-    free = sorted({*range(len(rows.predicted))}.difference(columns))
-    for i in range(rows.pinned, len(columns)):
-        for other in (*columns[i + 1 :], *free):
-            yield tuple(columns[i] if j == other else other if k == i else j for k, j in enumerate(columns))
-
-
-def _alike(rows: RowClasses) -> tuple[int, ...]:
-    """Each gold column with a predicted column of the same cells, else a free one: where the tables are too wide."""
-    waiting: dict[tuple[int, ...], list[int]] = {}
-    for j in reversed(range(rows.pinned, len(rows.predicted))):
-        waiting.setdefault(tuple(sorted(rows.predicted[j])), []).append(j)
-    columns = list(range(rows.pinned))
-    for column in rows.gold[rows.pinned :]:
-        same = waiting.get(tuple(sorted(column)))
-        columns.append(same.pop() if same else -1)
-    free = iter(sorted({*range(len(rows.predicted))}.difference(columns)))
-    return tuple(next(free) if j < 0 else j for j in columns)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from pytest_queryeval.table import BlankNode
@@ -30,6 +31,8 @@ def rename_blank_nodes(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Seq
 
 
 def _nodes(rows: Sequence[Cells]) -> list[BlankNode]:
+    if BlankNode not in set(map(type, chain.from_iterable(rows))):
+        return []
     return list(dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, BlankNode)))
 
 

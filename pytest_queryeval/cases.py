@@ -34,7 +34,7 @@ class CaseReader:
         self._ids: dict[str, Location] = {}
 
     def read(self, node: Node) -> Case | None:
-        """The case, or None where something is wrong with it."""
+        """Return the case, or None where something is wrong with it."""
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
@@ -59,7 +59,7 @@ class CaseReader:
         return None
 
     def _settings(self, values: Values, node: Node) -> Settings:
-        """What holds for a case; raises `CaseError`. Cases without settings of their own share one object."""
+        """Return what holds for a case; raises `CaseError`. Cases without settings of their own share one object."""
         if _OVERRIDES.isdisjoint(values):
             if self._shared_settings is None:
                 self._shared_settings = self._resolved(self._shared, node)
@@ -74,7 +74,7 @@ class CaseReader:
 
     def _kind(self, values: Values) -> Kind | None:
         name = values.get("kind", self._shared.get("kind"))
-        return KINDS[name] if name in KINDS else None
+        return None if name is None else KINDS[name]
 
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:

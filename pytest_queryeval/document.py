@@ -31,11 +31,11 @@ class File:
         return self.path.parent
 
     def problem(self, text: str, line: int = 0, column: int = 0) -> CaseError:
-        """An error at a place in this file, to be raised or kept."""
+        """Return an error at a place in this file, to be raised or kept."""
         return CaseError(Location(self.shown, line, column), one_line(text, MAX_PROBLEM_CHARACTERS))
 
     def data(self, limit: int) -> bytes:
-        """The whole content; raises `CaseError` if it cannot be read or is larger than `limit` bytes."""
+        """Return the whole content; raises `CaseError` if it cannot be read or is larger than `limit` bytes."""
         try:
             # A pipe would make the run wait for ever.
             if self.path.exists() and not self.path.is_file():
@@ -49,7 +49,7 @@ class File:
         return data
 
     def text(self, limit: int) -> str:
-        """The whole content as text without a byte order mark; raises `CaseError` also where it is not UTF-8."""
+        """Return the whole content as text without a byte order mark; raises `CaseError` also where it is not UTF-8."""
         return self.decoded(self.data(limit), line=1).removeprefix("\ufeff")
 
     def decoded(self, data: bytes, *, line: int) -> str:
@@ -64,7 +64,7 @@ class File:
 
 
 def file_at(path: str | Path) -> File:
-    """The file at `path`; messages show it relative to the current folder when it is below that."""
+    """Return the file at `path`; messages show it relative to the current folder when it is below that."""
     absolute, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - resolve() would follow links
     return File(absolute, absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
 
@@ -98,7 +98,7 @@ class Node:
         return self.plain and str(self.value).lower() in ("", "~", "null")
 
     def problem(self, text: str) -> CaseError:
-        """An error at this node, to be raised or kept."""
+        """Return an error at this node, to be raised or kept."""
         return self.file.problem(text, self.line)
 
 

@@ -17,6 +17,8 @@ from math import inf
 # Two F1 values closer than this are equal: their sums were merely rounded in another order.
 TOLERANCE = 1e-12
 _TANGENTS = 12
+# What reading one pair of columns costs, in steps of an assignment that could have been taken in that time.
+_PAIR = 20
 
 
 class EntityTies:
@@ -48,6 +50,7 @@ class EntityTies:
         return known
 
     def _measured(self, gold: int, predicted: int) -> tuple[float, float]:
+        self._spend(_PAIR)
         shared = self._overlap(gold, predicted)
         if not shared:
             return 0.0, 0.0
@@ -69,7 +72,7 @@ class EntityTies:
         """An alignment within `options` (allowed predicted columns per gold column), None if no F1 there is >= floor.
 
         The alignment is a guess: its F1 may miss the floor where the bound does not exclude it. Each tangent costs one
-        assignment, at most a^2 * b steps, and every step counts as one visited row.
+        assignment of at most a^2 * b steps, and each step counts as one row.
         """
         low, tangent, high = 0.0, 0.5, 1.0
         guess: list[int] | None = None

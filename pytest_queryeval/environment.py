@@ -13,12 +13,12 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def expanded_text(node: Node) -> str:
-    """The text with variables replaced; raises `CaseError` with the name of one that is missing."""
+    """Read text with variables replaced; raises `CaseError` with the name of one that is missing."""
     return _expand(text(node), node)
 
 
 def expanded_value(node: Node) -> Any:
-    """A scalar, list or mapping with variables replaced in all its texts; raises `CaseError`.
+    """Read a scalar, list or mapping with variables replaced in all its texts; raises `CaseError`.
 
     What comes from the environment is text: `port: ${PORT}` never becomes a number.
     """

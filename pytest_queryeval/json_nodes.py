@@ -27,7 +27,7 @@ class _RefusedError(ValueError):
 
 
 def read_json(file: File) -> Node:
-    """The value in a JSON file, without line numbers; raises `CaseError` with line and column."""
+    """Read the value in a JSON file, without line numbers; raises `CaseError` with line and column."""
     return parse_json(file.text(MAX_JSON_BYTES), file, line=0)
 
 

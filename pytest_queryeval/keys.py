@@ -42,7 +42,7 @@ PLACES: Mapping[Place, str] = {
     "case": "a case",
 }
 GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
-PASS_RATE = "pass_rate"
+SHARE_PASSED = "pass_rate"
 
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
@@ -50,7 +50,7 @@ _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key of the contract. `merged` and `added` collect what all levels say, otherwise the nearest level's value holds."""
+    """A key of the contract. `merged` and `added` collect what all levels say, else the nearest level's value holds."""
 
     name: str
     places: tuple[Place, ...]
@@ -60,7 +60,7 @@ class Key:
 
 
 def read_id(node: Node) -> str:
-    """A case's id, which becomes a part of its node id."""
+    """Read a case's id, which becomes a part of its node id."""
     value = text(node)
     if node.empty or not _ID.fullmatch(value):
         raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'")
@@ -68,7 +68,7 @@ def read_id(node: Node) -> str:
 
 
 def read_marker(node: Node) -> str:
-    """A tag or a difficulty, which becomes a marker of pytest's."""
+    """Read a tag or a difficulty, which becomes a marker of pytest's."""
     value = text(node)
     if value in PYTEST_MARKERS:
         raise node.problem(f"'{value}' is a marker of pytest's own: choose another name")
@@ -78,7 +78,7 @@ def read_marker(node: Node) -> str:
 
 
 def read_kind(node: Node) -> str:
-    """The name of a kind that is known."""
+    """Read the name of a kind that is known."""
     value = text(node)
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
@@ -86,7 +86,7 @@ def read_kind(node: Node) -> str:
 
 
 def read_metric(node: Node) -> str:
-    """The name of a metric that is known and can be imported."""
+    """Read the name of a metric that is known and can be imported."""
     return _metric(text(node), node)
 
 
@@ -146,14 +146,15 @@ def _options_of(name: str, node: Node) -> dict[str, Any]:
 
 
 def read_compare(node: Node) -> dict[str, Any]:
-    """The comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
+    """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
     fields = known_entries(node, COMPARE)
     fields.pop("nulls", None)
-    return fields.pop("numbers", {}) | fields
+    numbers: dict[str, Any] = fields.pop("numbers", {})
+    return numbers | fields
 
 
 def read_gates(node: Node) -> tuple[Gate, ...]:
-    """The gates of a folder."""
+    """Read the gates of a folder."""
     return list_of(_gate)(node)
 
 
@@ -174,7 +175,7 @@ def _gate(node: Node) -> Gate:
 
 def _gate_metric(node: Node) -> str:
     name = text(node)
-    return name if name == PASS_RATE else _metric(name, node)
+    return name if name == SHARE_PASSED else _metric(name, node)
 
 
 def _not_supported(name: str) -> Reader[Any]:
@@ -185,7 +186,7 @@ def _not_supported(name: str) -> Reader[Any]:
 
 
 def _reason(default: str) -> Reader[str | None]:
-    """A reader of the reason to skip or to xfail: text, or `true`, which means `default`."""
+    """Make a reader of the reason to skip or to xfail: text, or `true`, which means `default`."""
 
     def read(node: Node) -> str | None:
         if node.empty or (node.plain and node.value == "false"):
@@ -278,7 +279,7 @@ _READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {
 
 
 def read_keys(node: Node, place: Place, problems: Problems) -> dict[str, Any]:
-    """The values of all keys that could be read; what is wrong with the others is added to `problems`."""
+    """Read the values of all keys that could be read; what is wrong with the others is added to `problems`."""
     readers, values = _READERS[place], {}
     for name, value in entries(node).items():
         read = readers.get(name)

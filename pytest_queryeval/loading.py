@@ -50,7 +50,7 @@ def is_suite_file(path: Path) -> bool:
 
 
 def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
-    """The cases of one suite file, or of all suite files below a folder, in the order of their paths.
+    """Return the cases of one suite file, or of all suite files below a folder, in the order of their paths.
 
     Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
     `path`, else the folder of `path`. Raises `SuiteError` with all problems of all files. Without
@@ -74,8 +74,8 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
 def load_suite(path: Path, *, root: Path, folders: FolderCache | None = None, require_prediction: bool = True) -> Suite:
     """One suite file with the folder settings that hold for it.
 
-    Hand the same `folders` to all calls of a run, so that each folder is read once. Raises `SuiteError` with all problems
-    of the file, or with those of the folder settings above it.
+    Hand the same `folders` to all calls of a run, so that each folder is read once. Raises `SuiteError` with all
+    problems of the file, or with those of the folder settings above it.
     """
     file = file_at(path)
     chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
@@ -128,12 +128,12 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
     cases = [case for node in nodes if (case := reader.read(node))]
     if len(reader.kinds) == 1:
-        check_applicable(top, *reader.kinds, problems)
+        check_applicable(top, reader.kinds.pop(), problems)
     return cases
 
 
 def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
-    """The nodes of the cases that stand under `cases`, or in the files that it names; raises `CaseError`."""
+    """Return the nodes of the cases that stand under `cases`, or in the files that it names; raises `CaseError`."""
     if cases.form in ("sequence", "mapping") or cases.empty:
         return items(cases)
     nodes: list[Node] = []
@@ -150,7 +150,7 @@ def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
 
 
 def _files_of(cases: Node) -> list[File]:
-    """The files that a glob names, in the order of their paths; suites and settings are not among them."""
+    """Return the files that a glob names, in the order of their paths; suites and settings are not among them."""
     pattern = stated_text(cases)
     try:
         found = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`

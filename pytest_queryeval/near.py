@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import takewhile
 from typing import TypeAlias, TypeGuard
 
 from pytest_queryeval.policy import Policy
@@ -69,19 +70,21 @@ def _clusters(numbers: Sequence[Number], policy: Policy) -> list[list[Number]]:
     groups: list[list[Number]] = [[]]
     last_float: Number | None = None
     recent: list[Number] = []  # the integers since the last float: the next float may reach them too
+    reaching = False  # whether integers may still be near the last float
     for number in numbers:
-        linked = last_float is not None and policy.close(last_float, number)
         if type(number) is int:
             recent.append(number)
-            if linked:
+            reaching = reaching and last_float is not None and policy.close(last_float, number)
+            if reaching:
                 groups[-1].append(number)
             continue
-        reached = [integer for integer in recent if policy.close(integer, number)]
-        known = set(groups[-1])
+        linked = last_float is not None and policy.close(last_float, number)
+        reached = list(takewhile(lambda integer, number=number: policy.close(integer, number), reversed(recent)))
+        known = set(groups[-1]) if reached else set()
         if not linked and known.isdisjoint(reached):
             groups.append([])
         groups[-1] += [integer for integer in reached if integer not in known] + [number]
-        last_float, recent = number, []
+        last_float, recent, reaching = number, [], True
     return [group for group in groups if len(group) > 1]
 
 

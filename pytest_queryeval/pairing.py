@@ -39,7 +39,10 @@ class Pair:
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
         self.gold, self.predicted, self.policy = gold, predicted, policy
         self.gold_rows = self._rows(canonical_rows(gold, policy))
-        self.predicted_rows = self._rows(rename_blank_nodes(self.gold_rows, canonical_rows(predicted, policy)))
+        self.predicted_rows = self._rows(self._renamed(canonical_rows(predicted, policy)))
+
+    def _renamed(self, rows: Rows) -> Rows:
+        return rows if rows is self.predicted.rows else rename_blank_nodes(self.gold_rows, rows)
 
     def _rows(self, rows: Rows) -> Rows:
         return list(dict.fromkeys(rows)) if self.policy.duplicates == "ignore" else rows
@@ -117,7 +120,7 @@ class Pair:
         """Whether both hold the same rows as they stand: the usual case, found without coding anything."""
         if len(self.gold.columns) != len(self.predicted.columns) or len(self.gold_rows) != len(self.predicted_rows):
             return False
-        return self.gold_rows == self.predicted_rows or Counter(self.gold_rows) == Counter(self.predicted_rows)
+        return self.gold_rows == self.predicted_rows or _same_multiset(self.gold_rows, self.predicted_rows)
 
     def _searched(self) -> Alignment | None:
         coded = self.coded
@@ -170,6 +173,14 @@ class Pair:
 def pair(gold: Table, predicted: Table, policy: Policy) -> Pair:
     """The pair of two tables, shared by the metrics of one case (tables are hashed by identity)."""
     return Pair(gold, predicted, policy)
+
+
+def _same_multiset(rows: Rows, others: Rows) -> bool:
+    """Sorted by hash, equal multisets are equal lists, unless two rows share a hash; cheaper than counting rows."""
+    mine, theirs = sorted(rows, key=hash), sorted(others, key=hash)
+    if mine == theirs:
+        return True
+    return list(map(hash, mine)) == list(map(hash, theirs)) and Counter(mine) == Counter(theirs)
 
 
 def _encode(rows: Rows, width: int, codes: defaultdict[Hashable, int]) -> list[Codes]:

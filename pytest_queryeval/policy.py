@@ -8,6 +8,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import chain
+from operator import ne
 from typing import Literal as OneOf
 
 from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Row, Table
@@ -59,16 +61,34 @@ class Policy:
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
     """The rows with every cell replaced by its canonical value: equal cells become equal, hashable values.
 
-    Numbers stay numbers, so that those within the tolerance can be found later. Plain SQL rows come back as they are.
+    Numbers stay numbers, so that those within the tolerance can be found later. Where nothing is to be replaced, as in
+    most answers of SQL databases, `table.rows` itself comes back.
     """
-    kinds: set[type] = set()
-    for row in table.rows:
-        kinds.update(map(type, row))
-    folds = policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore"
-    if kinds <= _PLAIN and not (folds and str in kinds):
+    types = set(map(type, chain.from_iterable(table.rows)))
+    if float in types and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
+        types.discard(float)  # only NaN, which is not equal to itself, is replaced
+    if not _may_change(types, policy):
         return table.rows
+    columns = [_canonical_column(column, policy) for column in zip(*table.rows, strict=True)]
+    if all(new is old for new, old in columns):
+        return table.rows
+    return list(zip(*(new for new, _ in columns), strict=True))
+
+
+def _may_change(types: set[type], policy: Policy) -> bool:
+    folds = policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore"
+    return not types <= _PLAIN or (folds and str in types)
+
+
+def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+    """The canonical values of a column, and the column; the same object where they are the same."""
+    types = set(map(type, column))
+    if float in types and not any(map(ne, column, column)):
+        types.discard(float)
+    if not _may_change(types, policy):
+        return column, column
     known: dict[tuple[type, Cell], Hashable] = {}
-    return [tuple([_canonical_once(cell, policy, known) for cell in row]) for row in table.rows]
+    return [_canonical_once(cell, policy, known) for cell in column], column
 
 
 def _canonical_once(cell: Cell, policy: Policy, known: dict[tuple[type, Cell], Hashable]) -> Hashable:

@@ -17,7 +17,7 @@ class Problems(list[CaseError]):
     """A list of problems that grows while a file is read on."""
 
     def attempt(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What `read` returns, or None after its problems were kept."""
+        """Return what `read` returns, or None after its problems were kept."""
         try:
             return read(*args, **kwargs)
         except (CaseError, SuiteError) as error:
@@ -42,7 +42,7 @@ class Problems(list[CaseError]):
 
 
 def _shortened(alike: list[CaseError]) -> list[CaseError]:
-    """A setting that is missing for 10,000 cases is one message of five lines, not of 10,000."""
+    """Keep a few: a setting that is missing for 10,000 cases is one message of five lines, not of 10,000."""
     more = len(alike) - MAX_ALIKE
     if more <= 0:
         return alike

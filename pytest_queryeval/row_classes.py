@@ -1,14 +1,14 @@
 """How many rows of two tables can match, given how some of their columns are aligned.
 
-Two rows are of one class while they agree in the columns aligned so far. The sum over classes of the smaller count, gold's
-or predicted's, is the number of rows that match so far, and so a bound for every completion; with all columns aligned it
-is the size of the multiset intersection.
+Two rows are of one class while they agree in the columns aligned so far. The sum over classes of the smaller count,
+gold's or predicted's, is the number of rows that match so far, and so a bound for every completion; with all columns
+aligned it is the size of the multiset intersection.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -45,7 +45,7 @@ class Side(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Both sides, and how many of their rows match so far. Made by the thousand: a dataclass takes three times as long."""
+    """Both sides, and how many of their rows match so far; a tuple, because many are made and a dataclass is slower."""
 
     gold: Side
     predicted: Side
@@ -53,14 +53,14 @@ class Split(NamedTuple):
 
 
 class RowClasses:
-    """Row classes of `gold` and `predicted`, given as columns; the first `pinned` columns are aligned from the start."""
+    """Row classes of two tables given as columns; the first `pinned` columns are aligned from the start."""
 
     def __init__(self, gold: Columns, predicted: Columns, *, pinned: int, budget: Budget) -> None:
         self.gold, self.predicted, self.pinned = gold, predicted, pinned
         self._budget = budget
 
     def matched(self, columns: Sequence[int]) -> int:
-        """The rows that match where gold column i is aligned with predicted column `columns[i]`."""
+        """The rows that match where gold column i is aligned with predicted column `columns[i]`; costs no budget."""
         return _shared(self._gold_rows, Counter(zip(*(self.predicted[j] for j in columns), strict=True)))
 
     @cached_property
@@ -85,9 +85,14 @@ class RowClasses:
 
     def candidates(self, need: int) -> dict[int, list[int]]:
         """The predicted columns with which each open gold column can match `need` rows, and maybe some that cannot."""
-        if not self.whole(need):
-            others = range(self.pinned, len(self.predicted))
-            return {i: [j for j, bound in zip(others, row, strict=True) if bound >= need] for i, row in self.pairs.items()}
+        if self.whole(need):
+            return _decided(self._same_cells())
+        others = range(self.pinned, len(self.predicted))
+        return _decided({
+            i: [j for j, bound in zip(others, bounds, strict=True) if bound >= need] for i, bounds in self.pairs.items()
+        })
+
+    def _same_cells(self) -> dict[int, list[int]]:
         same: dict[int, list[int]] = {}
         for j in range(self.pinned, len(self.predicted)):
             same.setdefault(self._signature(self.root.predicted, self.predicted[j]), []).append(j)
@@ -95,8 +100,11 @@ class RowClasses:
         return {i: list(same.get(self._signature(self.root.gold, self.gold[i]), ())) for i in golds}
 
     def _signature(self, side: Side, column: Sequence[int]) -> int:
-        """Equal for columns with equal cells in each class, in any order; unequal ones rarely share it, which is harmless."""
-        return sum(map(hash, zip(side.classes, map(column.__getitem__, side.rows), strict=True)))
+        """Equal for columns with equal cells in each class, in any order; others may share it, which costs only time.
+
+        Sorted first: a sum of tuple hashes is so nearly linear in the last cell that different columns often share it.
+        """
+        return hash(tuple(sorted(self._keys(side, column))))
 
     @cached_property
     def pairs(self) -> dict[int, list[int]]:
@@ -134,6 +142,26 @@ class RowClasses:
         counts = Counter(zip(gold.classes, *keys, strict=True))
         return _shared(counts, Counter(zip(predicted.classes, *others, strict=True)))
 
+    def neighbours(self, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """The alignments that differ by an exchange of two columns, or of one for a free one."""
+        free = sorted({*range(len(self.predicted))}.difference(columns))
+        for i in range(self.pinned, len(columns)):
+            for other in (*columns[i + 1 :], *free):
+                self._budget.spend(len(self.predicted[0]) * (1 + len(columns) // 4))
+                yield tuple(columns[i] if j == other else other if k == i else j for k, j in enumerate(columns))
+
+    def likely(self) -> tuple[int, ...]:
+        """Each gold column with a predicted column of the same cells, else a free one: a guess that costs no budget."""
+        waiting: dict[tuple[int, ...], list[int]] = {}
+        for j in reversed(range(self.pinned, len(self.predicted))):
+            waiting.setdefault(tuple(sorted(self.predicted[j])), []).append(j)
+        columns = list(range(self.pinned))
+        for column in self.gold[self.pinned :]:
+            same = waiting.get(tuple(sorted(column)))
+            columns.append(same.pop() if same else -1)
+        free = iter(sorted({*range(len(self.predicted))}.difference(columns)))
+        return tuple(next(free) if j < 0 else j for j in columns)
+
     @cached_property
     def _base(self) -> int:
         ends = [end for column in (*self.gold, *self.predicted) for end in (min(column), max(column))]
@@ -170,3 +198,18 @@ def _anchors(table: Columns, pinned: int, closed: bool) -> list[tuple[int, ...]]
     if closed:
         return [row[:pinned] + tuple(sorted(row[pinned:])) for row in zip(*table, strict=True)]
     return list(zip(*table[:pinned], strict=True)) if pinned else [()] * len(table[0])
+
+
+def _decided(options: dict[int, list[int]]) -> dict[int, list[int]]:
+    """Leave a predicted column that is the only option of one gold column to that column."""
+    users: dict[int, set[int]] = {}
+    for i, j in ((i, j) for i, js in options.items() for j in js):
+        users.setdefault(j, set()).add(i)
+    queue = [i for i, js in options.items() if len(js) == 1]
+    while queue:
+        i = queue.pop()
+        for k in users.pop(options[i][0], {i}) - {i} if options[i] else ():
+            options[k].remove(options[i][0])
+            if len(options[k]) == 1:
+                queue.append(k)
+    return options

@@ -58,7 +58,7 @@ class Settings:
 
 
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
-    """The folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
+    """Return the folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
 
     Raises `SuiteError` with the problems of all their files, again for each file below them.
     """
@@ -95,7 +95,7 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
 
 
 def inherited(above: Values, own: Values) -> dict[str, Any]:
-    """The values that hold below a level that says `own`, in a place where `above` held so far."""
+    """Return the values that hold below a level that says `own`, in a place where `above` held so far."""
     values = dict(above)
     for name, value in own.items():
         rule = KEYS[name].inheritance
@@ -114,7 +114,7 @@ def added(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def resolve(values: Values) -> Settings:
-    """The settings of cases for which `values` hold, among them a kind; raises `CaseError` for an unknown source."""
+    """Return what `values`, among them a kind, mean for a case; raises `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
     source = values.get("source")
     return Settings(

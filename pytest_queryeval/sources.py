@@ -40,7 +40,7 @@ class SourceText:
 
 
 def read_source(node: Node) -> Source | SourceText:
-    """A source in place, or the text that tells which; raises `CaseError`."""
+    """Read a source in place, or the text that tells which; raises `CaseError`."""
     if isinstance(node.value, dict):
         return _described(node)
     stated_text(node)
@@ -48,7 +48,7 @@ def read_source(node: Node) -> Source | SourceText:
 
 
 def read_sources(node: Node) -> dict[str, Source]:
-    """The named sources; raises `SuiteError` with the problems of all of them."""
+    """Read the named sources; raises `SuiteError` with the problems of all of them."""
 
     def read(name: str, value: Node) -> Source:
         source = read_source(value)
@@ -58,7 +58,7 @@ def read_sources(node: Node) -> dict[str, Source]:
 
 
 def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) -> Source:
-    """The source that is meant, where `named` are the sources that have names; raises `CaseError` if there is none."""
+    """Return the source that is meant, where `named` are those that have names; raises `CaseError` if there is none."""
     if isinstance(source, Source):
         return source
     if source.text in named:
@@ -104,7 +104,7 @@ def _check_engine(engine: str, node: Node) -> None:
 
 
 def _settings(node: Node, single: str) -> dict[str, Any]:
-    """A mapping as it stands; anything else as the value of one setting."""
+    """Return a mapping as it stands; anything else as the value of one setting."""
     if isinstance(node.value, dict):
         return {name: expanded_value(value) for name, value in node.value.items()}
     if isinstance(node.value, list):
@@ -114,7 +114,7 @@ def _settings(node: Node, single: str) -> dict[str, Any]:
 
 
 def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
-    """A name for a source in place: its first text, or its first texts if they are a list."""
+    """Return a name for a source in place: its first text, or its first texts if they are a list."""
     first = next(iter(settings.values()), None)
     if isinstance(first, list):
         return ", ".join(_name(str(item)) for item in first) or engine
@@ -122,7 +122,7 @@ def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
 
 
 def _name(text: str) -> str:
-    """A path as it stands; a URL without what may be secret: user info, query and fragment."""
+    """Return a path as it stands; a URL without what may be secret: user info, query and fragment."""
     scheme = _SCHEME.match(text)
     if scheme is None:
         return text
@@ -134,7 +134,7 @@ def _name(text: str) -> str:
 
 
 def read_predictor(node: Node) -> PredictorSpec:
-    """A predictor by its text or its mapping; raises `CaseError`."""
+    """Read a predictor by its text or its mapping; raises `CaseError`."""
     if isinstance(node.value, dict):
         return _described_predictor(node, node.value)
     stated_text(node)
@@ -177,5 +177,5 @@ def _check_predictor(kind: str, node: Node) -> None:
 
 
 def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
-    """A predictor that is named outside of a suite, relative paths starting in `folder`; raises `CaseError`."""
+    """Read a predictor that is named outside of a suite, relative paths starting in `folder`; raises `CaseError`."""
     return read_predictor(Node(text, 0, "quoted", File(folder / "command line", Path("command line"))))

@@ -19,6 +19,7 @@ from pytest_queryeval.yaml_nodes import BLOCK_HINT
 MAX_STATED_BYTES = 32 * MEBIBYTE
 GOLD_FORMS = ("gold", "gold_any", "gold_table", "gold_file")
 PREDICTED_FORMS = ("predicted", "predicted_table", "predicted_file")
+TABLE_KEYS = ("columns", "rows")
 EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 # What SQL takes for a comment: YAML or the folding of lines would make a query end there.
@@ -26,7 +27,7 @@ _COMMENT = re.compile(r"--|(?:^|\s)#")
 
 
 def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
-    """The right answers of a case; raises `CaseError` unless it has exactly one form of gold, and states something."""
+    """Read the right answers of a case; raises `CaseError` unless one form of gold is there and states something."""
     named = entries(case)
     form = _only_form(named, GOLD_FORMS)
     if form is None:
@@ -40,7 +41,7 @@ def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
 
 
 def read_predicted(case: Node, kind: Kind) -> Stated | None:
-    """The prediction that a case states, if it does; raises `CaseError`."""
+    """Read the prediction that a case states, if it does; raises `CaseError`."""
     named = entries(case)
     form = _only_form(named, PREDICTED_FORMS)
     if form is None:
@@ -70,13 +71,18 @@ def _gold(node: Node, kind: Kind) -> Stated:
 def _alternatives(node: Node, kind: Kind) -> tuple[Stated, ...]:
     if not items(node):
         raise node.problem("gold_any is empty")
-    return tuple(each(items(node), lambda item: _answer(item) if item.form == "mapping" else _gold(item, kind)))
+    return tuple(each(items(node), lambda item: _answer(item) if _is_table(item) else _gold(item, kind)))
+
+
+def _is_table(node: Node) -> bool:
+    return isinstance(node.value, dict) and not node.value.keys().isdisjoint(TABLE_KEYS)
 
 
 def _query(node: Node, kind: Kind) -> str:
-    """A query's text; one that YAML cut, or joined lines of so that a comment swallows the rest, is refused."""
+    """Return a query's text; one that YAML cut, or joined lines of so that a comment swallows the rest, is refused."""
     if node.form == "mapping":
-        raise node.problem("expected a query as text: a table stands under `gold_table` or `predicted_table`")
+        # `gold:` with `SELECT a: b` on the next line is a mapping for YAML.
+        raise node.problem(f"expected a query, found a mapping: {BLOCK_HINT}, and a table under `gold_table`")
     query = text(node)
     if kind.has_queries and _is_trap(query, node):
         raise node.problem(f"YAML would change this query, since it holds `--` or `#`: {BLOCK_HINT}")
@@ -95,8 +101,8 @@ def _answer(node: Node) -> Stated:
 
 def _table(node: Node) -> Table:
     """`{columns: [...], rows: [[...], ...]}`; raises `CaseError` or `SuiteError`."""
-    parts = known_entries(node, {"columns": items, "rows": items})
-    if missing := [name for name in ("columns", "rows") if name not in parts]:
+    parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
+    if missing := [name for name in TABLE_KEYS if name not in parts]:
         raise node.problem(f"a table needs `columns` and `rows`: there are no {missing[0]}")
     columns = tuple(each(parts["columns"], text))
     rows = each(enumerate(parts["rows"], start=1), lambda row: _row(*row, width=len(columns)))

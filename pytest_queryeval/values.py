@@ -22,7 +22,7 @@ MAX_DIGITS = 4000  # Python refuses to read longer integers
 
 
 def text(node: Node) -> str:
-    """The source text of a scalar, whatever it looks like."""
+    """Read the source text of a scalar, whatever it looks like."""
     if not isinstance(node.value, str):
         raise node.problem(f"expected text, found {_SORTS[node.form]}")
     return node.value
@@ -37,7 +37,7 @@ def stated_text(node: Node) -> str:
 
 
 def scalar(node: Node) -> Any:
-    """A cell or a setting: true, false, null and numbers as JSON has them; all else, and what is quoted, is text."""
+    """Read true, false, null and numbers as JSON has them; all else, and what is quoted, is text."""
     value = text(node)
     if not node.plain:
         return value
@@ -57,7 +57,7 @@ def _number(node: Node, value: str, *, is_integer: bool) -> float:
 
 
 def json_value(node: Node) -> Any:
-    """A scalar, list or mapping, in full depth."""
+    """Read a scalar, list or mapping, in full depth."""
     if isinstance(node.value, list):
         return [json_value(item) for item in node.value]
     if isinstance(node.value, dict):
@@ -66,12 +66,12 @@ def json_value(node: Node) -> Any:
 
 
 def json_mapping(node: Node) -> dict[str, Any]:
-    """A mapping of JSON values."""
+    """Read a mapping of JSON values."""
     return {key: json_value(item) for key, item in entries(node).items()}
 
 
 def number(node: Node) -> float:
-    """A finite number."""
+    """Read a finite number."""
     value = None if isinstance(node.value, list | dict) else scalar(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise node.problem(f"expected a number, found {_shown(node)}")
@@ -82,7 +82,7 @@ def number(node: Node) -> float:
 
 
 def positive_number(node: Node) -> float:
-    """A number above 0."""
+    """Read a number above 0."""
     value = number(node)
     if value <= 0:
         raise node.problem(f"expected a number above 0, found {_shown(node)}")
@@ -90,7 +90,7 @@ def positive_number(node: Node) -> float:
 
 
 def number_from_zero(node: Node) -> float:
-    """A number that is not negative."""
+    """Read a number that is not negative."""
     value = number(node)
     if value < 0:
         raise node.problem(f"expected a number from 0 on, found {_shown(node)}")
@@ -98,7 +98,7 @@ def number_from_zero(node: Node) -> float:
 
 
 def whole_number(least: int) -> Reader[int]:
-    """A reader of integers that are not below `least`."""
+    """Make a reader of integers that are not below `least`."""
 
     def read(node: Node) -> int:
         value = None if isinstance(node.value, list | dict) else scalar(node)
@@ -110,14 +110,14 @@ def whole_number(least: int) -> Reader[int]:
 
 
 def flag(node: Node) -> bool:
-    """`true` or `false`, without quotes."""
+    """Read `true` or `false`, without quotes."""
     if node.plain and node.value in ("true", "false"):
         return node.value == "true"
     raise node.problem(f"expected true or false, found {_shown(node)}")
 
 
 def choice(*allowed: str) -> Reader[str]:
-    """A reader of one of a few words."""
+    """Make a reader of one of a few words."""
 
     def read(node: Node) -> str:
         if node.value not in allowed:
@@ -128,31 +128,31 @@ def choice(*allowed: str) -> Reader[str]:
 
 
 def entries(node: Node) -> dict[str, Node]:
-    """The entries of a mapping."""
+    """Read the entries of a mapping."""
     if isinstance(node.value, dict):
         return node.value
     raise node.problem(f"expected a mapping, found {_shown(node)}")
 
 
 def items(node: Node) -> list[Node]:
-    """The items of a list."""
+    """Read the items of a list."""
     if isinstance(node.value, list):
         return node.value
     raise node.problem(f"expected a list, found {_shown(node)}")
 
 
 def or_else(default: T, read: Reader[T]) -> Reader[T]:
-    """A reader that takes null and nothing for `default`."""
+    """Make a reader that takes null and nothing for `default`."""
     return lambda node: default if node.empty else read(node)
 
 
 def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
-    """A reader of lists, each item read by `read`."""
+    """Make a reader of lists, each item read by `read`."""
     return lambda node: tuple(each(items(node), read))
 
 
 def each(things: Iterable[S], read: Callable[[S], T]) -> list[T]:
-    """All things read; raises `SuiteError` with the problems of all that could not be."""
+    """Read all things; raises `SuiteError` with the problems of those that fail."""
     problems = Problems()
     values = [problems.attempt(read, thing) for thing in things]
     problems.raise_any()
@@ -160,13 +160,13 @@ def each(things: Iterable[S], read: Callable[[S], T]) -> list[T]:
 
 
 def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
-    """All entries of a mapping read with their names; raises `SuiteError` with the problems of all that could not be."""
+    """Read all entries of a mapping with their names; raises `SuiteError` with the problems of those that fail."""
     named = entries(node)
     return dict(zip(named, each(named.items(), lambda entry: read(*entry)), strict=True))
 
 
 def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
-    """A mapping that may have these keys only, each read by its own reader."""
+    """Read a mapping that may have these keys only, each read by its own reader."""
 
     def read(name: str, value: Node) -> Any:
         if name not in readers:

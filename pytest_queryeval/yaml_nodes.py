@@ -37,7 +37,7 @@ _FORMS: dict[str | None, Form] = {"|": "literal", ">": "folded"}
 
 
 def read_yaml(file: File) -> Document:
-    """The one document of a YAML file; raises `CaseError` where the file cannot be read as YAML at all."""
+    """Read the one document of a YAML file; raises `CaseError` where the file cannot be read as YAML at all."""
     return parse_yaml(file.text(MAX_YAML_BYTES), file)
 
 
@@ -54,7 +54,7 @@ def parse_yaml(text: str, file: File) -> Document:
 
 
 class _Composer:
-    """Builds nodes from events. Aliases share the value of their anchor, so that they cost nothing until they are read."""
+    """Builds nodes from events. Aliases share the value of their anchor, so they cost nothing until they are read."""
 
     def __init__(self, text: str, file: File) -> None:
         self._text = text
@@ -74,12 +74,11 @@ class _Composer:
         self._next()
         event = self._next()
         if type(event) is DocumentStartEvent:
-            line = event.start_mark.line + 1
-            raise self._file.problem("a second YAML document starts here: a file holds one", line)
+            raise self._file.problem("a second YAML document starts here: a file holds one", _line(event))
         return Document(None if root.empty else root, self._problems)
 
     def _node(self, event: Any, line: int | None, depth: int) -> Node:
-        """The node that starts with `event`; `line` is that of the key it stands under, if any."""
+        """Return the node that starts with `event`; `line` is that of the key it stands under, if any."""
         kind = type(event)
         if kind is AliasEvent:
             return self._alias(event, line)
@@ -92,7 +91,7 @@ class _Composer:
         if kind is ScalarEvent:
             node = self._scalar(event, line)
         elif depth >= MAX_DEPTH:
-            raise self._file.problem(f"nested deeper than {MAX_DEPTH} levels", event.start_mark.line + 1)
+            raise self._file.problem(f"nested deeper than {MAX_DEPTH} levels", _line(event))
         elif kind is MappingStartEvent:
             node = self._mapping(event, line, depth + 1)
         else:
@@ -102,12 +101,14 @@ class _Composer:
         return node
 
     def _scalar(self, event: Any, line: int) -> Node:
+        style = event.style
+        cut = not style and _COMMENT_BEHIND.match(self._text, event.end_mark.index)
         if event.tag is not None:
             self._check_tag(event, "str")
+            if cut:
+                self._problems.append(self._file.problem("quote this text: a comment stands behind it", _line(event)))
             return Node(event.value, line, "quoted", self._file)
-        style = event.style
         if not style:
-            cut = _COMMENT_BEHIND.match(self._text, event.end_mark.index)
             return Node(event.value, line, "cut" if cut else "plain", self._file)
         form = _FORMS.get(style)
         if form is None:
@@ -147,7 +148,7 @@ class _Composer:
         raise node.problem("a key must be text")
 
     def _alias(self, event: Any, line: int | None) -> Node:
-        name, own_line = event.anchor, event.start_mark.line + 1
+        name, own_line = event.anchor, _line(event)
         if name not in self._anchors:
             raise self._file.problem(f"alias '*{name}' names nothing above it", own_line)
         anchored = self._anchors[name]
@@ -164,7 +165,12 @@ class _Composer:
         if event.tag not in ("!", _TAGS[allowed]):
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
             problem = f"tag '{tag}' is refused: suites hold text, lists and mappings only"
-            self._problems.append(self._file.problem(problem, event.start_mark.line + 1))
+            self._problems.append(self._file.problem(problem, _line(event)))
+
+
+def _line(event: Any) -> int:
+    number: int = event.start_mark.line
+    return number + 1
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: File) -> CaseError:

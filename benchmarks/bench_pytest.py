@@ -1,0 +1,105 @@
+"""Collecting and running 10,000 cases, against a collector of thirty lines that only builds items.
+
+Prints ratios of one run, each the median of the runs taken in turn: `python benchmarks/bench_pytest.py [CASES] [RUNS]`.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PLAIN_COLLECTOR = '''
+import pytest, yaml
+
+class Item(pytest.Item):
+    def __init__(self, *, case, **kwargs):
+        super().__init__(**kwargs)
+        self.case = case
+
+    def runtest(self):
+        pass
+
+    def reportinfo(self):
+        return self.path, 0, self.name
+
+class File(pytest.File):
+    def collect(self):
+        with self.path.open(encoding="utf-8") as file:
+            suite = yaml.load(file, Loader=yaml.CSafeLoader)
+        for case in suite["cases"]:
+            yield Item.from_parent(self, name=case["id"], case=case)
+
+def pytest_collect_file(file_path, parent):
+    if file_path.name.endswith(".plain.yaml"):
+        return File.from_parent(parent, path=file_path)
+'''
+QUERY_CASE = """  - id: case-{n}
+    question: How many members joined branch {n} in the year before last?
+    tags: [joins, nightly]
+    difficulty: medium
+    gold: |
+      SELECT branch, count(*) FROM member
+      WHERE branch = {n} GROUP BY branch
+"""
+STATED_CASE = """  - id: case-{n}
+    question: How many members joined branch {n} in the year before last?
+    tags: [joins, nightly]
+    difficulty: medium
+    gold_table: {{columns: [n], rows: [[{n}]]}}
+    predicted_table: {{columns: [n], rows: [[{n}]]}}
+"""
+
+
+def main() -> None:
+    cases, runs = (int(text) for text in (*sys.argv[1:], "10000", "5")[:2])
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, template in (("query", QUERY_CASE), ("stated", STATED_CASE)):
+            body = "".join(template.format(n=number) for number in range(cases))
+            head = "kind: sql\nsource: {sqlite: none.db}\npredictor: predict.py:predict\ncases:\n"
+            for suffix in ("queryeval", "plain"):
+                place = root / suffix / name
+                place.mkdir(parents=True)
+                (place / f"suite.{suffix}.yaml").write_text(head + body, encoding="utf-8")
+            (root / "plain" / name / "conftest.py").write_text(PLAIN_COLLECTOR, encoding="utf-8")
+        (root / "empty").mkdir()
+        (root / "empty" / "test_one.py").write_text("def test_one(): pass\n", encoding="utf-8")
+        ours, plain, off = root / "queryeval", root / "plain", ["-p", "no:queryeval"]
+        report = f"--queryeval-report={root / 'report.json'}"
+        compare("collect", runs, [ours / "query", "--collect-only"], [plain / "query", "--collect-only", *off])
+        compare("run", runs, [ours / "stated"], [plain / "stated", *off])
+        compare("run and write report.json", runs, [ours / "stated", report], [plain / "stated", *off])
+        compare("plugin installed, unused", 4 * runs, [root / "empty"], [root / "empty", *off])
+
+
+def compare(what: str, runs: int, ours: list[object], plain: list[object]) -> None:
+    times: tuple[list[float], list[float]] = ([], [])
+    peak = 0
+    for _ in range(runs):
+        for place, arguments in enumerate((ours, plain)):
+            seconds, memory = timed(arguments)
+            times[place].append(seconds)
+            peak = max(peak, memory) if place == 0 else peak
+    mine, other = (statistics.median(side) for side in times)
+    print(f"{what}: {mine / other:.2f} x ({mine:.3f} s against {other:.3f} s, +{1000 * (mine - other):.0f} ms, peak {peak // 1024} MiB)")
+
+
+def timed(arguments: list[object]) -> tuple[float, int]:
+    """Wall seconds, and the greatest resident memory in KiB of any child so far."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-summary", *map(str, arguments)]
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, cwd=Path(str(arguments[0])), env={**os.environ, "COLUMNS": "80"})
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])
+    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()

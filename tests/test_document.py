@@ -1,0 +1,406 @@
+import json
+import os
+import string
+import threading
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pytest_queryeval import json_nodes, yaml_nodes
+from pytest_queryeval.document import File, file_at
+from pytest_queryeval.errors import CaseError
+from pytest_queryeval.json_nodes import parse_json, read_jsonl
+from pytest_queryeval.values import json_value
+from pytest_queryeval.yaml_nodes import MAX_ALIAS_NODES, parse_yaml, read_yaml
+
+
+@pytest.fixture(params=["libyaml", "python"])
+def parser(request, monkeypatch):
+    """Both parsers of PyYAML: the one in Python stands in where libyaml is missing."""
+    if request.param == "python":
+        monkeypatch.setattr(yaml_nodes, "_PARSER", yaml.BaseLoader)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def file(name="suite.yaml"):
+    return file_at(name)
+
+
+def root(text):
+    document = parse_yaml(text, file())
+    assert not document.problems
+    return document.root
+
+
+def refusal(text):
+    with pytest.raises(CaseError) as caught:
+        parse_yaml(text, file("suite.yaml"))
+    return str(caught.value).removeprefix(f"{file().shown}:")
+
+
+def problems(text):
+    return [str(problem).removeprefix(f"{file().shown}:") for problem in parse_yaml(text, file()).problems]
+
+
+def form_of(written):
+    return root(f"gold: {written}").value["gold"].form
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("written", ["012", "1.10", "on", "NO", "12:30", "~", "0x1F", "1_000", "2024-01-01", "=", "<<"])
+def test_plain_scalars_keep_their_source_text(written):
+    assert root(f"a: {written}").value["a"].value == written
+
+
+@pytest.mark.usefixtures("parser")
+def test_values_know_the_line_of_their_key():
+    node = root("a:\n  b:\n    - x\n    -\n      c: y\n")
+
+    assert node.value["a"].line == 1
+    assert node.value["a"].value["b"].line == 2
+    assert [item.line for item in node.value["a"].value["b"].value] == [3, 5]
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [
+        ("SELECT 1", "plain"),
+        ("SELECT 1 # all", "cut"),
+        ("SELECT 1 -- all", "plain"),
+        ("'SELECT 1' # all", "quoted"),
+        ('"SELECT 1"', "quoted"),
+        ('"SELECT\n  1"', "wrapped"),
+        ("|\n  SELECT 1\n", "literal"),
+        (">\n  SELECT 1\n", "folded"),
+        ("[SELECT 1]", "sequence"),
+        ("{SELECT: 1}", "mapping"),
+        ("é😀 # all", "cut"),
+    ],
+)
+def test_nodes_know_how_they_were_written(written, form):
+    assert form_of(written) == form
+
+
+def test_comment_behind_a_tab_is_seen():
+    assert form_of("SELECT 1\t# all") == "cut"
+
+
+@pytest.mark.usefixtures("parser")
+def test_comment_behind_is_seen_in_files_with_carriage_returns():
+    assert root("b: é\r\ngold: SELECT 1 # all\r\n").value["gold"].form == "cut"
+
+
+@pytest.mark.usefixtures("parser")
+def test_duplicate_keys_are_reported_with_both_lines():
+    assert problems("a: 1\nb: 2\na: 3\n'b': 4\n") == [
+        "3: duplicate key 'a', first on line 1",
+        "4: duplicate key 'b', first on line 2",
+    ]
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!!binary", "!!int", "!!null", "!mine", "!!seq"])
+def test_tags_beyond_text_list_and_mapping_are_refused(tag):
+    (problem,) = problems(f"a: b\nc: {tag} d")
+
+    assert problem == f"2: tag '{tag}' is refused: suites hold text, lists and mappings only"
+
+
+@pytest.mark.usefixtures("parser")
+def test_tags_of_text_list_and_mapping_are_read():
+    assert json_value(root("!!map {a: !!str 5, b: !!seq [!!str true], c: ! 5}")) == {"a": "5", "b": ["true"], "c": "5"}
+
+
+def test_tagged_text_with_a_comment_behind_is_refused():
+    assert problems("gold: !!str SELECT 1 # all") == ["1: quote this text: a comment stands behind it"]
+
+
+@pytest.mark.usefixtures("parser")
+def test_aliases_share_what_they_name():
+    node = root("a: &x [1, {b: 2}]\nc: *x\n")
+
+    assert json_value(node) == {"a": [1, {"b": 2}], "c": [1, {"b": 2}]}
+    assert node.value["c"].line == 2
+
+
+@pytest.mark.usefixtures("parser")
+def test_alias_bombs_are_refused():
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for name, inner in zip("bcdefgh", "abcdefg", strict=True):
+        bomb += f"{name}: &{name} [{', '.join([f'*{inner}'] * 10)}]\n"
+
+    assert refusal(bomb) == f"5: aliases repeat more than {MAX_ALIAS_NODES:,} values"
+
+
+@pytest.mark.usefixtures("parser")
+def test_aliases_that_name_nothing_or_themselves_are_refused():
+    assert refusal("a: 1\nb: *x") == "2: alias '*x' names nothing above it"
+    assert refusal("a: &x [1, *x]") == "1: alias '*x' stands inside of what it names"
+    assert refusal("a: &x\n  b: *x") == "2: alias '*x' stands inside of what it names"
+
+
+@pytest.mark.usefixtures("parser")
+def test_deep_nesting_is_refused():
+    assert refusal("a:\n " + "[" * 2000) == "2: nested deeper than 100 levels"
+    assert refusal("- " * 2000) == "1: nested deeper than 100 levels"
+
+
+@pytest.mark.usefixtures("parser")
+def test_keys_that_are_no_text_are_refused():
+    assert refusal("a: 1\n? [b, c]\n: d") == "2: a key must be text"
+
+
+@pytest.mark.usefixtures("parser")
+def test_several_documents_in_a_file_are_refused():
+    assert refusal("a: 1\n---\nb: 2\n") == "2: a second YAML document starts here: a file holds one"
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n", "--- ~\n", "null"])
+def test_files_without_content_have_no_root(text):
+    assert root(text) is None
+
+
+@pytest.mark.usefixtures("parser")
+def test_syntax_errors_have_line_and_column():
+    assert refusal("a: b\nc: [d\n").startswith("3:1: not YAML: ")
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gold: SELECT 'a: b', x: y",
+        "gold: SELECT 1 # all\n  FROM t\nid: b",
+        "gold: SELECT 1\n  FROM t # all\n  WHERE x\nid: b",
+        'predicted: "SELECT "a" FROM t"',
+        "gold: `a`",
+        "gold: %x",
+        "gold_any:\n  - SELECT `a`\n  - `a`",
+        "- gold: {SELECT",
+    ],
+)
+def test_syntax_errors_near_a_query_advise_a_block(text):
+    assert refusal(text).endswith("write the query as a block: `gold: |`")
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("text", ["question: a: b", "gold: |\n  SELECT 1\nquestion: a: b"])
+def test_syntax_errors_far_from_a_query_advise_nothing(text):
+    assert "block: `gold" not in refusal(text)
+
+
+@pytest.mark.usefixtures("parser")
+def test_control_characters_are_reported_with_their_place():
+    assert refusal("a: b\nc: é\x07") == "2:5: not YAML: " + (
+        "control characters are not allowed: U+0007"
+        if yaml_nodes._PARSER is not yaml.BaseLoader
+        else "special characters are not allowed: U+0007"
+    )
+    assert refusal("a: \x00").startswith("1:4: not YAML: ")
+
+
+@pytest.mark.usefixtures("here")
+def test_bytes_that_are_not_utf8_are_reported_with_their_place():
+    file("x.yaml").path.write_bytes("a: b\nc: é".encode() + b"\xff\n")
+
+    with pytest.raises(CaseError, match=r"^x\.yaml:2:5: not UTF-8 text: byte 0xff$"):
+        read_yaml(file("x.yaml"))
+
+
+@pytest.mark.usefixtures("here", "parser")
+def test_byte_order_marks_and_carriage_returns_are_read_over():
+    file("x.yaml").path.write_bytes(b"\xef\xbb\xbfa: |\r\n  x\r\n  y\r\nb: z\r\n")
+
+    document = read_yaml(file("x.yaml"))
+
+    assert json_value(document.root) == {"a": "x\ny\n", "b": "z"}
+
+
+@pytest.mark.usefixtures("here")
+def test_too_large_files_are_refused(monkeypatch):
+    monkeypatch.setattr(yaml_nodes, "MAX_YAML_BYTES", 1024 * 1024)
+    file("x.yaml").path.write_bytes(b"a" * (1024 * 1024 + 1))
+
+    with pytest.raises(CaseError, match=r"^x\.yaml: is larger than 1 MiB: split it$"):
+        read_yaml(file("x.yaml"))
+
+
+@pytest.mark.usefixtures("here")
+def test_missing_files_and_folders_are_problems():
+    with pytest.raises(CaseError, match=r"^none\.yaml: cannot be read: No such file or directory$"):
+        read_yaml(file("none.yaml"))
+    with pytest.raises(CaseError, match="is not a file"):
+        read_yaml(file("."))
+    with pytest.raises(CaseError, match="cannot be read"):
+        read_yaml(File(file("a").path / "\0", file("a").path))
+
+
+def test_a_pipe_is_refused_and_not_waited_for(here):
+    os.mkfifo(here / "pipe.yaml")
+    outcome = []
+    reading = threading.Thread(target=lambda: outcome.append(refused(here / "pipe.yaml")), daemon=True)
+
+    reading.start()
+    reading.join(10)
+
+    assert outcome == ["pipe.yaml: is not a file"]
+
+
+def refused(path):
+    with pytest.raises(CaseError) as caught:
+        read_yaml(file_at(path))
+    return str(caught.value)
+
+
+@pytest.mark.usefixtures("here")
+def test_paths_are_shown_relative_below_the_current_folder_only(here, monkeypatch):
+    (here / "below").mkdir()
+
+    assert str(file_at(here / "x.yaml").shown) == "x.yaml"
+    monkeypatch.chdir(here / "below")
+    assert file_at(here / "x.yaml").shown == here / "x.yaml"
+
+
+def json_refusal(text, line=7):
+    with pytest.raises(CaseError) as caught:
+        parse_json(text, file("x.jsonl"), line=line)
+    return str(caught.value).removeprefix(f"{file('x.jsonl').shown}:")
+
+
+def test_json_numbers_keep_their_source_text():
+    node = parse_json('{"a": 1.10, "b": 12345678901234567890}', file(), line=1)
+
+    assert [item.value for item in node.value.values()] == ["1.10", "12345678901234567890"]
+    assert all(item.plain for item in node.value.values())
+
+
+def test_json_values_read_as_what_they_are():
+    text = '{"a": [1, -2.5, 1e3, true, false, null, "1", "true", "", "null"], "b": {}}'
+
+    assert json_value(parse_json(text, file(), line=1)) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "7: duplicate key 'a'"),
+        ('{"a": NaN}', "7: NaN is not JSON"),
+        ('{"a": -Infinity}', "7: -Infinity is not JSON"),
+        ('{"a": "\\ud800"}', "7: a string holds half of a surrogate pair (\\ud800 to \\udfff)"),
+        ("[" * 100_000, "7: nested deeper than 100 levels"),
+        ("[" * 102 + "]" * 102, "7: nested deeper than 100 levels"),
+        ('{"a": 1,}', None),
+        ('  {"a" 1}', "7:8: not JSON: Expecting ':' delimiter"),
+        ('{"a": 1} x', "7:10: not JSON: Extra data"),
+        ('{"a": 01}', None),
+        ("{'a': 1}", None),
+        ('{"a": "\x01"}', None),
+    ],
+)
+def test_wrong_json_is_refused_with_its_place(text, problem):
+    refused = json_refusal(text)
+
+    assert refused == problem if problem else refused.startswith("7:")
+
+
+@pytest.mark.usefixtures("here")
+def test_every_line_of_json_is_read_or_reported():
+    file("x.jsonl").path.write_bytes(b'\xef\xbb\xbf{"a": "\xe2\x80\xa8"}\r\n\r\n  \n{"a"\n\xff\n{"b": 2}')
+
+    found = list(read_jsonl(file("x.jsonl")))
+
+    assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in found] == [
+        (1, {"a": "\u2028"}),
+        "x.jsonl:4:5: not JSON: Expecting ':' delimiter",
+        "x.jsonl:5:1: not UTF-8 text: byte 0xff",
+        (6, {"b": 2}),
+    ]
+
+
+@pytest.mark.usefixtures("here")
+def test_too_long_lines_of_json_are_refused(monkeypatch):
+    monkeypatch.setattr(json_nodes, "MAX_JSONL_LINE", 1024 * 1024)
+    file("x.jsonl").path.write_bytes(b'{}\n"' + b"a" * 1024 * 1024 + b'"\n')
+
+    with pytest.raises(CaseError, match=r"x\.jsonl:2: the line is longer than 1 MiB"):
+        list(read_jsonl(file("x.jsonl")))
+
+
+printable = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff\ufeff"))
+texts = printable | st.sampled_from(["", "012", "on", "NO", "1.10", "~", "null", "true", "12:30", " #x", "a\nb", "1e5"])
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+trees = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def as_yaml(value, indent=0):
+    """Block style for lists and mappings, JSON for the rest."""
+    margin = "\n" + "  " * indent
+    if isinstance(value, dict) and value:
+        return "".join(f"{margin}{json.dumps(key, ensure_ascii=False)}: {as_yaml(item, indent + 1)}" for key, item in value.items())
+    if isinstance(value, list) and value:
+        return "".join(f"{margin}- {as_yaml(item, indent + 1)}" for item in value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(trees)
+@example({"": ""})
+def test_any_tree_that_is_written_as_yaml_is_read_back(tree):
+    document = parse_yaml(as_yaml(tree), file())
+
+    assert document.problems == []
+    assert (None if document.root is None else json_value(document.root)) == tree
+
+
+@given(trees)
+def test_any_tree_that_is_written_as_json_is_read_back(tree):
+    assert json_value(parse_json(json.dumps(tree), file(), line=1)) == tree
+
+
+syntax = st.text(string.ascii_lowercase[:3] + "  \n\n:-[]{}&*!|>'\"#%,?@`\\\t\r0\x00\x85\u2028é")
+
+
+@given(syntax | st.text())
+@example('"\\UFFFFFFFF"')
+@example('"\\ud800"')
+@example("%YAML 9.9\n--- a")
+@example("!<tag:yaml.org,2002:int> 5")
+def test_no_text_makes_yaml_raise_anything_else(text):
+    for parser in (yaml.CBaseLoader, yaml.BaseLoader):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(yaml_nodes, "_PARSER", parser)
+            try:
+                document = parse_yaml(text.encode("utf-8", "ignore").decode(), file())
+            except CaseError as error:
+                assert "\n" not in str(error)
+            else:
+                assert document.root is None or json_readable(document.root)
+
+
+def json_readable(node):
+    try:
+        json_value(node)
+    except CaseError:
+        pass
+    return True
+
+
+@given(st.text() | st.text('{}[]",:0123eE+-.tfn\\u '))
+def test_no_text_makes_json_raise_anything_else(text):
+    try:
+        parse_json(text, file(), line=1)
+    except CaseError as error:
+        assert "\n" not in str(error)
