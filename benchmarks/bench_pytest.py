@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PLAIN_COLLECTOR = '''
+PLAIN_COLLECTOR = """
 import pytest, yaml
 
 class Item(pytest.Item):
@@ -38,7 +38,7 @@ class File(pytest.File):
 def pytest_collect_file(file_path, parent):
     if file_path.name.endswith(".plain.yaml"):
         return File.from_parent(parent, path=file_path)
-'''
+"""
 QUERY_CASE = """  - id: case-{n}
     question: How many members joined branch {n} in the year before last?
     tags: [joins, nightly]
@@ -87,14 +87,18 @@ def compare(what: str, runs: int, ours: list[object], plain: list[object]) -> No
             times[place].append(seconds)
             peak = max(peak, memory) if place == 0 else peak
     mine, other = (statistics.median(side) for side in times)
-    print(f"{what}: {mine / other:.2f} x ({mine:.3f} s against {other:.3f} s, +{1000 * (mine - other):.0f} ms, peak {peak // 1024} MiB)")
+    print(
+        f"{what}: {mine / other:.2f} x ({mine:.3f} s against {other:.3f} s, +{1000 * (mine - other):.0f} ms, peak {peak // 1024} MiB)"
+    )
 
 
 def timed(arguments: list[object]) -> tuple[float, int]:
     """Wall seconds, and the greatest resident memory in KiB of any child so far."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-summary", *map(str, arguments)]
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, cwd=Path(str(arguments[0])), env={**os.environ, "COLUMNS": "80"})
+    done = subprocess.run(
+        command, capture_output=True, cwd=Path(str(arguments[0])), env={**os.environ, "COLUMNS": "80"}
+    )
     seconds = time.perf_counter() - start
     if done.returncode != 0:
         raise SystemExit(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])

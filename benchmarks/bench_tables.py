@@ -58,11 +58,17 @@ def shuffled(columns: list[list[T]]) -> list[list[T]]:
 
 
 def score(what: str, gold: list[list[T]], predicted: list[list[T]]) -> None:
-    left, right = (Table(columns=tuple(f"c{n}" for n in range(len(t))), rows=list(zip(*t, strict=True))) for t in (gold, predicted))
-    seconds, scores = timed(lambda: (row_matching_f1(left, right), entity_set_f1(left, right), execution_accuracy(left, right)))
+    left, right = (
+        Table(columns=tuple(f"c{n}" for n in range(len(t))), rows=list(zip(*t, strict=True))) for t in (gold, predicted)
+    )
+    seconds, scores = timed(
+        lambda: (row_matching_f1(left, right), entity_set_f1(left, right), execution_accuracy(left, right))
+    )
     alignment = pair(left, right, POLICY).alignment
     shown = ", ".join(f"{value:.3f}" for value in scores)
-    print(f"{what}: {seconds:.2f} s, peak {peak()} MiB, row {shown} (entity, execution), proven {alignment and alignment.proven}")
+    print(
+        f"{what}: {seconds:.2f} s, peak {peak()} MiB, row {shown} (entity, execution), proven {alignment and alignment.proven}"
+    )
 
 
 def great_table(rows: int) -> None:
@@ -70,7 +76,9 @@ def great_table(rows: int) -> None:
         path = Path(folder) / "great.sqlite"
         database = sqlite3.connect(path)
         database.execute(f"CREATE TABLE t ({', '.join(f'c{n}' for n in range(10))})")
-        data = ((n, f"name {n % 9973}", n % 7, n / 7, n % 101, f"k{n % 13}", n * 3, n % 2, None, "x") for n in range(rows))
+        data = (
+            (n, f"name {n % 9973}", n % 7, n / 7, n % 101, f"k{n % 13}", n * 3, n % 2, None, "x") for n in range(rows)
+        )
         database.executemany(f"INSERT INTO t VALUES ({', '.join('?' * 10)})", data)
         database.commit()
         database.close()
@@ -82,10 +90,14 @@ def great_table(rows: int) -> None:
         if gold is None or predicted is None:
             raise SystemExit("the great table did not come back")
         seconds, verdict = timed(lambda: execution_accuracy(gold, predicted))
-        print(f"{rows:,} x 10 against itself shuffled: {seconds / engine:.2f} x the engine ({seconds:.2f} s, {engine:.2f} s), {verdict}")
+        print(
+            f"{rows:,} x 10 against itself shuffled: {seconds / engine:.2f} x the engine ({seconds:.2f} s, {engine:.2f} s), {verdict}"
+        )
         changed = Table(columns=gold.columns, rows=[*gold.rows[:-1], (0,) * 10])
         seconds, verdict = timed(lambda: execution_accuracy(changed, predicted))
-        print(f"the same with one row changed: {seconds / engine:.2f} x the engine ({seconds:.2f} s), {verdict}, peak {peak()} MiB")
+        print(
+            f"the same with one row changed: {seconds / engine:.2f} x the engine ({seconds:.2f} s), {verdict}, peak {peak()} MiB"
+        )
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:

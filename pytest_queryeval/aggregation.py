@@ -24,10 +24,8 @@ TOTAL_OF = {
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
-def aggregate(
-    cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], about: Mapping[str, Any]
-) -> Report:
-    """The report of a run, cases in the order of their path, then line; `about` holds created, environment, predictor."""
+def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Report:
+    """The report of a run, cases ordered by path, then line; `about` holds created, environment, predictor."""
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
     return {
         "schema": SCHEMA,
@@ -61,8 +59,8 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
 def statistics(values: Sequence[float]) -> dict[str, Any]:
     """Mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
 
-    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n; it is
-    None where n = 1 says nothing of the spread.
+    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n; it
+    is None where n = 1 says nothing of the spread.
 
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75

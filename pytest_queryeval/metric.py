@@ -55,6 +55,4 @@ def describe_metric(function: Scorer, **facts: Any) -> Metric:
         return described
     parameters = inspect.signature(function).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    return Metric(
-        function=function, options=frozenset(names - {"policy"}), takes_policy="policy" in names, **facts
-    )
+    return Metric(function=function, options=frozenset(names - {"policy"}), takes_policy="policy" in names, **facts)

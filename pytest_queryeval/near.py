@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import takewhile
 from typing import TypeAlias, TypeGuard
 
@@ -79,7 +80,7 @@ def _clusters(numbers: Sequence[Number], policy: Policy) -> list[list[Number]]:
                 groups[-1].append(number)
             continue
         linked = last_float is not None and policy.close(last_float, number)
-        reached = list(takewhile(lambda integer, number=number: policy.close(integer, number), reversed(recent)))
+        reached = list(takewhile(partial(policy.close, number), reversed(recent)))
         known = set(groups[-1]) if reached else set()
         if not linked and known.isdisjoint(reached):
             groups.append([])
@@ -136,19 +137,21 @@ def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Poli
 
 def _first_near(candidates: Sequence[Placed], cells: Cells, policy: Policy) -> int:
     """Where the candidates, sorted by their numbers, may start to be equal to `cells`."""
-    numbers = _numbers_of((0, cells))
-    low = (numbers[0] - max(policy.rel * 2 * abs(numbers[0]), policy.abs * 2),) if _finite(numbers) else ()
-    return bisect_left(candidates, low, key=_numbers_of)
+    first = next(iter(_numbers_of((0, cells))), None)
+    if not isinstance(first, int | float) or abs(first) >= GREAT:
+        return 0
+    low = first - 2 * max(policy.rel * abs(first), policy.abs)
+    return bisect_left(candidates, low, key=_first_number)
+
+
+def _first_number(placed: Placed) -> float:
+    return float(_numbers_of(placed)[0])
 
 
 def _past(candidate: Cells, cells: Cells, policy: Policy) -> bool:
     """Whether this candidate's first number, and so every later one's, is too great."""
     mine, its = _numbers_of((0, cells)), _numbers_of((0, candidate))
     return bool(mine) and its[0] > mine[0] and not policy.close(mine[0], its[0])
-
-
-def _finite(numbers: Sequence[Number]) -> bool:
-    return bool(numbers) and isinstance(numbers[0], int | float) and abs(numbers[0]) < GREAT
 
 
 def rows_close(left: Cells, right: Cells, policy: Policy) -> bool:

@@ -33,9 +33,7 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     found = best_alignment(both.coded.gold_merged, both.coded.predicted_merged, pinned=1)
     if found is None:
         return False
-    return found.matched == len(numbered) or (
-        both.coded.rough and len(both.leftover(found.columns)[1]) == 0
-    )
+    return found.matched == len(numbered) or (both.coded.rough and len(both.leftover(found.columns)[1]) == 0)
 
 
 def _stretches(ties: tuple[Tie, ...]) -> Iterator[int]:

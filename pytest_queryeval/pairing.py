@@ -56,7 +56,11 @@ class Pair:
         merge = merge_near(codes, gold, predicted, self.policy)
         if not merge.codes:
             return Coded(
-                gold_exact=gold, predicted_exact=predicted, gold_merged=gold, predicted_merged=predicted, rough=merge.rough
+                gold_exact=gold,
+                predicted_exact=predicted,
+                gold_merged=gold,
+                predicted_merged=predicted,
+                rough=merge.rough,
             )
         translate = [merge.codes.get(code, code) for code in range(len(codes))]
         return Coded(

@@ -21,9 +21,10 @@ _PLAIN = frozenset((type(None), int, str, bytes, bool))
 _NUMERIC_TYPES = frozenset(
     f"{XSD}{name}"
     for name in (
-        "integer decimal float double long int short byte nonNegativeInteger positiveInteger nonPositiveInteger "
-        "negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
-    ).split()
+        *("integer", "decimal", "float", "double", "long", "int", "short", "byte"),
+        *("nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
+        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
 )
 
 

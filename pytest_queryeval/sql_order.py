@@ -31,8 +31,8 @@ CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them 
 class OrderPlan:
     """What a query says of the order of its rows, with the queries that would tell more.
 
-    `ranked` ends in the rank of the sort keys, `uncut` is the query without LIMIT and OFFSET. `key_positions` are the
-    output columns that hold all sort keys (from 0), or None where some key is not selected.
+    `ranked` ends in the rank of the sort keys, `uncut` is the query without LIMIT and OFFSET. `keys` are the
+    output columns that hold all sort keys, by position (from 0) or by name, or None where some key is not selected.
     """
 
     ordered: bool
@@ -40,7 +40,7 @@ class OrderPlan:
     offset: int
     ranked: str | None
     uncut: str | None
-    key_positions: tuple[int, ...] | None
+    keys: tuple[int | str, ...] | None
 
 
 @lru_cache(maxsize=1024)
@@ -65,7 +65,7 @@ def order_plan(query: str, dialect: str) -> OrderPlan | None:
         offset=offset or 0,
         ranked=_ranked(uncut, dialect),
         uncut=uncut.sql(dialect=dialect),
-        key_positions=_key_positions(tree, order),
+        keys=_selected_keys(tree, order),
     )
 
 
@@ -73,7 +73,7 @@ def ties_of(
     plan: OrderPlan, table: Table, policy: Policy, run: Callable[[str], Execution]
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
     """The ties of gold's answer, or None where they could not be told, and notes that say how they were found."""
-    for query, read_groups, notes in _attempts(plan, policy):
+    for query, read_groups, notes in _attempts(plan, _positions(plan, table), policy):
         full = run(query).answer
         if full is None:
             continue
@@ -87,24 +87,26 @@ def ties_of(
 Groups = Callable[[Table], list[list[Row]]]
 
 
-def _attempts(plan: OrderPlan, policy: Policy) -> Iterator[tuple[str, Groups, tuple[str, ...]]]:
+def _attempts(
+    plan: OrderPlan, positions: Sequence[int] | None, policy: Policy
+) -> Iterator[tuple[str, Groups, tuple[str, ...]]]:
     if not plan.ordered:
         if plan.uncut:
             yield plan.uncut, lambda full: [list(full.rows)], ()
         return
     if plan.ranked:
         yield plan.ranked, _groups_by_rank, ()
-    if plan.uncut and plan.limited and plan.key_positions is not None:
-        positions = plan.key_positions
+    if plan.uncut and plan.limited and positions is not None:
         yield plan.uncut, lambda full: _groups_by_keys(full, positions, policy), (SELECTED_KEYS,)
 
 
 def _selected_ties(plan: OrderPlan, table: Table, policy: Policy) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
     """Ties by the selected keys of the rows that gold returned, where running gold again has failed."""
     cut = (UNCUT_FAILED,) if plan.limited else ()
-    if not plan.ordered or plan.key_positions is None:
+    positions = _positions(plan, table)
+    if not plan.ordered or positions is None:
         return None, (*cut, *((NO_KEYS,) if plan.ordered else ()))
-    groups = _groups_by_keys(table, plan.key_positions, policy)
+    groups = _groups_by_keys(table, positions, policy)
     return tuple(Tie(size=len(rows), rows=tuple(rows)) for rows in groups), (SELECTED_KEYS, *cut)
 
 
@@ -115,8 +117,7 @@ def _groups_by_rank(full: Table) -> list[list[Row]]:
 def _groups_by_keys(table: Table, positions: Sequence[int], policy: Policy) -> list[list[Row]]:
     keys = [tuple(row[position] for position in positions) for row in canonical_rows(table, policy)]
     return [
-        [row for _, row in pairs]
-        for _, pairs in groupby(zip(keys, table.rows, strict=True), key=lambda pair: pair[0])
+        [row for _, row in pairs] for _, pairs in groupby(zip(keys, table.rows, strict=True), key=lambda pair: pair[0])
     ]
 
 
@@ -182,7 +183,7 @@ def _expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
     return key
 
 
-def _projection_at(query: exp.Query, ordinal: str) -> exp.Expression | None:
+def _projection_at(query: exp.Query, ordinal: str) -> exp.Expr | None:
     items = query.selects
     place = int(ordinal) - 1 if ordinal.isdigit() else -1
     if not 0 <= place < len(items) or any(item.is_star for item in items[: place + 1]):
@@ -190,21 +191,33 @@ def _projection_at(query: exp.Query, ordinal: str) -> exp.Expression | None:
     return items[place]
 
 
-def _key_positions(query: exp.Query, order: exp.Expression | None) -> tuple[int, ...] | None:
-    """Where each sort key stands among the output columns; None where some key is not selected."""
+def _selected_keys(query: exp.Query, order: exp.Expression | None) -> tuple[int | str, ...] | None:
+    """The output column of each sort key; None where some key is not selected."""
     if order is None:
         return None
-    positions = [_output_position(key.this if isinstance(key, exp.Ordered) else key, query) for key in order.expressions]
-    return None if None in positions else tuple(place for place in positions if place is not None)
+    keys = [key.this if isinstance(key, exp.Ordered) else key for key in order.expressions]
+    columns = [_output_column(key, query) for key in keys]
+    return None if None in columns else tuple(column for column in columns if column is not None)
 
 
-def _output_position(key: exp.Expression, query: exp.Query) -> int | None:
+def _output_column(key: exp.Expression, query: exp.Query) -> int | str | None:
     if isinstance(key, exp.Literal) and not key.is_string:
-        return int(key.name) - 1 if _projection_at(query, key.name) is not None else None
+        return int(key.name) - 1 if key.name.isdigit() else None
     for place, item in enumerate(query.selects):
         if item.is_star:
-            return None
+            break
         named = isinstance(key, exp.Column) and not key.table and item.alias_or_name.lower() == key.name.lower()
         if named or item.unalias() == key:
             return place
-    return None
+    return key.name if isinstance(key, exp.Column) and not key.table else None
+
+
+def _positions(plan: OrderPlan, table: Table) -> tuple[int, ...] | None:
+    """Where gold's sort keys stand in its answer; None where one of them is not there, or is there twice."""
+    names = [name.lower() for name in table.columns]
+    found = []
+    for key in plan.keys or ():
+        if isinstance(key, str):
+            key = names.index(key.lower()) if names.count(key.lower()) == 1 else -1
+        found.append(key)
+    return tuple(found) if found and all(0 <= key < len(names) for key in found) else None

@@ -28,9 +28,7 @@ class Literal(NamedTuple):
     language: str = ""
 
 
-Cell: TypeAlias = (
-    None | bool | int | float | Decimal | str | bytes | date | datetime | time | IRI | BlankNode | Literal
-)
+Cell: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | IRI | BlankNode | Literal | None
 Row: TypeAlias = tuple[Cell, ...]
 
 

@@ -349,7 +349,9 @@ def as_yaml(value, indent=0):
     """Block style for lists and mappings, JSON for the rest."""
     margin = "\n" + "  " * indent
     if isinstance(value, dict) and value:
-        return "".join(f"{margin}{json.dumps(key, ensure_ascii=False)}: {as_yaml(item, indent + 1)}" for key, item in value.items())
+        return "".join(
+            f"{margin}{json.dumps(key, ensure_ascii=False)}: {as_yaml(item, indent + 1)}" for key, item in value.items()
+        )
     if isinstance(value, list) and value:
         return "".join(f"{margin}- {as_yaml(item, indent + 1)}" for item in value)
     return json.dumps(value, ensure_ascii=False)

@@ -39,9 +39,7 @@ def with_value_as_one(query: str) -> str:
     return first_statement_without_distinct(query.replace("value", "1"))
 
 
-@metric(
-    kinds=frozenset({"sql"}), reads="executions", rewrite=(first_statement_without_distinct, with_value_as_one)
-)
+@metric(kinds=frozenset({"sql"}), reads="executions", rewrite=(first_statement_without_distinct, with_value_as_one))
 def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     """1 if the answers of the rewritten queries agree by the published rule, else 0.
 

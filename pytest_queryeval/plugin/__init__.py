@@ -76,7 +76,7 @@ def pytest_runtest_makereport(
     """Let the result travel on the test's report, which xdist carries to the controller."""
     report = yield
     if (describe := getattr(item, "queryeval_result", None)) is not None:
-        report.queryeval = describe(report, call)
+        report.queryeval = describe(report, call)  # type: ignore[attr-defined]  # xdist carries attributes
     return report
 
 

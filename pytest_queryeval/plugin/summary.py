@@ -84,7 +84,7 @@ def _weakest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
 
 def _mean_score(case: CaseJson) -> float:
     known = [value for value in case["scores"].values() if value is not None]
-    return sum(known) / len(known) if known else -1.0
+    return float(sum(known) / len(known)) if known else -1.0
 
 
 def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
@@ -98,7 +98,7 @@ def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
 
 
 def _seconds(case: CaseJson) -> float:
-    return sum(case[part]["seconds"] for part in ("gold", "predicted", "prediction") if case[part])
+    return sum(float(case[part]["seconds"]) for part in ("gold", "predicted", "prediction") if case[part])
 
 
 def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:

@@ -82,7 +82,11 @@ def test_shape_and_validity_of_answers_come_out_on_every_pair(name: str, records
             differing.append((pair["id"], result.predicted.error))
             continue
         shape = len(gold.rows), len(gold.columns), *((len(predicted.rows), len(predicted.columns)) if predicted else ())
-        known = pair["gold_rows"], pair["gold_columns"], *((pair["predicted_rows"], pair["predicted_columns"]) if predicted else ())
+        known = (
+            pair["gold_rows"],
+            pair["gold_columns"],
+            *((pair["predicted_rows"], pair["predicted_columns"]) if predicted else ()),
+        )
         if shape != known and len(gold.rows):
             differing.append((pair["id"], known, shape))
     assert differing == []
@@ -96,4 +100,6 @@ def test_gold_as_its_own_prediction_is_right_on_every_metric(name: str, records:
 
     wrong = [(result.case.id, dict(result.scores)) for result in results if set(result.scores.values()) != {1.0}]
     # `value` becomes 1 in predictions only, so a gold that holds it is not equal to itself by the published rule
-    assert [case for case, scores in wrong if any(v != 1 for k, v in scores.items() if k != "execution_accuracy_spider")] == []
+    assert [
+        case for case, scores in wrong if any(v != 1 for k, v in scores.items() if k != "execution_accuracy_spider")
+    ] == []

@@ -1,0 +1,90 @@
+"""1034 real predictions with four execution metrics in one pytest run, against running their queries and nothing else.
+
+Needs QUERYEVAL_CONFORMANCE. Prints a ratio of medians, and milliseconds a case within pytest, golds cached or not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+METRICS = ["execution_accuracy", "execution_accuracy_spider", "execution_accuracy_bird", "row_matching_f1"]
+THREE = ["execution_accuracy", "row_matching_f1", "valid_query"]
+
+
+def main() -> None:
+    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    with (spider / "dail_gpt4.jsonl").open(encoding="utf-8") as file:
+        pairs = [json.loads(line) for line in file]
+    with tempfile.TemporaryDirectory() as folder:
+        suites = {"four": (METRICS, 1), "three": (THREE, 1), "twice": (THREE, 2), "none": (THREE, 0)}
+        for name, (metrics, times) in suites.items():
+            write_suite(Path(folder) / name, spider, pairs, metrics, times)
+        found = {name: [run(Path(folder) / name) for _ in range(runs)] for name in suites}
+    middle = {name: statistics.median(seconds) for name, seconds in found.items()}
+    direct = statistics.median(queries_alone(spider, pairs) for _ in range(runs))
+    first = 1000 * (middle["three"] - middle["none"]) / len(pairs)
+    cached = 1000 * (middle["twice"] - middle["three"]) / len(pairs)
+    print(
+        f"{len(pairs)} pairs, four metrics: {middle['four']:.2f} s; {middle['four'] / direct:.1f} x the queries alone ({direct:.2f} s)"
+    )
+    print(
+        f"a case with three metrics: {first:.2f} ms, its gold cached {cached:.2f} ms, beside pytest's own for an item that only states answers"
+    )
+
+
+def write_suite(folder: Path, spider: Path, pairs: list[dict[str, str]], metrics: list[str], times: int) -> None:
+    folder.mkdir()
+    for again in range(max(times, 1)):
+        cases = [case(pair, spider, again, states=not times) for pair in pairs]
+        suite = {"kind": "sql", "metrics": metrics, "thresholds": {}, "cases": cases}
+        (folder / f"spider{again}.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
+
+
+def case(pair: dict[str, str], spider: Path, again: int, *, states: bool) -> dict[str, object]:
+    table = {"columns": ["n"], "rows": [[1]]}
+    answers = (
+        {"gold_table": table, "predicted_table": table}
+        if states
+        else {"gold": pair["gold"], "predicted": pair["predicted"]}
+    )
+    return {
+        "id": f"{pair['id'].replace(':', '-')}-{again}",
+        "source": str(spider / "databases" / f"{pair['db_id']}.sqlite"),
+        **answers,
+    }
+
+
+def run(folder: Path) -> float:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", str(folder)]
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, cwd=folder)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout.decode()[-2000:])
+    return time.perf_counter() - start
+
+
+def queries_alone(spider: Path, pairs: list[dict[str, str]]) -> float:
+    start = time.perf_counter()
+    for pair in pairs:
+        with sqlite3.connect(spider / "databases" / f"{pair['db_id']}.sqlite") as connection:
+            connection.text_factory = lambda text: text.decode(errors="replace")
+            for query in (pair["gold"], pair["predicted"]):
+                try:
+                    connection.execute(query).fetchall()
+                except sqlite3.Error:
+                    continue
+        connection.close()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""ORDER BY and LIMIT of the gold query: which orders, and which choices among ties, are right."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_queryeval.errors import Location
+from pytest_queryeval.evaluation import Session, evaluate_case
+from pytest_queryeval.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.sql_order import CUT, NO_KEYS, SELECTED_KEYS, order_plan
+
+SCRIPT = """
+CREATE TABLE player (name TEXT, team TEXT, score INTEGER, joined TEXT COLLATE NOCASE);
+INSERT INTO player VALUES
+  ('ann', 'red', 5, 'May'), ('bob', 'red', 5, 'may'), ('cy', 'blue', 3, 'June'),
+  ('dee', 'blue', 3, 'July'), ('eve', 'green', 3, 'July'), ('fay', 'green', 1, NULL);
+"""
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    folder = tmp_path_factory.mktemp("order")
+    sqlite3.connect(folder / "players.db").executescript(SCRIPT).close()
+    source = Source(name="players", engine="sqlite", settings={"path": "players.db"}, folder=folder)
+    with Session() as session:
+
+        def judged(gold: str, predicted: str, **settings: object) -> CaseResult:
+            return evaluate_case(replace(case(gold, predicted, source), **settings), session)
+
+        yield judged
+
+
+def case(gold: str, predicted: str, source: Source) -> Case:
+    return Case(
+        id="c",
+        location=Location(Path("s.queryeval.yaml"), 1),
+        kind="sql",
+        source=source,
+        question="",
+        evidence="",
+        golds=(Stated(query=gold),),
+        predicted=Stated(query=predicted),
+        predictor=None,
+        metrics=("execution_accuracy",),
+        options={},
+        thresholds={},
+        policy=Policy(),
+        on_miss="fail",
+        timeout=10.0,
+        max_rows=1000,
+        report_rows=5,
+        tags=(),
+        difficulty=None,
+        metadata={},
+        skip=None,
+        xfail=None,
+        allow_empty=True,
+    )
+
+
+BY_SCORE = "SELECT name FROM player ORDER BY score DESC"
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "right"),
+    [
+        (BY_SCORE, "SELECT name FROM player ORDER BY score DESC, name DESC", True),
+        (BY_SCORE, "SELECT name FROM player ORDER BY score", False),
+        (BY_SCORE, "SELECT name FROM player ORDER BY name", True),
+        (BY_SCORE, "SELECT name FROM player ORDER BY name DESC", False),
+        (f"{BY_SCORE} LIMIT 1", "SELECT 'bob'", True),
+        (f"{BY_SCORE} LIMIT 1", "SELECT 'cy'", False),
+        (f"{BY_SCORE} LIMIT 3", "SELECT name FROM player WHERE name IN ('bob', 'ann', 'eve') ORDER BY name", True),
+        (f"{BY_SCORE} LIMIT 3", "SELECT name FROM player WHERE name IN ('bob', 'cy', 'eve') ORDER BY name", False),
+        (f"{BY_SCORE} LIMIT 3", "SELECT * FROM (VALUES ('eve'), ('ann'), ('bob'))", False),
+        (f"{BY_SCORE} LIMIT 2 OFFSET 2", "SELECT * FROM (VALUES ('eve'), ('cy'))", True),
+        (f"{BY_SCORE} LIMIT 2 OFFSET 2", "SELECT * FROM (VALUES ('fay'), ('cy'))", False),
+        (f"{BY_SCORE} LIMIT 3", "SELECT * FROM (VALUES ('ann'), ('bob'), ('cy'), ('dee'))", False),
+        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('cy'))", True),
+        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('eve'))", False),
+        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('zoe'))", False),
+        (
+            "SELECT team, count(*) FROM player GROUP BY team ORDER BY count(*)",
+            "SELECT team, count(*) FROM player GROUP BY team ORDER BY team DESC",
+            True,
+        ),
+        (
+            "SELECT team FROM player GROUP BY team ORDER BY count(*) DESC LIMIT 1",
+            "SELECT 'green'",
+            True,
+        ),
+        (
+            "SELECT team, sum(score) AS total FROM player GROUP BY team ORDER BY total DESC",
+            "SELECT team, sum(score) AS total FROM player GROUP BY team ORDER BY total",
+            False,
+        ),
+        (
+            "SELECT name, score FROM player ORDER BY 2",
+            "SELECT name, score FROM player ORDER BY score, name DESC",
+            True,
+        ),
+        ("SELECT name, score FROM player ORDER BY 2", "SELECT score, name FROM player ORDER BY score, name DESC", True),
+        (
+            "SELECT DISTINCT score FROM player ORDER BY score",
+            "SELECT DISTINCT score FROM player ORDER BY 1 DESC",
+            False,
+        ),
+        (
+            "SELECT DISTINCT name, score FROM player ORDER BY score",
+            "SELECT name, score FROM player ORDER BY score, name DESC",
+            True,
+        ),
+        (
+            "SELECT name, score FROM player WHERE score > 3 UNION SELECT name, score FROM player ORDER BY score",
+            "SELECT name, score FROM player ORDER BY score, name DESC",
+            True,
+        ),
+        (
+            "SELECT name FROM player WHERE joined IS NOT NULL ORDER BY joined",
+            "SELECT name FROM player WHERE joined IS NOT NULL ORDER BY joined, name DESC",
+            True,
+        ),
+        (
+            "SELECT name FROM (SELECT name FROM player ORDER BY score LIMIT 3)",
+            "SELECT name FROM (SELECT name FROM player ORDER BY score LIMIT 3) ORDER BY name DESC",
+            True,
+        ),
+        (
+            "WITH p AS (SELECT * FROM player) SELECT name FROM p ORDER BY score DESC",
+            "SELECT name FROM player ORDER BY score DESC, name DESC",
+            True,
+        ),
+        ("SELECT * FROM player ORDER BY score", "SELECT * FROM player ORDER BY score, name DESC", True),
+        ("SELECT * FROM player ORDER BY 3", "SELECT * FROM player ORDER BY score, name DESC", True),
+        ("SELECT * FROM player ORDER BY 3", "SELECT * FROM player ORDER BY score DESC", False),
+        ("SELECT DISTINCT * FROM player ORDER BY score", "SELECT * FROM player ORDER BY score, name DESC", True),
+        (
+            "SELECT name FROM player ORDER BY score -- top\nDESC",
+            "SELECT name FROM player ORDER BY score DESC, 1 DESC",
+            True,
+        ),
+    ],
+)
+def test_orders_and_choices(judge, gold: str, predicted: str, right: bool) -> None:
+    assert judge(gold, predicted).scores["execution_accuracy"] == float(right)
+
+
+def test_a_cut_tie_is_said_in_the_details(judge) -> None:
+    result = judge(f"{BY_SCORE} LIMIT 1", "SELECT 'bob'")
+
+    assert result.details["notes"] == [CUT]
+
+
+def test_keys_that_only_selected_columns_tell_are_said_in_the_details(judge) -> None:
+    result = judge(
+        "SELECT DISTINCT name, score FROM player ORDER BY score", "SELECT name, score FROM player ORDER BY 2, 1 DESC"
+    )
+
+    assert SELECTED_KEYS in result.details["notes"]
+
+
+def test_keys_that_cannot_be_read_make_the_order_strict_and_are_said(judge) -> None:
+    gold = "SELECT name FROM player UNION SELECT name FROM player ORDER BY 1 COLLATE NOCASE"
+    result = judge(gold, "SELECT name FROM player ORDER BY name DESC")
+
+    assert result.scores["execution_accuracy"] == 0.0
+    assert result.details["notes"] == [NO_KEYS]
+
+
+def test_order_can_be_ignored_and_can_be_strict(judge) -> None:
+    reversed_order = "SELECT name FROM player ORDER BY score"
+
+    assert judge(BY_SCORE, reversed_order, policy=Policy(row_order="ignore")).scores["execution_accuracy"] == 1.0
+    tied = "SELECT name FROM player ORDER BY score DESC, name DESC"
+    assert judge(BY_SCORE, tied, policy=Policy(row_order="strict")).scores["execution_accuracy"] == 0.0
+
+
+def test_a_limit_beyond_max_rows_leaves_the_rows_that_gold_returned(judge) -> None:
+    result = judge(f"{BY_SCORE} LIMIT 1", "SELECT 'bob'", max_rows=2)
+
+    assert result.scores["execution_accuracy"] == 0.0
+    assert "LIMIT" in result.details["notes"][0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_order_among_ties_is_right_and_every_other_is_wrong(judge, seed: int) -> None:
+    rows = [("ann", 5), ("bob", 5), ("cy", 3), ("dee", 3), ("eve", 3), ("fay", 1)]
+    order = (
+        random.Random(seed).sample(rows, 6) if seed % 2 else sorted(rows, key=lambda row: (-row[1], hash((row, seed))))
+    )
+    values = ", ".join(f"('{name}')" for name, _ in order)
+
+    right = [score for _, score in order] == [5, 5, 3, 3, 3, 1]
+    assert judge(BY_SCORE, f"SELECT * FROM (VALUES {values})").scores["execution_accuracy"] == float(right)
+
+
+@pytest.mark.parametrize("query", ["SELECT 1", "ORDER BY", "SELECT (" * 400, "DELETE FROM t ORDER BY 1 LIMIT 1"])
+def test_queries_without_an_order_have_no_plan(query: str) -> None:
+    assert order_plan(query, "sqlite") is None
