@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_queryeval.entity_ties import TOLERANCE, EntityTies
-from pytest_queryeval.row_classes import Budget, BudgetSpentError, RowClasses, Split
+from pytest_queryeval.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
 
 DEFAULT_BUDGET = 10_000_000
 # A near match is found fastest by allowing little loss; the search for any better one comes last.
@@ -48,8 +48,8 @@ def best_alignment(
     of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing else is tried.
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
-    a first reading (a step of an assignment counts as one row, a column tried as ten): past it the best alignment found
-    is returned with `proven` False.
+    a first reading (a step of an assignment counts as one row, a column tried as twenty). When it is spent, the best
+    alignment found so far is returned with `proven` False.
     """
     if len(predicted) < len(gold):
         return None
@@ -58,10 +58,9 @@ def best_alignment(
     limit = Budget(budget)
     rows = RowClasses(gold, predicted, pinned=pinned, budget=limit)
     by_position = tuple(range(len(gold)))
-    first = Alignment(columns=by_position, matched=rows.matched(by_position), proven=True)
-    heights = {len(column) for column in (*gold[:1], *predicted[:1])}
-    if heights == {first.matched} or 0 in heights or pinned == len(gold) or len(predicted) == 1:
-        return first
+    first = _Leaf(by_position, rows.matched(by_position))
+    if _is_settled(rows, first):
+        return Alignment(columns=first.columns, matched=first.matched, proven=True)
     ties = EntityTies(
         gold,
         predicted,
@@ -70,12 +69,18 @@ def best_alignment(
         predicted_distinct=predicted_distinct,
         spend=limit.spend,
     )
-    return _Search(rows, ties, limit, _Leaf(first.columns, first.matched)).result()
+    return _Search(rows, ties, limit, first).result()
 
 
 class _Leaf(NamedTuple):
     columns: tuple[int, ...]
     matched: int
+
+
+def _is_settled(rows: RowClasses, by_position: _Leaf) -> bool:
+    """Whether all rows match by position, none can match, or there is no other alignment."""
+    heights = {len(column) for column in (*rows.gold[:1], *rows.predicted[:1])}
+    return heights == {by_position.matched} or 0 in heights or rows.pinned == len(rows.gold) or len(rows.predicted) == 1
 
 
 class _Node(NamedTuple):
@@ -101,7 +106,7 @@ class _Search:
 
     def __init__(self, rows: RowClasses, ties: EntityTies, budget: Budget, best: _Leaf) -> None:
         self.rows, self.ties, self.budget, self.best = rows, ties, budget, best
-        self.gold_kinds, self.predicted_kinds = _kinds(rows.gold), _kinds(rows.predicted)
+        self.gold_kinds, self.predicted_kinds = kinds(rows.gold), kinds(rows.predicted)
         self.need = 0
         self.floor: float | None = None
 
@@ -200,7 +205,7 @@ class _Search:
         for i, j in ((i, j) for i, choices in node.options.items() if len(choices) > 1 for j in choices):
             golds[i].append((j, self.ties.pair(i, j)))
             others[j].append((i, self.ties.pair(i, j)))
-        self.gold_kinds, self.predicted_kinds = _kinds(golds), _kinds(others)
+        self.gold_kinds, self.predicted_kinds = kinds(golds), kinds(others)
 
     # The tree
 
@@ -292,9 +297,3 @@ def _forced(node: _Node) -> list[_Step]:
         pairs[i] = next((j for j in js if j not in taken), -1)
         taken.add(pairs[i])
     return [] if -1 in taken else [_Step(node, pairs, node.bound)]
-
-
-def _kinds(columns: Sequence[Sequence[object]]) -> list[int]:
-    """The same number for columns that are equal item by item."""
-    first: dict[tuple[object, ...], int] = {}
-    return [first.setdefault(tuple(column), len(first)) for column in columns]

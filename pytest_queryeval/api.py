@@ -32,7 +32,7 @@ def _evaluated(case: Case, session: Session) -> dict[str, Any]:
         result = evaluate_case(case, session)
     except QueryEvalError as error:
         return case_json(case, **place, outcome="error", message=f"{case.location}: {error}")
-    return result_json(result, **place, outcome=_outcome(case, missed=bool(result.missed)))
+    return result_json(result, **place, outcome=_outcome(case, missed=result.fails))
 
 
 def _outcome(case: Case, *, missed: bool) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pytest_queryeval.difference import Difference, difference
@@ -22,7 +23,7 @@ def case_json(case: Case, *, nodeid: str, path: str, outcome: Outcome, message: 
         "kind": case.kind,
         "tags": list(case.tags),
         "difficulty": case.difficulty,
-        "source": case.source.name if case.source else None,
+        "source": storable(case.source.name) if case.source else None,
         "question": storable(case.question),
         "outcome": outcome,
         "scores": {},
@@ -47,8 +48,8 @@ def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome,
         "predicted": _execution(result.predicted, case) | {"error": _failure(result.predicted)},
         "difference": _difference(result),
         "prediction": {
-            "source": result.prediction.predictor,
-            "seconds": result.prediction.seconds,
+            "source": storable(result.prediction.predictor),
+            "seconds": _seconds(result.prediction.seconds),
             "metadata": plain(result.prediction.metadata),
         },
         "details": plain(result.details),
@@ -95,6 +96,12 @@ def _difference(result: CaseResult) -> dict[str, Any] | None:
         "extra": _rows(found.extra),
         "changed": [{"gold": _row(gold), "predicted": _row(predicted)} for gold, predicted in found.changed],
     }
+
+
+def _seconds(seconds: Any) -> float:
+    """Return a time as the user's predictor told it; 0 where that is no number."""
+    known = isinstance(seconds, int | float) and math.isfinite(seconds)
+    return float(seconds) if known else 0.0
 
 
 def _rows(rows: Any) -> list[list[Any]]:

@@ -102,6 +102,7 @@ class EntityTies:
             return None
         # Dearer than a whole alignment, yet small enough to leave the last digits of the sums alone.
         forbidden = 2.0 * len(options) + 1
+        self._spend(len(free) * len(targets))
         costs = [self._costs(gold, options[gold], targets, tangent, forbidden) for gold in free]
         for gold, target in zip(free, assignment(costs, self._spend), strict=True):
             columns[gold] = targets[target]

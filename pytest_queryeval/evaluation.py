@@ -182,8 +182,8 @@ def _value(name: str, gold: Execution, predicted: Execution, case: Case, session
     value = _call(metric, gold, predicted, case, case.options.get(name, {}))
     if value is None:
         return None
-    if math.isnan(value):
-        raise QueryEvalError(f"metric '{name}' gave NaN; a metric that does not apply gives None")
+    if not math.isfinite(value):
+        raise QueryEvalError(f"metric '{name}' gave {value}, no finite number; a metric that does not apply gives None")
     return float(value)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.model import Gate, Threshold
 
-PASS_RATE = "pass_rate"
+PASS_RATE = "pass_rate"  # noqa: S105 - no password
 
 
 def gate_json(gate: Gate, folder: str) -> dict[str, Any]:
@@ -31,13 +31,14 @@ def judge(
     The gate's folder, the cases' paths and the `broken` files (which could not be read, so the gate is missed) are
     relative to the same root; `selected` tells that the run was told to leave cases out.
     """
-    value, n = _value(gate, [case for case in cases if _is_below(case["path"], gate) and _fits(case, gate)])
+    fitting = [case for case in cases if _is_below(case["path"], gate) and _fits(case, gate)]
+    value, n = _value(gate, fitting)
     verdict = {**gate, "value": value, "n": n}
     unread = [path for path in broken if _is_below(path, gate)]
     if unread:
         return verdict | {"ok": False, "reason": f"{unread[0]} could not be read"}
     if value is None:
-        return verdict | {"ok": None if selected else False, "reason": "no case was evaluated"}
+        return verdict | {"ok": None if selected and not fitting else False, "reason": "no case was evaluated"}
     threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
     return verdict | {"ok": threshold.admits(value), "reason": ""}
 

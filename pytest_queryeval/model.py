@@ -165,3 +165,8 @@ class CaseResult:
     scores: Mapping[str, float | None]
     missed: tuple[Missed, ...]
     details: Mapping[str, Any]
+
+    @property
+    def fails(self) -> bool:
+        """Whether a threshold is missed, or the prediction failed where anything at all is required."""
+        return bool(self.missed) or (self.predicted.error is not None and bool(self.case.thresholds))

@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 Columns = Sequence[Sequence[int]]
 
 # What handling one candidate column costs, in rows that could have been visited in that time.
-_CANDIDATE = 10
+_CANDIDATE = 20
 
 
 class BudgetSpentError(Exception):
@@ -88,9 +88,12 @@ class RowClasses:
         if self.whole(need):
             return _decided(self._same_cells())
         others = range(self.pinned, len(self.predicted))
-        return _decided({
-            i: [j for j, bound in zip(others, bounds, strict=True) if bound >= need] for i, bounds in self.pairs.items()
-        })
+        return _decided(
+            {
+                i: [j for j, bound in zip(others, bounds, strict=True) if bound >= need]
+                for i, bounds in self.pairs.items()
+            }
+        )
 
     def _same_cells(self) -> dict[int, list[int]]:
         same: dict[int, list[int]] = {}
@@ -170,6 +173,12 @@ class RowClasses:
     def _keys(self, side: Side, column: Sequence[int]) -> list[int]:
         base = self._base
         return [kind * base + column[row] for row, kind in zip(side.rows, side.classes, strict=True)]
+
+
+def kinds(columns: Sequence[Sequence[object]]) -> list[int]:
+    """The same number for columns that are equal item by item."""
+    first: dict[tuple[object, ...], int] = {}
+    return [first.setdefault(tuple(column), len(first)) for column in columns]
 
 
 def _shared(counts: Counter[Key], others: Counter[Key]) -> int:

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from pytest_queryeval.plugin.collector import ReportCollector
     from pytest_queryeval.plugin.run import Run
 
-RUN = pytest.StashKey["Run"]()
-COLLECTOR = pytest.StashKey["ReportCollector"]()
+RUN: pytest.StashKey[Run] = pytest.StashKey()
+COLLECTOR: pytest.StashKey[ReportCollector] = pytest.StashKey()
 SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what changes from run to run; what belongs to a suite stands in its YAML."""
     option = parser.getgroup("queryeval", "query evaluation").addoption
-    option("--queryeval-report", metavar="PATH", action="append", help="write a report: PATH.json, or a folder for all formats")
+    report = "write a report: PATH.json, or a folder for all formats"
+    option("--queryeval-report", metavar="PATH", action="append", help=report)
     option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
     option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
     option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases")
@@ -44,8 +45,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect suite files."""
-    if not file_path.name.endswith(SUFFIXES):
+    """Collect suite files, but no hidden ones: some systems leave them beside every file."""
+    if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
         return None
     from pytest_queryeval.plugin.items import SuiteFile
 
@@ -54,13 +55,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the first cases only where a limit is set."""
+    """Keep the first cases only where a limit is set; refuse thresholds of the command line that bind no case."""
     config.stash[RUN].apply_limit(items)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse thresholds of the command line that bind no case."""
-    session.config.stash[RUN].check_thresholds()
+    config.stash[RUN].check_thresholds(items)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

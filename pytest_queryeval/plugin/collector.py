@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from pytest_queryeval.plugin import RUN, SUFFIXES
 
 if TYPE_CHECKING:
     from pytest_queryeval.aggregation import Report
+    from pytest_queryeval.plugin.run import Run
 
 PROGRESS_SECONDS = 30.0
 
@@ -27,7 +29,7 @@ class ReportCollector:
         self.cases: dict[str, dict[str, Any]] = {}
         self.report: Report | None = None
         self.written: list[Path] = []
-        self.fault: str | None = None
+        self.faults: list[str] = []
         self._learnt: list[Mapping[str, Any]] = []
         self._to_run = 0
         self._started = self._shown = time.monotonic()
@@ -47,40 +49,53 @@ class ReportCollector:
         if learnt := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
             self._learnt.append(learnt)
 
+    @pytest.hookimpl(trylast=True)  # pytest ends its line about the test first
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
             self.cases[report.nodeid] = result
         elif report.failed and report.nodeid not in self.cases and _is_case(report.nodeid):
-            self.cases[report.nodeid] = _lost(report)
+            self.cases[report.nodeid] = lost_case(self.config.stash[RUN], report)
         self._show_progress()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Aggregate, judge the gates, write the reports."""
         learnt = [*self._learnt, self.config.stash[RUN].learnt()]
-        concerned = self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report")
-        if not concerned or self.config.option.collectonly:
+        if misuse := next((known["misuse"] for known in self._learnt if known["misuse"]), None):
+            self.faults.append(f"ERROR: {misuse}")
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        if not self._is_concerned(session, learnt):
             return
         self.report = self._aggregated(learnt)
         self._write()
         missed = any(gate["ok"] is False for gate in self.report["gates"])
-        if (missed or self.fault) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if (missed or self.faults) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the report in short."""
-        if self.report is None:
-            return
+        """Print the report in short, and what went wrong with it."""
+        if self.report is not None:
+            self._print_report(terminalreporter, self.report)
+        for fault in self.faults:
+            terminalreporter.write_line(fault, red=True)
+
+    def _print_report(self, terminalreporter: pytest.TerminalReporter, report: Report) -> None:
         from pytest_queryeval.plugin.summary import summary_lines
 
         terminalreporter.section("query evaluation")
-        for line, markup in summary_lines(self.report, width=terminalreporter._tw.fullwidth):
+        for line, markup in summary_lines(report, width=terminalreporter._tw.fullwidth):
             terminalreporter.write_line(line, **markup)
         for path in self.written:
             terminalreporter.write_line(f"report: {_shown(path)}")
-        if self.fault:
-            terminalreporter.write_line(self.fault, red=True)
+
+    def _is_concerned(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> bool:
+        """Whether there is something to report; a call that was mistaken never replaces an earlier report."""
+        if self.config.option.collectonly:
+            return False
+        if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
+            return bool(self.cases)
+        return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
 
     def _aggregated(self, learnt: list[Mapping[str, Any]]) -> Report:
         from pytest_queryeval.aggregation import aggregate
@@ -92,7 +107,7 @@ class ReportCollector:
             gates = {}
         broken = sorted({path for known in learnt for path in known["broken"]})
         selected = any(known["selected"] for known in learnt)
-        verdicts = [judge(gates[place], cases, broken=broken, selected=selected) for place in sorted(gates)]
+        verdicts = [judge(gate, cases, broken=broken, selected=selected) for gate in gates.values()]
         return aggregate(cases, gates=verdicts, about=_about(cases))
 
     def _write(self) -> None:
@@ -103,7 +118,7 @@ class ReportCollector:
             try:
                 self.written += write_report(self.report or {}, target)
             except ReportError as error:
-                self.fault = str(error)
+                self.faults.append(str(error))
 
     def _show_progress(self) -> None:
         """Where a run takes long, a line now and then tells how far it is and how well it goes."""
@@ -116,15 +131,29 @@ class ReportCollector:
         passed = sum(case["outcome"] == "passed" for case in self.cases.values())
         left = (now - self._started) / done * max(self._to_run - done, 0)
         terminal.ensure_newline()
-        terminal.write_line(f"queryeval: {done:,} of {self._to_run:,} cases, {passed:,} passed, about {left:.0f} s left")
+        terminal.write_line(
+            f"queryeval: {done:,} of {self._to_run:,} cases, {passed:,} passed, about {left:.0f} s left"
+        )
 
 
 def _is_case(nodeid: str) -> bool:
     return nodeid.partition("::")[0].endswith(SUFFIXES)
 
 
-def _lost(report: pytest.TestReport) -> dict[str, Any]:
-    """A case of which only the failure is known: its worker crashed."""
+def lost_case(run: Run, report: pytest.TestReport) -> dict[str, Any]:
+    """A case of which only the failure is known, since its worker crashed, with what its suite says of it."""
+    from pytest_queryeval.case_json import case_json
+    from pytest_queryeval.errors import SuiteError
+
+    path, _, name = report.nodeid.partition("::")
+    with suppress(SuiteError):
+        case = next((case for case in run.load(run.root / path).cases if case.id == name), None)
+        if case is not None:
+            return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
+    return _unknown_case(report)
+
+
+def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
     from pytest_queryeval.plain import storable
 
     path, _, name = report.nodeid.partition("::")

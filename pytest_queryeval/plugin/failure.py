@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from pytest_queryeval.case_json import result_difference
-from pytest_queryeval.model import CaseResult, Missed, Threshold
+from pytest_queryeval.model import CaseResult, Threshold
 from pytest_queryeval.plain import one_line, plain_cell, printable
 from pytest_queryeval.policy import Policy
 
@@ -30,13 +30,15 @@ def headline(result: CaseResult) -> str:
     error = result.predicted.error
     if error is not None:
         return f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
-    return ", ".join(f"{missed.metric} {score(missed.value)} (needs {needed(missed.threshold)})" for missed in result.missed)
+    return ", ".join(
+        f"{missed.metric} {score(missed.value)} (needs {needed(missed.threshold)})" for missed in result.missed
+    )
 
 
 def failure_lines(result: CaseResult) -> Iterator[str]:
     """The text of the failure, at most a screenful. Every line of foreign text stands behind a margin."""
     yield headline(result)
-    if result.predicted.error is not None:
+    if result.predicted.error is not None and result.missed:
         yield f"  missed     {', '.join(missed.metric for missed in result.missed)}"
     if result.case.question:
         yield f"  question   {one_line(result.case.question, LINE_CHARACTERS)}"
@@ -68,7 +70,7 @@ def _query(label: str, query: str | None) -> Iterator[str]:
         return
     lines = printable(query).strip("\n").splitlines() or [""]
     for number, line in enumerate(lines[:QUERY_LINES]):
-        yield f"  {label if number == 0 else '':<10} | {one_line(line, LINE_CHARACTERS) if line.isspace() else _cut(line)}"
+        yield f"  {label if number == 0 else '':<10} | {_cut(line)}".rstrip()
     if len(lines) > QUERY_LINES:
         yield f"  {'':<10} | … {len(lines) - QUERY_LINES} more lines"
 
@@ -104,5 +106,9 @@ def _cell(cell: Any) -> str:
 
 def _policy(policy: Policy) -> str:
     """The settings of the policy that are not the default."""
-    changed = {field.name: getattr(policy, field.name) for field in fields(policy) if getattr(policy, field.name) != field.default}
+    changed = {
+        field.name: getattr(policy, field.name)
+        for field in fields(policy)
+        if getattr(policy, field.name) != field.default
+    }
     return ", ".join(f"{name}: {value}" for name, value in changed.items())

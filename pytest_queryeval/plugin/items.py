@@ -57,25 +57,31 @@ class CaseItem(pytest.Item):
         """Execute and score the case; whatever breaks is an error of the case, not a failure of the prediction."""
         self.result = None
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
-        fault = None
+        fault = ""
         try:
-            self.result = evaluate_case(self.case, self.config.stash[RUN].session)
-        except QueryEvalError as error:
-            fault = f"{self.case.location}: {printable(str(error))}"
-        if self.result is None:  # outside of the handler, or pytest would print both exceptions
-            pytest.fail(fault or "", pytrace=False)
-        if self.result.details.get("empty_gold"):
-            self.warn(QueryEvalWarning(f"{self.case.location}: {EMPTY_GOLD}"))
-        scores = self.result.scores.items()
+            result = self._evaluated()
+        except (QueryEvalError, QueryEvalWarning) as error:
+            fault = f"{self.case.location}: {_behind_margin(str(error))}"
+        if fault:  # outside of the handler, or pytest would print both exceptions
+            pytest.fail(fault, pytrace=False)
+        self.result = result
+        scores = result.scores.items()
         self.user_properties += [(f"{PROPERTY}{name}", value) for name, value in scores if value is not None]
+
+    def _evaluated(self) -> CaseResult:
+        """Return the result; raises what breaks, and a warning of ours where filters make it an error."""
+        result = evaluate_case(self.case, self.config.stash[RUN].session)
+        if result.details.get("empty_gold"):
+            self.warn(QueryEvalWarning(EMPTY_GOLD))
+        return result
 
     def runtest(self) -> None:
         """Compare scores with thresholds."""
-        if self.result is None or not self.result.missed:
+        if self.result is None or not self.result.fails:
             return
         if self.case.on_miss == "xfail":
             pytest.xfail(headline(self.result))
-        raise ThresholdMissed(self.result)
+        raise ThresholdMissed(self.result)  # also where --runxfail makes pytest.xfail do nothing
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Our lines in the form that pytest keeps under xdist and in JUnit: one entry, and a headline of one line."""
@@ -101,21 +107,27 @@ class CaseItem(pytest.Item):
         outcome = self._outcome(report)
         if self.result is None:
             return case_json(self.case, **place, outcome=outcome, message=_message(report))
-        message = headline(self.result) if self.result.missed else ""
+        message = headline(self.result) if self.result.fails else _message(report)
         return result_json(self.result, **place, outcome=outcome, message=message)
 
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":
             return "skipped" if report.skipped else "error"
-        if self.case.xfail is not None and self.result is not None:
-            return "xfailed" if self.result.missed else "xpassed"
-        if report.passed:
-            return "passed"
-        return "failed" if report.failed else "missed"
+        if report.failed:  # also what was expected to fail and did not, where xfail is strict
+            return "failed"
+        if report.skipped:
+            return "missed" if self.case.xfail is None else "xfailed"
+        return "xpassed" if hasattr(report, "wasxfail") else "passed"
+
+
+def _behind_margin(text: str) -> str:
+    """Foreign text of several lines, none of which starts where a CI service would read a command."""
+    first, *others = printable(text).splitlines() or [""]
+    return "\n".join((first, *(f"  | {line}" for line in others)))
 
 
 def _message(report: pytest.TestReport) -> str:
-    """Why there is no result: the reason of a skip, or the error."""
+    """Why there is no result: the reason of a skip, or the error; nothing where all is well."""
     if isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     return report.longreprtext

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.evaluation import Session
     from pytest_queryeval.loading import Suite
     from pytest_queryeval.model import Case, PredictorSpec, Threshold
-    from pytest_queryeval.settings import Folder, FolderCache
+    from pytest_queryeval.settings import FolderCache
 
 
 class Run:
@@ -22,11 +23,10 @@ class Run:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.root: Path = config.rootpath
-        self.gates: dict[str, dict[str, Any]] = {}
         self.broken: list[str] = []
         self.files = 0
+        self.misuse = ""
         self.selected = _selects(config)
-        self._bound: set[str] = set()
         self._kinds: set[str] = set()
         self._session: Session | None = None
         self._markers: set[str] = set()
@@ -50,12 +50,9 @@ class Run:
         """A suite file; raises `SuiteError`. The gates of its folders count also where it cannot be read."""
         from pytest_queryeval.errors import SuiteError
         from pytest_queryeval.loading import load_suite
-        from pytest_queryeval.settings import folder_chain
 
         self.files += 1
         try:
-            for folder in folder_chain(path.parent, self.root, self._folders):
-                self._learn(folder)
             return load_suite(path, root=self.root, folders=self._folders, require_prediction=self._predictor is None)
         except SuiteError:
             self.broken.append(self.relative(path))
@@ -68,16 +65,40 @@ class Run:
         self._kinds.add(case.kind)
         if self._predictor is not None:
             case = replace(case, predictor=self._predictor, predicted=None)
-        binding = {name: value for name, value in self._thresholds.items() if METRICS[name].applies_to(case.kind)}
-        self._bound.update(binding)
+        limits = self._thresholds.items()
+        binding = {name: limit for name, limit in limits if name in METRICS and METRICS[name].applies_to(case.kind)}
         return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
 
-    def check_thresholds(self) -> None:
-        """Raise a usage error for a threshold of the command line that bound no case."""
-        for name in self._thresholds if self._kinds else ():
-            if name not in self._bound:
-                kinds = ", ".join(sorted(self._kinds))
-                raise pytest.UsageError(f"--queryeval-threshold: no case of kind {kinds} has the metric '{name}'")
+    def check_options(self) -> None:
+        """Raise a usage error for a predictor or a threshold of the command line that cannot be read."""
+        self._predictor  # noqa: B018 - reading it is the check
+        self._thresholds  # noqa: B018
+
+    def check_thresholds(self, items: list[pytest.Item]) -> None:
+        """Raise a usage error for a threshold of the command line that binds no case.
+
+        A worker cannot do so: xdist would take it for a crash. It runs nothing and tells the controller.
+        """
+        problems = [text for name in (self._thresholds if self._kinds else ()) if (text := self._unbound(name))]
+        if not problems:
+            return
+        self.misuse = f"--queryeval-threshold: {problems[0]}"
+        if not hasattr(self.config, "workerinput"):
+            raise pytest.UsageError(self.misuse)
+        items.clear()
+
+    def _unbound(self, name: str) -> str:
+        """Why a threshold binds no case; empty where it binds one."""
+        from pytest_queryeval.errors import UnknownNameError
+        from pytest_queryeval.metrics import METRICS
+
+        try:
+            metric = METRICS[name]
+        except UnknownNameError as error:
+            return str(error)
+        if any(metric.applies_to(kind) for kind in self._kinds):
+            return ""
+        return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
 
     def apply_limit(self, items: list[pytest.Item]) -> None:
         """Deselect all cases but the first ones, where a limit is set."""
@@ -102,7 +123,13 @@ class Run:
 
     def learnt(self) -> dict[str, Any]:
         """What the controller needs to judge gates, as plain values."""
-        return {"gates": self.gates, "broken": self.broken, "selected": self.selected, "files": self.files}
+        return {
+            "gates": self._gates(),
+            "broken": self.broken,
+            "selected": self.selected,
+            "files": self.files,
+            "misuse": self.misuse,
+        }
 
     @cached_property
     def _predictor(self) -> PredictorSpec | None:
@@ -121,11 +148,16 @@ class Run:
     def _thresholds(self) -> dict[str, Threshold]:
         return dict(_threshold(text) for text in self.config.getoption("queryeval_threshold") or ())
 
-    def _learn(self, folder: Folder) -> None:
+    def _gates(self) -> dict[str, dict[str, Any]]:
+        """The gates of all folders that have a suite below them, by their place."""
+        if not self._folders:
+            return {}
         from pytest_queryeval.gates import gate_json
+        from pytest_queryeval.settings import Folder
 
-        for gate in folder.gates:
-            self.gates[str(gate.location)] = gate_json(gate, self.relative(gate.folder))
+        folders = [folder for folder in self._folders.values() if isinstance(folder, Folder)]
+        gates = [gate for folder in folders for gate in folder.gates]
+        return {str(gate.location): gate_json(gate, self.relative(gate.folder)) for gate in gates}
 
 
 def _selects(config: pytest.Config) -> bool:
@@ -134,18 +166,13 @@ def _selects(config: pytest.Config) -> bool:
 
 
 def _threshold(text: str) -> tuple[str, Threshold]:
-    from pytest_queryeval.errors import QueryEvalError
-    from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.model import Threshold
 
-    name, equals, value = text.partition("=")
+    name, _, value = text.partition("=")
     try:
-        METRICS[name]
         number = float(value)
-    except QueryEvalError as error:
-        raise pytest.UsageError(f"--queryeval-threshold: {error}") from error
-    except ValueError as error:
-        raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE, found '{text}'") from error
-    if not equals or number != number or abs(number) == float("inf"):
+    except ValueError:
+        number = math.nan
+    if not name or not math.isfinite(number):
         raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE with a finite number, found '{text}'")
     return name, Threshold(minimum=number)

@@ -29,7 +29,8 @@ def summary_lines(report: Report, *, width: int) -> Iterator[Line]:
 
 
 def _totals(totals: Mapping[str, int]) -> str:
-    counts = [f"{number:,} {name}" for name, number in totals.items() if number and name != "cases"]
+    words = {"errors": "error"} if totals["errors"] == 1 else {}
+    counts = [f"{number:,} {words.get(name, name)}" for name, number in totals.items() if number and name != "cases"]
     return f"{totals['cases']:,} case{'s' * (totals['cases'] != 1)}: {', '.join(counts) or 'none ran'}"
 
 
@@ -38,7 +39,13 @@ def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
         return
     yield "", {}
     rows = [
-        (name, score(stats["mean"]), _interval(stats["ci95"]), f"{stats['n']:,}", f"{stats['missed']:,}" if stats["missed"] else "-")
+        (
+            name,
+            score(stats["mean"]),
+            _interval(stats["ci95"]),
+            f"{stats['n']:,}",
+            f"{stats['missed']:,}" if stats["missed"] else "-",
+        )
         for name, stats in metrics.items()
     ]
     yield from _columns(("metric", "mean", "95 % interval", "n", "missed"), rows)
@@ -67,7 +74,10 @@ def _columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[L
     rows = list(rows)
     widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
     for number, row in enumerate((header, *rows)):
-        cells = [cell.ljust(wide) if place == 0 else cell.rjust(wide) for place, (cell, wide) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.ljust(wide) if place == 0 else cell.rjust(wide)
+            for place, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ]
         yield "  ".join(cells).rstrip(), {"bold": number == 0}
 
 
@@ -79,7 +89,10 @@ def _weakest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
         yield f"weakest cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
     for case in weak[:LISTED]:
         message = case["message"].partition("\n")[0]
-        yield shortened(f"  {case['nodeid']}: {one_line(message)}", max(width, 60)), {"red": case["outcome"] != "missed"}
+        yield (
+            shortened(f"  {case['nodeid']}: {one_line(message)}", max(width, 60)),
+            {"red": case["outcome"] != "missed"},
+        )
 
 
 def _mean_score(case: CaseJson) -> float:
@@ -106,7 +119,10 @@ def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:
     if empty:
         named = f"{', '.join(empty[:LISTED])}{', …' * (len(empty) > LISTED)}"
         yield "", {}
-        yield f"{len(empty):,} gold answer(s) without rows, which any query that returns nothing matches: {named}", {"yellow": True}
+        yield (
+            f"{len(empty):,} gold answer(s) without rows, which any query that returns nothing matches: {named}",
+            {"yellow": True},
+        )
 
 
 def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""The report formats by suffix: `Report -> bytes`. A renderer never computes; every format can be made from report.json."""
+"""The report formats by suffix: `Report -> bytes`. A renderer never computes; report.json is enough to make any."""
 
 from __future__ import annotations
 
@@ -19,11 +19,20 @@ REPORTS: Registry[Renderer] = Registry(
 )
 
 
+def is_folder(target: Path) -> bool:
+    """Whether a target is a folder, which gets every format: a path without suffix, or a folder that is there."""
+    return not target.suffix or target.is_dir()
+
+
 def check_target(target: Path) -> None:
-    """Raise `ReportError` unless `target` is a folder (a path without suffix) or has the suffix of a known format."""
+    """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be made."""
     suffix = target.suffix.removeprefix(".")
-    if suffix and suffix not in REPORTS and not target.is_dir():
+    if not is_folder(target) and suffix not in REPORTS:
         raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
+    folder = target if is_folder(target) else target.parent
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
 
 
 def write_report(report: Report, target: Path) -> list[Path]:
@@ -31,10 +40,10 @@ def write_report(report: Report, target: Path) -> list[Path]:
 
     A file is written whole or not at all. Raises `ReportError` where that fails.
     """
-    if target.suffix and not target.is_dir():
-        paths = {target.suffix.removeprefix("."): target}
-    else:
+    if is_folder(target):
         paths = {name: target / f"report.{name}" for name in REPORTS.names()}
+    else:
+        paths = {target.suffix.removeprefix("."): target}
     for name, path in paths.items():
         _write_whole(path, REPORTS[name](report))
     return list(paths.values())
