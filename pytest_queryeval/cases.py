@@ -48,7 +48,7 @@ class CaseReader:
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
-            check_applicable(node, kind.name, problems)
+            check_applicable(node, values, kind.name, problems)
             golds = problems.attempt(read_golds, node, kind)
             predicted = problems.attempt(read_predicted, node, kind)
         if settings and golds and not problems:

@@ -128,7 +128,7 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
     cases = [case for node in nodes if (case := reader.read(node))]
     if len(reader.kinds) == 1:
-        check_applicable(top, reader.kinds.pop(), problems)
+        check_applicable(top, values, reader.kinds.pop(), problems)
     return cases
 
 

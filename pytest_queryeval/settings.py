@@ -16,6 +16,7 @@ from pytest_queryeval.model import Gate, PredictorSpec, Source, Threshold
 from pytest_queryeval.policy import Policy
 from pytest_queryeval.problems import Problems
 from pytest_queryeval.sources import resolved_source
+from pytest_queryeval.values import entries, items, text
 from pytest_queryeval.yaml_nodes import read_yaml
 
 FOLDER_FILE = "queryeval.yaml"
@@ -146,18 +147,16 @@ def _thresholds(kind: Kind, values: Values) -> dict[str, Threshold]:
     return {name: limits for name, limits in values["thresholds"].items() if METRICS[name].applies_to(kind.name)}
 
 
-def check_applicable(node: Node, kind: str, problems: Problems) -> None:
-    """Add a problem for each metric and threshold in `node` that cases of this kind do not have."""
-    named: Mapping[str, Node] = node.value if isinstance(node.value, dict) else {}
+def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> None:
+    """Add a problem for each metric and threshold of `own`, read from `node`, that cases of this kind do not have."""
     for listed in ("metrics", "thresholds"):
-        for name, value in _named_metrics(named.get(listed)):
-            if name in METRICS and not METRICS[name].applies_to(kind):
-                problems.append(value.problem(f"metric '{name}' does not apply to the kind '{kind}'"))
+        if listed in own:
+            for name, value in _named_metrics(entries(node)[listed]):
+                if not METRICS[name].applies_to(kind):
+                    problems.append(value.problem(f"metric '{name}' does not apply to the kind '{kind}'"))
 
 
-def _named_metrics(node: Node | None) -> list[tuple[str, Node]]:
-    if node is None or isinstance(node.value, str):
-        return []
-    if isinstance(node.value, dict):
-        return list(node.value.items())
-    return [(item.value, item) for item in node.value if isinstance(item.value, str)]
+def _named_metrics(node: Node) -> list[tuple[str, Node]]:
+    if node.form == "mapping":
+        return list(entries(node).items())
+    return [(text(item), item) for item in items(node)]

@@ -142,6 +142,8 @@ def read_predictor(node: Node) -> PredictorSpec:
     kind = _predictor_of(text)
     if kind is None:
         written = str(node.value)
+        if written in TEXT_SETTING:
+            raise node.problem(f"'{written}' alone says too little: write `{{{written}: ...}}`")
         raise node.problem(f"unknown predictor '{written}'{did_you_mean(written, PREDICTORS.names())}")
     _check_predictor(kind, node)
     settings = {} if kind == text else {TEXT_SETTING[kind]: text}

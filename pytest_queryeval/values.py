@@ -52,7 +52,7 @@ def _number(node: Node, value: str, *, is_integer: bool) -> float:
         return int(value)
     number = math.inf if is_integer else float(value)
     if math.isinf(number):
-        raise node.problem(f"{value} is too large for a number")
+        raise node.problem(f"a number of {len(value)} characters is too large")
     return number
 
 
@@ -78,7 +78,7 @@ def number(node: Node) -> float:
     try:
         return float(value)
     except OverflowError as error:
-        raise node.problem(f"{node.value} is too large for a number") from error
+        raise node.problem(f"a number of {len(text(node))} characters is too large") from error
 
 
 def positive_number(node: Node) -> float:

@@ -256,7 +256,7 @@ def test_gold_can_be_a_table(suite, run_and_parse):
 def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse, workers):
     suite(case("empty", EMPTY, gold=EMPTY), case("meant", EMPTY, gold=EMPTY, allow_empty=True))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse(*workers, subprocess=True)
 
     run.result.assert_outcomes(passed=2, warnings=1)
     run.result.stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*", "*1 gold answer* without rows*::empty"])

@@ -1,0 +1,270 @@
+import random
+from collections import Counter
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_queryeval.alignment import Alignment, best_alignment
+from pytest_queryeval.entity_ties import assignment
+
+EXAMPLES = settings(max_examples=200, deadline=None)
+CELLS = st.integers(0, 3)
+HEIGHTS = st.integers(0, 8)
+
+
+@st.composite
+def tables(draw, widths, heights=HEIGHTS):
+    """Columns of one height; some columns repeat others."""
+    width, height = draw(widths), draw(heights)
+    made = []
+    for _ in range(width):
+        fresh = st.lists(CELLS, min_size=height, max_size=height)
+        made.append(draw(st.sampled_from(made) | fresh if made else fresh))
+    return made
+
+
+@st.composite
+def pairs(draw):
+    """Unrelated tables, or gold with its rows and columns shuffled, a cell changed, rows and columns added or lost."""
+    gold = draw(tables(st.integers(1, 4)))
+    if draw(st.booleans()):
+        return gold, draw(tables(st.integers(1, 5)))
+    columns = gold + draw(tables(st.integers(0, 1), st.just(len(gold[0]))))
+    rows = draw(st.permutations(list(zip(*draw(st.permutations(columns)), strict=True))))
+    rows = rows[draw(st.integers(0, 1)) :]
+    if rows and draw(st.booleans()):
+        rows[0] = (draw(CELLS), *rows[0][1:])
+        rows += rows[: draw(st.integers(0, 2))]
+    return gold, [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in columns]
+
+
+def shared_rows(gold, predicted, columns):
+    projected = [predicted[j] for j in columns]
+    return (Counter(zip(*gold, strict=True)) & Counter(zip(*projected, strict=True))).total()
+
+
+def entity_f1(gold, predicted, columns):
+    found = [(set(column), set(predicted[j])) for column, j in zip(gold, columns, strict=True)]
+    precision = sum(len(x & y) / len(y) if y else 0 for x, y in found) / len(gold)
+    recall = sum(len(x & y) / len(x) if x else 0 for x, y in found) / len(gold)
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def best_of_all(gold, predicted, pinned=0):
+    """Every injection in turn, lowest columns first."""
+    everything = permutations(range(len(predicted)), len(gold))
+    allowed = [columns for columns in everything if columns[:pinned] == tuple(range(pinned))]
+    most = max(shared_rows(gold, predicted, columns) for columns in allowed)
+    tied = [columns for columns in allowed if shared_rows(gold, predicted, columns) == most]
+    highest = max(entity_f1(gold, predicted, columns) for columns in tied)
+    lowest = min(columns for columns in tied if entity_f1(gold, predicted, columns) >= highest - 1e-12)
+    return Alignment(columns=lowest, matched=most, proven=True)
+
+
+def shuffled(columns, seed=1):
+    """The columns with rows and columns in another order, and where each column went."""
+    chance = random.Random(seed)
+    order = chance.sample(range(len(columns)), len(columns))
+    rows = list(zip(*(columns[i] for i in order), strict=True))
+    chance.shuffle(rows)
+    return [list(column) for column in zip(*rows, strict=True)], tuple(order.index(i) for i in range(len(columns)))
+
+
+def low_cardinality(seed, rows, distinct=(2, 3, 4, 5, 2, 3, 4, 5)):
+    chance = random.Random(seed)
+    return [[chance.randrange(values) for _ in range(rows)] for values in distinct]
+
+
+@EXAMPLES
+@given(pairs())
+def test_alignment_is_the_best_of_all_injections(pair):
+    gold, predicted = pair
+
+    found = best_alignment(gold, predicted)
+
+    assert found == (best_of_all(gold, predicted) if len(gold) <= len(predicted) else None)
+
+
+@EXAMPLES
+@given(pairs(), st.integers(0, 4))
+def test_pinned_columns_stay_and_the_others_are_aligned_best(pair, pinned):
+    gold, predicted = pair
+    pinned = min(pinned, len(gold))
+
+    found = best_alignment(gold, predicted, pinned=pinned)
+
+    assert found == (best_of_all(gold, predicted, pinned) if len(gold) <= len(predicted) else None)
+
+
+@EXAMPLES
+@given(pairs(), st.integers(0, 2_000))
+def test_a_small_budget_gives_a_valid_alignment_and_claims_no_more_than_it_proved(pair, budget):
+    gold, predicted = pair
+
+    found = best_alignment(gold, predicted, budget=budget)
+
+    if found is not None:
+        assert len(set(found.columns)) == len(gold)
+        assert found.matched == shared_rows(gold, predicted, found.columns)
+        assert not found.proven or found == best_of_all(gold, predicted)
+
+
+@EXAMPLES
+@given(pairs(), st.randoms(use_true_random=False))
+def test_rows_in_another_order_give_the_same_alignment(pair, chance):
+    gold, predicted = pair
+    rows = list(zip(*predicted, strict=True))
+    chance.shuffle(rows)
+    reordered = [list(column) for column in zip(*rows, strict=True)] if rows else predicted
+
+    assert best_alignment(gold, reordered) == best_alignment(gold, predicted)
+
+
+@EXAMPLES
+@given(pairs(), st.sampled_from([-(10**15), -7, 10**15]))
+def test_cells_may_be_any_ints(pair, factor):
+    gold, predicted = ([[cell * factor for cell in column] for column in table] for table in pair)
+
+    assert best_alignment(gold, predicted) == best_alignment(*pair)
+
+
+def test_fewer_predicted_columns_than_gold_columns_have_no_alignment():
+    assert best_alignment([[1], [2]], [[1]]) is None
+
+
+def test_no_gold_columns_align_with_nothing():
+    assert best_alignment([], [[1, 2]]) == Alignment(columns=(), matched=0, proven=True)
+
+
+def test_more_pinned_columns_than_gold_has_are_refused():
+    with pytest.raises(ValueError, match="pinned is 2, gold has 1 columns"):
+        best_alignment([[1]], [[1], [2]], pinned=2)
+
+
+def test_rows_count_as_often_as_they_occur():
+    found = best_alignment([[1, 1, 1, 2]], [[1, 1, 2, 2]])
+
+    assert found == Alignment(columns=(0,), matched=3, proven=True)
+
+
+def test_more_rows_win_over_a_higher_entity_f1():
+    gold = [[1, 1, 2, 3]]
+    predicted = [[1, 2, 3, 4], [1, 1, 2, 5], [1, 2, 3, 3]]
+
+    found = best_alignment(gold, predicted)
+
+    assert found == Alignment(columns=(2,), matched=3, proven=True)
+
+
+def test_the_entity_f1_of_two_means_decides_where_pair_f1_would_choose_otherwise():
+    gold = [[7, 7, 7], [4, 4, 4], [0, 3, 4]]
+    predicted = [[8, 8, 8], [3, 4, 4], [0, 2, 4]]
+
+    found = best_alignment(gold, predicted, pinned=1)
+
+    assert found == Alignment(columns=(0, 2, 1), matched=0, proven=True)
+
+
+def test_given_overlaps_decide_between_columns_of_equal_cells():
+    overlaps = {(0, 0): 1, (0, 1): 1, (1, 0): 2, (1, 1): 1}
+
+    found = best_alignment(
+        [[1, 1], [1, 1]],
+        [[1, 1, 2], [1, 1, 2]],
+        overlap=lambda i, j: overlaps[i, j],
+        gold_distinct=[2, 2],
+        predicted_distinct=[2, 2],
+    )
+
+    assert found == Alignment(columns=(1, 0), matched=2, proven=True)
+
+
+def test_overlap_is_not_asked_where_rows_decide():
+    gold = [[1, 2, 3], [4, 5, 6]]
+
+    found = best_alignment(gold, [[6, 4, 7], [3, 1, 9]], overlap=lambda i, j: pytest.fail(f"asked for {i}, {j}"))
+
+    assert found == Alignment(columns=(1, 0), matched=2, proven=True)
+
+
+def test_overlap_is_asked_once_per_pair():
+    asked = Counter()
+
+    def overlap(i, j):
+        asked[i, j] += 1
+        return 1
+
+    best_alignment(low_cardinality(1, 6), low_cardinality(2, 6), overlap=overlap)
+
+    assert max(asked.values()) == 1
+
+
+def test_hidden_permutation_of_columns_with_the_same_values_is_found():
+    chance = random.Random(3)
+    gold = [chance.sample(range(200), 200) for _ in range(26)]
+    predicted, order = shuffled(gold)
+
+    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=200, proven=True)
+
+
+def test_hidden_permutation_is_found_beside_an_additional_column():
+    chance = random.Random(3)
+    gold = [chance.sample(range(100), 100) for _ in range(12)]
+    predicted, order = shuffled(gold)
+    predicted.append(chance.sample(range(100), 100))
+
+    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=100, proven=True)
+
+
+def test_identical_columns_keep_their_positions():
+    columns = [list(range(100))] * 26
+    predicted = [[*column[1:], 500] for column in columns]
+
+    assert best_alignment(columns, predicted) == Alignment(columns=tuple(range(26)), matched=99, proven=True)
+
+
+def test_two_thousand_columns_are_aligned():
+    gold = low_cardinality(5, 10, [50] * 2_000)
+    predicted, order = shuffled(gold)
+
+    assert best_alignment(gold, predicted) == Alignment(columns=order, matched=10, proven=True)
+
+
+def test_two_thousand_unrelated_columns_are_flagged():
+    gold, predicted = (low_cardinality(seed, 2, [50] * 2_000) for seed in (1, 2))
+
+    found = best_alignment(gold, predicted, budget=1_000_000)
+
+    assert found is not None
+    assert not found.proven
+    assert len(set(found.columns)) == 2_000
+
+
+def test_unrelated_columns_of_few_values_are_flagged_rather_than_searched_to_the_end():
+    gold, predicted = low_cardinality(1, 500), low_cardinality(2, 500)
+
+    found = best_alignment(gold, predicted, budget=200_000)
+
+    assert found is not None
+    assert not found.proven
+    assert found.matched == shared_rows(gold, predicted, found.columns) >= shared_rows(gold, predicted, range(8))
+
+
+def test_a_spent_budget_gives_the_same_answer_again():
+    gold, predicted = low_cardinality(1, 300), low_cardinality(2, 300)
+
+    assert best_alignment(gold, predicted, budget=300_000) == best_alignment(gold, predicted, budget=300_000)
+
+
+@EXAMPLES
+@given(st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=4, max_size=4), min_size=n, max_size=n)))
+def test_assignment_is_the_cheapest(costs):
+    mates = assignment(costs, lambda steps: None)
+
+    def price(columns):
+        return sum(row[column] for row, column in zip(costs, columns, strict=True))
+
+    assert len(set(mates)) == len(costs)
+    assert price(mates) == min(map(price, permutations(range(4), len(costs))))

@@ -1,0 +1,209 @@
+"""The house as docs/architecture.md describes it, read from the imports of every module."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import pytest_queryeval
+
+PACKAGE = "pytest_queryeval"
+ROOT = Path(pytest_queryeval.__file__).parent
+
+# From the ground up. A module imports from its own layer and from those before it, never from a later one.
+LAYERS = (
+    # cells, tables, texts, errors
+    ("errors", "problems", "table", "plain", "policy", "registry"),
+    # comparison of tables
+    ("row_classes", "entity_ties", "alignment", "blank_nodes", "near", "pairing", "ordered", "difference"),
+    # the types a case goes through
+    ("model", "metric"),
+    # the places to extend
+    ("metrics", "predictors", "engines"),
+    # what a query language means
+    ("sql_order", "kinds"),
+    # suite files -> cases
+    ("document", "values", "json_nodes", "yaml_nodes", "environment", "sources", "stated"),
+    ("keys", "settings", "cases", "loading"),
+    # cases -> results -> report
+    ("evaluation", "case_json"),
+    ("aggregation", "gates"),
+    ("reports",),
+    # what users and pytest call
+    ("api", "plugin", ""),
+)
+# In folders whose members stand for themselves: the modules that members share.
+SHARED_MODULES = {
+    "engines": {"host", "host_child"},
+    "metrics": set(),
+    "predictors": set(),
+    "reports": set(),
+    "kinds": set(),
+}
+# Modules that take long to import or need much memory, and the only modules of ours that import them.
+OWNERS = {
+    "yaml": {"yaml_nodes"},
+    "sqlglot": {"sql_order"},
+    "rdflib": set(),
+    "pyoxigraph": set(),
+    "SPARQLWrapper": set(),
+}
+FILE_LINES = 300
+FUNCTION_LINES = 30
+
+TREES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip("."): ast.parse(
+        path.read_text(encoding="utf-8")
+    )
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+def imported_by(nodes):
+    """The full names that import statements name; `from a import b` gives both `a` and `a.b`."""
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute here"
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def imports(module):
+    return imported_by(ast.walk(TREES[module]))
+
+
+def imports_at_start(module):
+    """What is imported as soon as the module is: neither within functions nor for type checkers only."""
+    return imported_by(TREES[module].body)
+
+
+def ours(names):
+    """Modules of the package among the names, without its name; the package itself is ''."""
+    short = {name.removeprefix(PACKAGE).lstrip(".") for name in names if name.split(".")[0] == PACKAGE}
+    return {name for name in short if name in TREES and (name or PACKAGE in names)}
+
+
+def layer_of(module):
+    top = module.split(".")[0]
+    return next((number for number, layer in enumerate(LAYERS) if top in layer), None)
+
+
+def roots(names):
+    return {name.split(".")[0] for name in names}
+
+
+def test_every_module_has_its_place_in_a_layer():
+    assert [module for module in TREES if layer_of(module) is None] == []
+    assert [name for layer in LAYERS for name in layer if name not in TREES] == []
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_imports_point_down(module):
+    upward = [name for name in ours(imports(module)) - {""} if layer_of(name) > layer_of(module)]
+
+    assert upward == []
+
+
+def test_no_import_at_start_goes_in_a_circle():
+    graph = {module: ours(imports_at_start(module)) - {module} for module in TREES}
+
+    TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_only_the_plugin_imports_pytest(module):
+    named = roots(imports(module))
+
+    assert "_pytest" not in named
+    assert "pytest" not in named or module.split(".")[0] == "plugin"
+
+
+def test_the_plugin_imports_nothing_else_before_it_is_used():
+    foreign = roots(imports_at_start("plugin")) - sys.stdlib_module_names - {"pytest"}
+
+    assert foreign == set()
+
+
+@pytest.mark.parametrize("folder", SHARED_MODULES)
+def test_members_of_a_folder_do_not_import_each_other(folder):
+    members = {name for name in TREES if name.startswith(f"{folder}.")}
+    alone = members - {f"{folder}.{name}" for name in SHARED_MODULES[folder]}
+
+    assert {name: found for name in members if (found := ours(imports(name)) & alone - {name})} == {}
+
+
+@pytest.mark.parametrize("module", [name for name in TREES if name.endswith("_child")])
+def test_what_runs_in_a_child_process_imports_nothing_but_the_standard_library(module):
+    assert roots(imports(module)) - sys.stdlib_module_names == set()
+
+
+@pytest.mark.parametrize("heavy", OWNERS)
+def test_heavy_modules_are_imported_by_their_owners_only(heavy):
+    assert {name for name in TREES if heavy in roots(imports(name))} == OWNERS[heavy]
+
+
+def loaded_after(statement, *arguments, cwd):
+    program = f"{statement}; import sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True, timeout=60, cwd=cwd
+    )
+    return set(result.stdout.splitlines()[-1].split())
+
+
+def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
+    loaded = loaded_after(f"import {PACKAGE}.plugin", cwd=tmp_path)
+
+    assert loaded & {*OWNERS, "sqlite3"} == set()
+
+
+def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
+    suite = "kind: sql\nsource: a.db\ncases:\n  - {id: a, gold: SELECT 1, predicted: SELECT 1}\n"
+    (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    loaded = loaded_after("import pytest; assert pytest.main(['--collect-only', '-q']) == 0", cwd=tmp_path)
+
+    assert "yaml" in loaded
+    assert loaded & (OWNERS.keys() - {"yaml"}) == set()
+
+
+def functions():
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{module}:{node.lineno} {node.name}", node
+
+
+def length(function):
+    """The lines of a function without its decorators and its docstring."""
+    first = function.body[0]
+    documented = ast.get_docstring(function) is not None
+    return function.end_lineno - function.lineno + 1 - documented * (first.end_lineno - first.lineno + 1)
+
+
+def test_functions_are_short():
+    assert {name: length(node) for name, node in functions() if length(node) > FUNCTION_LINES} == {}
+
+
+def test_files_are_short():
+    lines = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")
+    }
+
+    assert {name: number for name, number in lines.items() if number > FILE_LINES} == {}
+
+
+def test_nothing_prints():
+    calls = [
+        f"{module}:{node.lineno}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+
+    assert calls == []

@@ -1,0 +1,160 @@
+"""What the README shows is tried: its start, its snippets of suites, and the messages it quotes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_queryeval import evaluate, load_cases
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED_BLOCK = re.compile(r"^\*\*`([\w.]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SUITE = "concerts.queryeval.yaml"
+START = dict(NAMED_BLOCK.findall(README))
+HEAD, _, CASES = START[SUITE].partition("cases:\n")
+TIMES = re.compile(r" in [0-9.]+s =*")
+MISSES = {"skipped": "not-yet", "xfailed": "known-miss"}
+
+
+def blocks(language, first_line=""):
+    found = [text for word, text in BLOCK.findall(README) if word == language and text.startswith(first_line)]
+    assert found, f"no {language} block starts with {first_line!r}"
+    return found
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    for name, text in START.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(folder, *arguments):
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "CONCERTS_DB"} | {"COLUMNS": "80"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, env=environment)
+
+
+def significant(text):
+    return [TIMES.sub("", line) for line in text.splitlines() if line.strip()]
+
+
+def test_the_start_prints_what_the_readme_shows(start):
+    result = run(start)
+
+    assert result.returncode == 1
+    shown = significant(next(text for text in blocks("text") if text.startswith("collected")))
+    printed = significant(result.stdout)
+    assert [line for line in printed if line in shown] == shown
+
+
+def test_a_folder_of_reports_gets_report_and_junit(start):
+    result = run(start, "--queryeval-report=reports")
+
+    assert result.returncode == 1
+    assert sorted(path.name for path in (start / "reports").iterdir()) == ["junit.xml", "report.json"]
+    assert "queryeval.execution_accuracy" in (start / "reports/junit.xml").read_text(encoding="utf-8")
+
+
+def test_the_ini_setting_writes_the_same_reports(start):
+    (start / "pytest.ini").write_text(blocks("ini")[0], encoding="utf-8")
+
+    run(start)
+
+    assert json.loads((start / "reports/report.json").read_text(encoding="utf-8"))["schema"] == 1
+
+
+def test_evaluation_without_pytest(start):
+    result = subprocess.run(
+        [sys.executable, "-c", blocks("python", "from pytest_queryeval import evaluate")[0]],
+        cwd=start,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert result.stdout == "0.5\n", result.stderr
+
+
+@pytest.mark.parametrize("snippet", blocks("yaml", "# cases\n"))
+def test_snippets_of_cases_end_as_the_readme_says(start, snippet):
+    (start / SUITE).write_text(f"{HEAD}cases:\n{snippet}", encoding="utf-8")
+
+    report = evaluate(load_cases(SUITE))
+
+    outcomes = {case["id"]: case["outcome"] for case in report["cases"]}
+    expected = {id_: next((name for name, miss in MISSES.items() if miss == id_), "passed") for id_ in outcomes}
+    assert outcomes == expected
+
+
+@pytest.mark.parametrize("snippet", blocks("yaml", "# the suite file\n"))
+def test_snippets_of_suite_files_can_be_read(start, snippet):
+    (start / SUITE).write_text(f"kind: sql\nsource: concerts.db\n{snippet}cases:\n{CASES}", encoding="utf-8")
+
+    assert len(load_cases(SUITE)) == 2
+
+
+def test_the_snippet_of_gates_is_judged(start):
+    (start / "queryeval.yaml").write_text(blocks("yaml", "# queryeval.yaml\n")[0], encoding="utf-8")
+
+    result = run(start)
+
+    assert "gate met: execution_accuracy at least 0.5" in result.stdout
+    assert result.stdout.count("gate MISSED") == 2
+
+
+def test_the_metric_of_ones_own_can_be_named(start):
+    (start / "conftest.py").write_text(blocks("python", "from pytest_queryeval import METRICS")[0], encoding="utf-8")
+    (start / SUITE).write_text(
+        f"{HEAD}metrics: [first_column_name]\nthresholds: {{}}\ncases:\n{CASES}", encoding="utf-8"
+    )
+
+    result = run(start)
+
+    assert result.returncode == 0
+    assert "first_column_name  0.500" in result.stdout
+
+
+BROKEN = {
+    "a mistyped key": START[SUITE].replace(
+        "    gold: |\n      SELECT country, avg", "    golden: |\n      SELECT country, avg"
+    ),
+    "a missing database": "kind: sql\nsource: concert.db\npredictor: predict.py:predict\ncases:\n"
+    "  - {id: a, question: How many?, gold: SELECT 1}\n",
+    "a query cut by YAML": "kind: sql\nsource: concerts.db\npredictor: predict.py:predict\ncases:\n"
+    "  - id: a\n    question: How many?\n    gold: SELECT count(*) FROM singer  # all of them\n",
+    "a missing variable": 'kind: sql\nsource: "${CONCERTS_DB}"\npredictor: predict.py:predict\ncases:\n'
+    "  - {id: a, gold: SELECT 1}\n",
+    "a gold that does not run": HEAD + "\ncases:\n  - {id: a, question: How many?, gold: SELECT nme FROM singer}\n",
+    "nobody who answers": "kind: sql\nsource: concerts.db\ncases:\n  - {id: a, gold: SELECT 1}\n",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_messages_are_those_that_the_readme_quotes(start, broken):
+    (start / SUITE).write_text(BROKEN[broken], encoding="utf-8")
+
+    result = run(start)
+
+    assert result.returncode in (1, 2)
+    said = [
+        line.replace(f"{start}/", "/home/me/") for line in result.stdout.splitlines() if line.startswith(f"{SUITE}:")
+    ]
+    quoted = {line for text in blocks("text", f"{SUITE}:") for line in text.splitlines()}
+    assert said
+    assert set(said) <= quoted
+
+
+def test_links_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md", *(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", text)]
+        missing = [target for target in targets if target and not ((ROOT / name).parent / target).exists()]
+        assert missing == [], name
