@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from pytest_queryeval.api import evaluate
     from pytest_queryeval.errors import QueryEvalError, QueryEvalWarning
     from pytest_queryeval.loading import load_cases
-    from pytest_queryeval.metric import metric
     from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.model import Case, Prediction
 
@@ -20,10 +19,9 @@ _HOMES = {
     "QueryEvalWarning": "errors",
     "evaluate": "api",
     "load_cases": "loading",
-    "metric": "metric",
 }
 
-__all__ = ["METRICS", "Case", "Prediction", "QueryEvalError", "QueryEvalWarning", "evaluate", "load_cases", "metric"]
+__all__ = ["METRICS", "Case", "Prediction", "QueryEvalError", "QueryEvalWarning", "evaluate", "load_cases"]
 
 
 def __getattr__(name: str) -> Any:

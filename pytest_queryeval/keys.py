@@ -14,6 +14,7 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Gate, Threshold
 from pytest_queryeval.problems import Problems
 from pytest_queryeval.sources import read_predictor, read_source, read_sources
+from pytest_queryeval.stated import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.values import (
     Reader,
     choice,
@@ -27,6 +28,7 @@ from pytest_queryeval.values import (
     number_from_zero,
     or_else,
     positive_number,
+    reason,
     stated_text,
     text,
     whole_number,
@@ -37,9 +39,9 @@ Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
 
 PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings")
 PLACES: Mapping[Place, str] = {
-    "folder": "a folder's queryeval.yaml",
-    "file": "the top of a suite file",
-    "case": "a case",
+    "folder": "in a folder's queryeval.yaml",
+    "file": "at the top of a suite file",
+    "case": "in a case",
 }
 GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
 SHARE_PASSED = "pass_rate"
@@ -185,17 +187,6 @@ def _not_supported(name: str) -> Reader[Any]:
     return read
 
 
-def _reason(default: str) -> Reader[str | None]:
-    """Make a reader of the reason to skip or to xfail: text, or `true`, which means `default`."""
-
-    def read(node: Node) -> str | None:
-        if node.empty or (node.plain and node.value == "false"):
-            return None
-        return default if node.plain and node.value == "true" else stated_text(node)
-
-    return read
-
-
 COMPARE: Mapping[str, Reader[Any]] = {
     "numbers": lambda node: known_entries(node, {"rel": number_from_zero, "abs": number_from_zero}),
     "text_numbers": flag,
@@ -257,16 +248,10 @@ KEYS: Mapping[str, Key] = {
         _own("evidence", or_else("", text)),
         _own("difficulty", or_else(None, read_marker)),
         _own("metadata", or_else({}, json_mapping)),
-        _own("skip", _reason("skipped in the suite")),
-        _own("xfail", _reason("expected to fail, says the suite")),
+        _own("skip", reason("skipped in the suite")),
+        _own("xfail", reason("expected to fail, says the suite")),
         _own("allow_empty", flag),
-        _own("gold"),
-        _own("gold_any"),
-        _own("gold_table"),
-        _own("gold_file"),
-        _own("predicted"),
-        _own("predicted_table"),
-        _own("predicted_file"),
+        *map(_own, (*GOLD_FORMS, *PREDICTED_FORMS)),
         _later("db_schema", _ALL),
         _later("json_schema", _ALL),
         _later("structure", _ALL),
@@ -301,4 +286,4 @@ def _misplaced(name: str, place: Place) -> str:
         return f"unknown key '{name}'{hint or did_you_mean(name, _READERS[place])}"
     if place in key.places:
         return f"'{name}' is not supported yet"
-    return f"'{name}' cannot stand in {PLACES[place]}: it belongs in {' or '.join(PLACES[at] for at in key.places)}"
+    return f"'{name}' cannot stand {PLACES[place]}: it belongs {' or '.join(PLACES[at] for at in key.places)}"

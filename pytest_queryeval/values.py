@@ -116,6 +116,17 @@ def flag(node: Node) -> bool:
     raise node.problem(f"expected true or false, found {_shown(node)}")
 
 
+def reason(default: str) -> Reader[str | None]:
+    """Make a reader of the reason to skip or to xfail: text, or `true`, which means `default`."""
+
+    def read(node: Node) -> str | None:
+        if node.empty or (node.plain and node.value == "false"):
+            return None
+        return default if node.plain and node.value == "true" else stated_text(node)
+
+    return read
+
+
 def choice(*allowed: str) -> Reader[str]:
     """Make a reader of one of a few words."""
 

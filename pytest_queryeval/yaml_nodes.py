@@ -60,10 +60,11 @@ class _Composer:
         self._text = text
         self._file = file
         self._next = _PARSER(text).get_event
-        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._anchors: dict[str, tuple[Node, int, int] | None] = {}
         self._problems: list[CaseError] = []
         self._size = 0
         self._alias_size = 0
+        self._deepest = 0
 
     def document(self) -> Document:
         self._next()
@@ -81,24 +82,34 @@ class _Composer:
         """Return the node that starts with `event`; `line` is that of the key it stands under, if any."""
         kind = type(event)
         if kind is AliasEvent:
-            return self._alias(event, line)
-        before = self._size
-        self._size = before + 1
+            return self._alias(event, line, depth)
         if line is None:
             line = event.start_mark.line + 1
         if event.anchor is not None:
-            self._anchors[event.anchor] = None
+            return self._anchored(event, line, depth)
+        self._size += 1
         if kind is ScalarEvent:
-            node = self._scalar(event, line)
-        elif depth >= MAX_DEPTH:
-            raise self._file.problem(f"nested deeper than {MAX_DEPTH} levels", _line(event))
-        elif kind is MappingStartEvent:
-            node = self._mapping(event, line, depth + 1)
-        else:
-            node = self._sequence(event, line, depth + 1)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node, self._size - before
+            return self._scalar(event, line)
+        self._descend(depth + 1, event)
+        if kind is MappingStartEvent:
+            return self._mapping(event, line, depth + 1)
+        return self._sequence(event, line, depth + 1)
+
+    def _anchored(self, event: Any, line: int, depth: int) -> Node:
+        """Return a node that aliases can name, and keep how large and how deep it is with its own aliases expanded."""
+        name, event.anchor = event.anchor, None
+        self._anchors[name] = None
+        size_before, deepest_before = self._size, self._deepest
+        self._deepest = depth
+        node = self._node(event, line, depth)
+        self._anchors[name] = node, self._size - size_before, self._deepest - depth
+        self._deepest = max(self._deepest, deepest_before)
         return node
+
+    def _descend(self, depth: int, event: Any) -> None:
+        if depth > MAX_DEPTH:
+            raise self._file.problem(f"nested deeper than {MAX_DEPTH} levels", _line(event))
+        self._deepest = max(self._deepest, depth)
 
     def _scalar(self, event: Any, line: int) -> Node:
         style = event.style
@@ -147,14 +158,15 @@ class _Composer:
             return node.value
         raise node.problem("a key must be text")
 
-    def _alias(self, event: Any, line: int | None) -> Node:
+    def _alias(self, event: Any, line: int | None, depth: int) -> Node:
         name, own_line = event.anchor, _line(event)
         if name not in self._anchors:
             raise self._file.problem(f"alias '*{name}' names nothing above it", own_line)
         anchored = self._anchors[name]
         if anchored is None:
             raise self._file.problem(f"alias '*{name}' stands inside of what it names", own_line)
-        target, size = anchored
+        target, size, height = anchored
+        self._descend(depth + height, event)
         self._size += size
         self._alias_size += size
         if self._alias_size > MAX_ALIAS_NODES:

@@ -132,7 +132,7 @@ BROKEN = {
     "  - id: a\n    question: How many?\n    gold: SELECT count(*) FROM singer  # all of them\n",
     "a missing variable": 'kind: sql\nsource: "${CONCERTS_DB}"\npredictor: predict.py:predict\ncases:\n'
     "  - {id: a, gold: SELECT 1}\n",
-    "a gold that does not run": HEAD + "\ncases:\n  - {id: a, question: How many?, gold: SELECT nme FROM singer}\n",
+    "a gold that does not run": HEAD + "cases:\n  - {id: a, question: How many?, gold: SELECT nme FROM singer}\n",
     "nobody who answers": "kind: sql\nsource: concerts.db\ncases:\n  - {id: a, gold: SELECT 1}\n",
 }
 
@@ -145,7 +145,7 @@ def test_messages_are_those_that_the_readme_quotes(start, broken):
 
     assert result.returncode in (1, 2)
     said = [
-        line.replace(f"{start}/", "/home/me/") for line in result.stdout.splitlines() if line.startswith(f"{SUITE}:")
+        line.replace(f"{start}/", "/path/to/") for line in result.stdout.splitlines() if line.startswith(f"{SUITE}:")
     ]
     quoted = {line for text in blocks("text", f"{SUITE}:") for line in text.splitlines()}
     assert said

@@ -156,8 +156,11 @@ class Run:
         from pytest_queryeval.settings import Folder
 
         folders = [folder for folder in self._folders.values() if isinstance(folder, Folder)]
-        gates = [gate for folder in folders for gate in folder.gates]
-        return {str(gate.location): gate_json(gate, self.relative(gate.folder)) for gate in gates}
+        return {
+            f"{folder.path}:{number}": gate_json(gate, self.relative(gate.folder))
+            for folder in folders
+            for number, gate in enumerate(folder.gates)
+        }
 
 
 def _selects(config: pytest.Config) -> bool:

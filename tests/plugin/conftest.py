@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Callable
@@ -12,7 +13,6 @@ from xml.etree import ElementTree
 
 import pytest
 import xmlschema
-import yaml  # noqa: F401 - what a run in this process imports is forgotten after it; the C part of yaml bears no second import
 from singers import SCRIPT, SETTINGS
 
 TOP = {"schema", "created", "environment", "predictor", "totals", "metrics", "groups", "gates", "cases"}
@@ -25,6 +25,10 @@ CASE = {
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
+
+# A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
+for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "plugin.summary", "sql_order"):
+    importlib.import_module(f"pytest_queryeval.{module}")
 
 
 class WriteSuite(Protocol):

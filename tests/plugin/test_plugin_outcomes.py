@@ -76,7 +76,9 @@ def test_prediction_that_fails_is_a_failure_of_its_kind(suite, run_and_parse, pr
     assert run.outcomes == {"bad": outcome}
     assert run.case("bad")["predicted"]["error"]["kind"] == kind
     assert set(run.case("bad")["scores"].values()) == {0.0}
-    run.result.stdout.fnmatch_lines([f"{'FAILED' if outcome == 'failed' else 'XFAIL'} * - *prediction failed ({kind})*"])
+    run.result.stdout.fnmatch_lines(
+        [f"{'FAILED' if outcome == 'failed' else 'XFAIL'} * - *prediction failed ({kind})*"]
+    )
     assert run.result.ret == (1 if outcome == "failed" else 0)
 
 
@@ -115,10 +117,10 @@ def test_gold_that_fails_or_is_late_is_an_error_and_other_cases_go_on(suite, run
     assert "Traceback" not in run.text
 
 
-def test_missing_database_is_an_error_and_other_cases_go_on(suite, run_and_parse, workers):
+def test_missing_database_is_an_error_and_other_cases_go_on(suite, run_and_parse):
     suite(case("lost", source="gone.db"), case("unbuilt", source={"sqlite": {"script": "gone.sql"}}), case("good"))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     run.result.assert_outcomes(passed=1, errors=2)
     assert run.outcomes == {"lost": "error", "unbuilt": "error", "good": "passed"}
@@ -127,7 +129,7 @@ def test_missing_database_is_an_error_and_other_cases_go_on(suite, run_and_parse
     assert "Traceback" not in run.text
 
 
-def test_predictor_that_raises_is_an_error_and_other_cases_go_on(suite, write, run_and_parse, workers):
+def test_predictor_that_raises_is_an_error_and_other_cases_go_on(suite, write, run_and_parse):
     write(
         "predict.py",
         f"""
@@ -139,7 +141,7 @@ def predict(case):
     )
     suite(unpredicted("bad"), unpredicted("good"), predictor="predict.py:predict")
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     run.result.assert_outcomes(passed=1, errors=1)
     run.result.stdout.fnmatch_lines(["*: predict.py:predict raised ConnectionError: no model"])
@@ -184,10 +186,10 @@ def test_unexpected_success_fails_where_xfail_is_strict(pytester, suite, run_and
     assert "joins are hard" in run.case("better")["message"]
 
 
-def test_xfail_covers_no_error(suite, run_and_parse, workers):
+def test_xfail_covers_no_error(suite, run_and_parse):
     suite(case("bad", gold=INVALID, xfail="joins are hard"))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.result.ret == 1
     run.result.assert_outcomes(errors=1)
@@ -224,7 +226,7 @@ def test_failed_prediction_fails_also_where_only_maxima_are_required(suite, run_
     assert run.case("bad")["message"] == "prediction failed (invalid): no such column: nope"
 
 
-def test_best_of_several_golds_counts_and_its_index_is_reported(suite, run_and_parse, workers):
+def test_best_of_several_golds_counts_and_its_index_is_reported(suite, run_and_parse):
     answers = [
         "SELECT name FROM singer",
         {"columns": ["country", "n"], "rows": [["FR", 2], ["DE", 1]]},
@@ -232,7 +234,7 @@ def test_best_of_several_golds_counts_and_its_index_is_reported(suite, run_and_p
     ]
     suite(case("any", gold_any=answers), case("none", "SELECT 7", gold_any=answers))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.outcomes == {"any": "passed", "none": "failed"}
     assert run.case("any")["gold"]["index"] == 1
@@ -264,10 +266,10 @@ def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse, workers):
     assert run.case("meant")["details"] == {}
 
 
-def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, run_and_parse, workers):
+def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, run_and_parse):
     suite(case("empty", EMPTY, gold=EMPTY), case("good"))
 
-    run = run_and_parse(*workers, "-W", "error::pytest_queryeval.QueryEvalWarning")
+    run = run_and_parse("-W", "error::pytest_queryeval.QueryEvalWarning")
 
     run.result.assert_outcomes(passed=1, errors=1)
     assert run.outcomes == {"empty": "error", "good": "passed"}

@@ -1,0 +1,192 @@
+"""What is collected from which files, under which names and markers, and what a broken file does."""
+
+from __future__ import annotations
+
+import pytest
+from singers import FIRST_LINE, GOLD, INVALID, WRONG, case
+
+BROKEN = f"""kind: sql
+source: {{sqlite: {{script: singers.sql}}}}
+metrcs: [execution_accuracy]
+cases:
+  - id: one
+    golden: {GOLD}
+    predicted: SELECT 1
+  - id: one
+    gold: SELECT 1
+    predicted: SELECT 1
+    thresholds: {{execution_acuracy: 1}}
+"""
+
+
+def test_broken_file_is_one_collection_error_with_all_problems(suite, write, run_and_parse):
+    suite(case("good"), name="z.queryeval.yaml")
+    write("broken.queryeval.yaml", BROKEN)
+
+    run = run_and_parse()
+
+    assert run.result.ret == pytest.ExitCode.INTERRUPTED
+    run.result.assert_outcomes(errors=1)
+    run.result.stdout.fnmatch_lines(
+        [
+            "broken.queryeval.yaml:3: unknown key 'metrcs': did you mean 'metrics'?",
+            "broken.queryeval.yaml:6: unknown key 'golden': did you mean 'gold'?",
+            "broken.queryeval.yaml:8: duplicate id 'one', first used on line 5",
+            "broken.queryeval.yaml:11: unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?",
+        ]
+    )
+    assert "Traceback" not in run.text
+
+
+def test_broken_file_misses_the_gates_above_it_and_xdist_goes_on_with_others(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
+    suite(case("good"), name="z.queryeval.yaml")
+    write("broken.queryeval.yaml", BROKEN)
+
+    run = run_and_parse(*workers)
+
+    assert run.result.ret == (1 if workers else 2)
+    missed = "gate MISSED: pass_rate at least 0.1 in .: broken.queryeval.yaml could not be read"
+    run.result.stdout.fnmatch_lines([missed])
+    assert run.report["gates"][0]["ok"] is False
+    assert run.outcomes == ({"good": "passed"} if workers else {})
+
+
+def test_broken_settings_of_a_folder_miss_the_gates_above_it(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
+    write("deep/queryeval.yaml", "timout: 3")
+    suite(case("good"), name="deep/a.queryeval.yaml")
+
+    run = run_and_parse()
+
+    assert run.result.ret == pytest.ExitCode.INTERRUPTED
+    problem = "*queryeval.yaml:1: unknown key 'timout': did you mean 'timeout'?"
+    run.result.stdout.fnmatch_lines([problem, "gate MISSED*"])
+
+
+def test_suites_of_all_suffixes_are_collected_and_other_yaml_is_not(suite, write, run):
+    suite(case("one"))
+    suite(case("two"), name="b.queryeval.yml")
+    suite(case("hidden"), name=".c.queryeval.yaml")
+    write("queryeval.yaml", "kind: sql\nsource: {sqlite: {script: singers.sql}}")
+    write("d.queryeval.jsonl", '{"id": "three", "gold": "SELECT 1", "predicted": "SELECT 1"}\n')
+    write("e.yaml", "cases: 7")
+
+    result = run("--collect-only", "-q")
+
+    assert [line for line in result.outlines if "::" in line] == [
+        "a.queryeval.yaml::one",
+        "b.queryeval.yml::two",
+        "d.queryeval.jsonl::three",
+    ]
+
+
+def test_kind_tags_and_difficulty_are_strict_markers(suite, run, workers):
+    suite(case("one", tags=["night-ly", "2nd"], difficulty="hard"), case("two", difficulty="easy"), tags=["all"])
+
+    result = run("--strict-markers", "-m", "sql and all and night-ly and 2nd and hard", "-v", *workers)
+
+    assert result.ret == 0
+    result.assert_outcomes(passed=1, deselected=0 if workers else 1)
+    result.stdout.fnmatch_lines(["*a.queryeval.yaml::one*"])
+
+
+def test_markers_are_listed_nowhere_but_where_cases_have_them(suite, run):
+    suite(case("one", tags=["nightly"]))
+
+    unknown = run("--strict-markers", "-m", "nightly", "--collect-only", "-q")
+    other = run("-m", "not nightly", "-q")
+
+    assert unknown.ret == 0
+    assert other.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_case_is_chosen_by_keyword_and_by_node_id(suite, run):
+    suite(case("singers/per-country.v1:a"), case("singers/all"))
+
+    by_keyword = run("-k", "country")
+    by_node_id = run("a.queryeval.yaml::singers/per-country.v1:a")
+
+    by_keyword.assert_outcomes(passed=1, deselected=1)
+    by_node_id.assert_outcomes(passed=1)
+
+
+def test_last_failed_runs_only_what_failed(suite, run_and_parse):
+    suite(case("bad", WRONG), case("error", gold=INVALID), case("good"))
+
+    run_and_parse()
+    again = run_and_parse("--lf")
+
+    assert again.outcomes == {"bad": "failed", "error": "error"}
+
+
+def test_collect_only_writes_no_report_and_judges_no_gate(pytester, suite, write, run, workers):
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
+    suite(case("good"))
+
+    result = run("--collect-only", "--queryeval-report=out", *workers)
+
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("gate *")
+    assert not (pytester.path / "out").exists()
+
+
+def test_plugin_that_is_switched_off_collects_nothing(suite, write, run):
+    suite(case("bad", WRONG))
+    write("test_plain.py", "def test_plain(): pass")
+
+    result = run("-p", "no:queryeval", subprocess=True)
+
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*query evaluation*")
+
+
+def test_cases_stand_beside_plain_tests(suite, write, run_and_parse, workers):
+    suite(case("bad", WRONG))
+    write("test_plain.py", "def test_plain(): assert False")
+
+    run = run_and_parse(*workers)
+
+    run.result.assert_outcomes(failed=2)
+    assert run.report["totals"]["cases"] == 1
+
+
+def test_project_without_suites_is_left_alone(pytester, write, run, workers):
+    pytester.makeini("[pytest]\nqueryeval_report = report.json")
+    write("test_plain.py", "def test_plain(): pass")
+    write("data.yaml", "cases: 7")
+
+    result = run(*workers)
+
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*query*evaluation*")
+    assert not (pytester.path / "report.json").exists()
+
+
+def test_place_of_a_case_in_its_file_is_told_to_pytest(pytester, suite):
+    suite(case("one"), case("two"))
+
+    items, _ = pytester.inline_genitems()
+
+    assert [item.reportinfo() for item in items] == [
+        (pytester.path / "a.queryeval.yaml", FIRST_LINE - 1, "one"),
+        (pytester.path / "a.queryeval.yaml", FIRST_LINE, "two"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("-q", "-qq", "-v", "-vv", "--tb=no", "--tb=short", "--tb=native", "--tb=line", "--no-header", "-s"),
+        *("--durations=3", "--durations=0 -vv", "-rA", "--no-summary", "-p no:terminal"),
+    ],
+)
+def test_options_of_output_do_no_harm(suite, run_and_parse, options):
+    suite(case("bad", WRONG), case("good"), case("error", gold=INVALID))
+
+    run = run_and_parse(*options.split(), subprocess="no:terminal" in options)
+
+    assert run.result.ret == 1
+    assert run.outcomes == {"bad": "failed", "good": "passed", "error": "error"}
+    assert "Traceback" not in run.text
+    assert "INTERNALERROR" not in run.text

@@ -1,0 +1,195 @@
+"""Gates: what a folder of cases must reach, and what that does to the exit status."""
+
+from __future__ import annotations
+
+import pytest
+from singers import INVALID, WRONG, case
+
+HALF = "gates: [{metric: execution_accuracy, min: 0.5}]"
+ALL = "gates: [{metric: execution_accuracy, min: 1}]"
+
+
+def verdicts(report):
+    return [gate["ok"] for gate in report["gates"]]
+
+
+def test_gate_that_is_met_leaves_the_exit_status(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", HALF)
+    suite(case("bad", WRONG), case("good"), on_miss="xfail")
+
+    run = run_and_parse(*workers)
+
+    assert run.result.ret == 0
+    run.result.stdout.fnmatch_lines(["gate met: execution_accuracy at least 0.5 in .: 0.500 over 2"])
+    (gate,) = run.report["gates"]
+    assert (gate["folder"], gate["metric"], gate["where"]) == (".", "execution_accuracy", {})
+    assert (gate["min"], gate["max"], gate["value"], gate["n"], gate["ok"]) == (0.5, None, 0.5, 2, True)
+
+
+def test_gate_that_is_missed_is_named_and_fails_the_run(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", ALL)
+    suite(case("bad", WRONG), case("good"), on_miss="xfail")
+
+    run = run_and_parse(*workers)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    run.result.assert_outcomes(passed=1, xfailed=1)
+    run.result.stdout.fnmatch_lines(["gate MISSED: execution_accuracy at least 1 in .: 0.500 over 2"])
+
+
+def test_filters_narrow_the_cases_of_a_gate(suite, write, run_and_parse):
+    write(
+        "queryeval.yaml",
+        """
+gates:
+  - {metric: execution_accuracy, where: {difficulty: hard}, max: 0.1}
+  - {metric: execution_accuracy, where: {tag: nightly}, min: 1}
+  - {metric: execution_accuracy, where: {tag: nightly, difficulty: hard}, min: 1}
+  - {metric: execution_accuracy, where: {kind: sql}, min: 0.6}
+  - {metric: execution_accuracy, where: {file: b.queryeval.yaml}, min: 1}
+  - {metric: execution_accuracy, where: {source: singers.sql}, min: 1}
+""",
+    )
+    suite(case("bad", WRONG, difficulty="hard"), case("good", tags=["nightly"]), on_miss="xfail")
+    suite(case("other"), name="b.queryeval.yaml")
+
+    run = run_and_parse()
+
+    assert verdicts(run.report) == [True, True, False, True, True, False]
+    assert [gate["n"] for gate in run.report["gates"]] == [1, 1, 0, 3, 1, 3]
+
+
+def test_pass_rate_counts_misses_and_errors_but_no_skips(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.25}, {metric: pass_rate, min: 0.26}]")
+    suite(
+        case("good"),
+        case("bad", WRONG),
+        case("missed", WRONG, on_miss="xfail"),
+        case("error", gold=INVALID),
+        case("skipped", skip="later"),
+        case("known", WRONG, xfail="hard"),
+        case("better", xfail="hard"),
+    )
+
+    run = run_and_parse(*workers)
+
+    assert verdicts(run.report) == [True, False]
+    assert [(gate["value"], gate["n"]) for gate in run.report["gates"]] == [(0.25, 4), (0.25, 4)]
+
+
+def test_gate_without_an_evaluated_case_is_missed(suite, write, run_and_parse):
+    write("queryeval.yaml", HALF)
+    suite(case("later", skip="no gold yet"))
+
+    run = run_and_parse()
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    run.result.stdout.fnmatch_lines(["gate MISSED: * in .: no case was evaluated"])
+
+
+@pytest.mark.parametrize("selection", ["-k other", "-m nightly"])
+def test_gate_without_a_case_that_was_selected_is_not_judged(suite, write, run_and_parse, selection):
+    write("a/queryeval.yaml", ALL)
+    suite(case("good"), name="a/a.queryeval.yaml")
+    suite(case("other", tags=["nightly"]), name="b/b.queryeval.yaml")
+
+    run = run_and_parse(*selection.split())
+
+    assert run.result.ret == 0
+    run.result.stdout.fnmatch_lines(["gate not judged: execution_accuracy at least 1 in a: no case was evaluated"])
+    assert verdicts(run.report) == [None]
+
+
+def test_gate_without_a_case_that_failed_last_is_not_judged(suite, write, run, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, where: {tag: nightly}, min: 1}]")
+    suite(case("good", tags=["nightly"]), case("bad", WRONG))
+    run()
+
+    again = run_and_parse("--lf")
+
+    assert again.outcomes == {"bad": "failed"}
+    assert verdicts(again.report) == [None]
+
+
+def test_gate_whose_filter_fits_no_chosen_node_id_is_not_judged(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, where: {tag: nightly}, min: 1}]")
+    suite(case("good"), case("other", tags=["nightly"]))
+
+    run = run_and_parse("a.queryeval.yaml::good", *workers)
+
+    assert run.result.ret == 0
+    assert verdicts(run.report) == [None]
+
+
+def test_gate_stays_missed_where_selected_cases_were_not_evaluated(suite, write, run_and_parse):
+    write("queryeval.yaml", HALF)
+    suite(case("later", skip="no gold yet"), case("good"))
+
+    run = run_and_parse("-k", "later")
+
+    assert verdicts(run.report) == [False]
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_ini_switches_gates_off(pytester, suite, write, run_and_parse):
+    pytester.makeini("[pytest]\nqueryeval_gates = off")
+    write("queryeval.yaml", ALL)
+    suite(case("bad", WRONG, on_miss="xfail"))
+
+    run = run_and_parse()
+
+    assert run.result.ret == 0
+    assert run.report["gates"] == []
+
+
+def test_gate_of_a_folder_judges_the_cases_below_it(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
+    write("good/queryeval.yaml", ALL)
+    write("bad/deep/queryeval.yaml", ALL)
+    write("elsewhere/queryeval.yaml", ALL)
+    suite(case("one"), name="good/a.queryeval.yaml")
+    suite(case("two", WRONG), name="bad/deep/er/b.queryeval.yaml", on_miss="xfail")
+
+    run = run_and_parse(*workers)
+
+    found = {gate["folder"]: (gate["n"], gate["ok"]) for gate in run.report["gates"]}
+    assert found == {".": (2, True), "good": (1, True), "bad/deep": (1, False)}
+
+
+def test_gates_come_in_the_order_of_their_file(suite, write, run_and_parse):
+    lines = [f"  - {{metric: pass_rate, min: 0.{number:02}}}" for number in range(12)]
+    write("queryeval.yaml", "\n".join(["gates:", *lines]))
+    suite(case("good"))
+
+    run = run_and_parse()
+
+    assert [gate["min"] for gate in run.report["gates"]] == [number / 100 for number in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("hook", "status"),
+    [
+        ("def pytest_runtest_teardown():\n    raise KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
+        ("def pytest_runtest_teardown():\n    pytest.exit('enough', returncode=3)", pytest.ExitCode.INTERNAL_ERROR),
+        ("def pytest_runtest_logfinish():\n    raise RuntimeError", pytest.ExitCode.INTERNAL_ERROR),
+    ],
+    ids=["interrupted", "exit", "internal error"],
+)
+def test_missed_gate_replaces_no_worse_exit_status(suite, write, run_and_parse, hook, status):
+    write("conftest.py", f"import pytest\n\n{hook}\n")
+    write("queryeval.yaml", ALL)
+    suite(case("bad", WRONG), on_miss="xfail")
+
+    run = run_and_parse(subprocess=True)
+
+    assert run.result.ret == status
+    assert verdicts(run.report) == [False]
+
+
+def test_missed_gate_replaces_no_usage_error(suite, write, run):
+    write("queryeval.yaml", ALL)
+    suite(case("bad", WRONG), on_miss="xfail")
+
+    result = run("--queryeval-threshold=valid_querry=1")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -1,0 +1,234 @@
+"""What the command line and the ini file change."""
+
+from __future__ import annotations
+
+import pytest
+from singers import GOLD, INVALID, SETTINGS, WRONG, case, unpredicted
+
+PREDICT = f"def predict(case):\n    return {WRONG!r} if case.id == 'bad' else {GOLD!r}\n"
+
+
+def test_limit_keeps_the_first_cases(suite, write, run_and_parse, workers):
+    suite(case("one"), case("two"))
+    suite(case("three", WRONG), case("four", WRONG), name="b.queryeval.yaml")
+    write("test_plain.py", "def test_plain(): pass")
+
+    run = run_and_parse("--queryeval-limit=3", *workers)
+
+    run.result.assert_outcomes(passed=3, failed=1, deselected=0 if workers else 1)
+    assert set(run.outcomes) == {"one", "two", "three"}
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "many"])
+def test_limit_that_is_no_number_of_cases_is_a_usage_error(suite, run, limit):
+    suite(case("one"))
+
+    result = run(f"--queryeval-limit={limit}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--queryeval-limit*"])
+
+
+def test_threshold_replaces_the_suites_own(suite, run_and_parse, workers):
+    suite(case("half", WRONG), case("invalid", INVALID), thresholds={"row_matching_f1": 0.9})
+
+    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4", *workers)
+
+    assert run.outcomes == {"half": "passed", "invalid": "failed"}
+
+
+def test_threshold_is_added_to_those_of_other_metrics(suite, run_and_parse):
+    suite(case("half", WRONG))
+
+    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.6", "--queryeval-threshold=valid_query=1")
+
+    assert [missed["metric"] for missed in run.case("half")["missed"]] == ["execution_accuracy", "row_matching_f1"]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        ("row_matching=1", "unknown metric 'row_matching': did you mean 'row_matching_f1'?"),
+        ("valid_query", "expected METRIC=VALUE with a finite number, found 'valid_query'"),
+        ("valid_query=all", "expected METRIC=VALUE with a finite number, found 'valid_query=all'"),
+        ("valid_query=nan", "expected METRIC=VALUE with a finite number, found 'valid_query=nan'"),
+        ("=1", "expected METRIC=VALUE with a finite number, found '=1'"),
+    ],
+)
+def test_threshold_that_cannot_be_read_is_a_usage_error(suite, run, threshold, said):
+    suite(case("good"))
+
+    result = run(f"--queryeval-threshold={threshold}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-threshold: {said}"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_threshold_that_binds_no_case_is_a_usage_error(suite, write, run, workers):
+    write(
+        "conftest.py",
+        """
+from pytest_queryeval import METRICS
+from pytest_queryeval.metric import metric
+
+@metric(kinds=frozenset({"sparql"}))
+def triples(gold, predicted):
+    return 1.0
+
+METRICS.register("triples", triples)
+""",
+    )
+    suite(case("good"))
+
+    result = run("--queryeval-threshold=triples=1", "--queryeval-report=report.json", *workers, subprocess=True)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    output = result.stdout if workers else result.stderr
+    output.fnmatch_lines(["ERROR: --queryeval-threshold: no case of kind sql has the metric 'triples'"])
+    assert "passed" not in result.stdout.str()
+
+
+def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_parse, workers):
+    suite(unpredicted("bad"), case("good", WRONG), name="suites/a.queryeval.yaml")
+    write("suites/predict.py", "raise RuntimeError('this is not where pytest was called')")
+    write("predict.py", PREDICT)
+
+    run = run_and_parse("suites", "--queryeval-predictor=predict.py:predict", *workers)
+
+    assert run.outcomes == {"bad": "failed", "good": "passed"}
+    assert run.report["predictor"] == {"sources": ["python:predict.py:predict"]}
+
+
+def test_predictions_of_a_file_answer_all_cases(suite, write, run_and_parse):
+    suite(unpredicted("one"), unpredicted("two"))
+    write("answers.jsonl", f'{{"id": "one", "predicted": "{GOLD}", "seconds": 0.5, "model": "m1"}}\n')
+
+    run = run_and_parse("--queryeval-predictor=answers.jsonl")
+
+    assert run.outcomes == {"one": "passed", "two": "error"}
+    assert run.case("one")["prediction"] == {
+        "source": "file:answers.jsonl",
+        "seconds": 0.5,
+        "metadata": {"model": "m1"},
+    }
+    assert "no prediction for 'two'" in run.case("two")["message"]
+
+
+def test_unknown_predictor_is_a_usage_error(suite, run, workers):
+    suite(case("good"))
+
+    result = run("--queryeval-predictor=inlin", *workers)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-predictor: unknown predictor 'inlin': did you mean 'inline'?"])
+
+
+def test_report_is_written_to_every_file_that_is_named(pytester, suite, run, report_of):
+    suite(case("good"))
+
+    result = run("--queryeval-report=one.json", "--queryeval-report=deep/er/two.json")
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["report: one.json", "report: deep/er/two.json"])
+    assert report_of(pytester.path / "one.json") == report_of(pytester.path / "deep/er/two.json")
+
+
+@pytest.mark.parametrize("folder", ["out", "out.d"])
+def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, workers, folder):
+    suite(case("good"))
+    (pytester.path / "out.d").mkdir()
+
+    result = run(f"--queryeval-report={folder}", *workers)
+
+    assert result.ret == 0
+    assert report_of(pytester.path / folder / "report.json")["totals"]["passed"] == 1
+    assert 'tests="1"' in (pytester.path / folder / "junit.xml").read_text(encoding="utf-8")
+
+
+def test_junit_xml_that_the_user_asks_for_wins(pytester, suite, run):
+    suite(case("good"))
+
+    run("--queryeval-report=out", "--junitxml=mine.xml")
+
+    assert (pytester.path / "mine.xml").exists()
+    assert [path.name for path in (pytester.path / "out").iterdir()] == ["report.json"]
+
+
+def test_report_of_an_unknown_format_is_a_usage_error(suite, run):
+    suite(case("good"))
+
+    result = run("--queryeval-report=report.jsn")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-report: no report format '.jsn' for *: did you mean 'json'?"])
+
+
+@pytest.mark.parametrize("target", ["taken", "taken/report.json", "taken/deep"])
+def test_report_in_a_place_that_is_no_folder_is_refused_before_any_case_runs(pytester, suite, write, run, target):
+    suite(case("good"))
+    write("taken", "mine")
+
+    result = run(f"--queryeval-report={target}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-report: report * cannot be written: *"])
+    assert (pytester.path / "taken").read_text(encoding="utf-8") == "mine"
+
+
+def test_report_that_cannot_be_written_fails_the_run_and_leaves_no_half_file(pytester, suite, write, run, report_of):
+    blocks = "import pathlib\n\ndef pytest_runtest_teardown():\n    pathlib.Path('late').write_text('mine')\n"
+    write("conftest.py", blocks)
+    suite(case("good"))
+
+    result = run("--queryeval-report=late/report.json", "--queryeval-report=other.json", subprocess=True)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["report */late/report.json cannot be written: *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    assert report_of(pytester.path / "other.json")["totals"]["passed"] == 1
+    assert not [path for path in pytester.path.rglob("*") if path.name.startswith(".report")]
+
+
+def test_older_report_is_replaced_but_not_by_a_call_that_was_mistaken(pytester, suite, write, run, report_of):
+    suite(case("good"))
+    write("report.json", "an older one")
+
+    mistaken = run("--queryeval-report=report.json", "nowhere")
+    kept = (pytester.path / "report.json").read_text(encoding="utf-8")
+    run("--queryeval-report=report.json")
+
+    assert mistaken.ret == pytest.ExitCode.USAGE_ERROR
+    assert kept == "an older one"
+    assert report_of(pytester.path / "report.json")["totals"]["passed"] == 1
+
+
+def test_ini_names_reports_relative_to_its_own_folder(pytester, suite, write, run, monkeypatch, workers):
+    write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
+    suite(case("good"), name="suites/a.queryeval.yaml")
+    monkeypatch.chdir(pytester.path / "suites")
+
+    result = run(*workers)
+
+    assert result.ret == 0
+    assert {path.name for path in (pytester.path / "out").iterdir()} == {"report.json", "junit.xml"}
+
+
+def test_command_line_replaces_reports_of_the_ini_file(pytester, suite, write, run):
+    write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
+    suite(case("good"))
+
+    run("--queryeval-report=mine.json")
+
+    assert (pytester.path / "mine.json").exists()
+    assert not (pytester.path / "out").exists()
+
+
+def test_settings_of_the_folder_hold_for_cases_of_json_lines(write, run_and_parse):
+    write("singers.sql", "CREATE TABLE singer (name TEXT, country TEXT);")
+    write("queryeval.yaml", f"kind: sql\nsource: {SETTINGS['source']}\nthresholds: {{}}\n".replace("'", '"'))
+    write("a.queryeval.jsonl", '{"id": "one", "gold": "SELECT 1", "predicted": "SELECT 2"}\n')
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"one": "passed"}

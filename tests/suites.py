@@ -1,0 +1,81 @@
+"""Suites that tests write, read and complain about, in the current folder."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.errors import SuiteError
+from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.loading import load_cases
+from pytest_queryeval.metric import Metric
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
+
+HEAD = "kind: sql\nsource: a.db\npredictor: inline\ncases:\n"
+BLOCK = "write the query as a block: `gold: |`"
+
+
+def enter(folder, monkeypatch):
+    """Work in `folder`, with stand-ins for members of the registries that other releases bring."""
+    monkeypatch.chdir(folder)
+    for registry, names in ((ENGINES, ("duckdb", "rdf", "endpoint", "sqlalchemy")), (PREDICTORS, ("http", "command"))):
+        monkeypatch.setattr(registry, "_members", {**registry._members, **dict.fromkeys(names, object())})
+    sparql = SimpleNamespace(
+        name="sparql",
+        default_metrics=("arity_f1",),
+        default_thresholds={"arity_f1": 0.5},
+        has_queries=True,
+        text_numbers=True,
+    )
+    monkeypatch.setattr(KINDS, "_members", {**KINDS._members, "sparql": sparql})
+    only_sql = Metric(function=lambda gold, predicted: 1.0, kinds=frozenset({"sql"}), options=frozenset({"alpha"}))
+    monkeypatch.setattr(METRICS, "_members", {**METRICS._members, "only_sql": only_sql})
+    return folder
+
+
+def write(text, name="s.queryeval.yaml"):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def load(text, name="s.queryeval.yaml", **arguments):
+    return load_cases(write(text, name), **arguments)
+
+
+def case(*lines, head="kind: sql\nsource: a.db\n"):
+    """The one case of a suite, with what a case needs and `lines` besides."""
+    stated = {line.partition(":")[0] for line in lines}
+    needed = {"id": "id: a", "gold": "gold: SELECT 1", "predicted": "predicted: SELECT 2"}
+    if stated & {"gold_any", "gold_table", "gold_file"}:
+        del needed["gold"]
+    if stated & {"predicted_table", "predicted_file"}:
+        del needed["predicted"]
+    written = [line for key, line in needed.items() if key not in stated] + list(lines)
+    indented = "\n".join(written).replace("\n", "\n    ")
+    (loaded,) = load(f"{head}cases:\n  - {indented}\n")
+    return loaded
+
+
+def problems(text, name="s.queryeval.yaml", **arguments):
+    with pytest.raises(SuiteError) as caught:
+        load(text, name, **arguments)
+    return str(caught.value).split("\n")
+
+
+def problem(*lines, head="kind: sql\nsource: a.db\n"):
+    """What is wrong with the one case of a suite."""
+    with pytest.raises(SuiteError) as caught:
+        case(*lines, head=head)
+    (line,) = str(caught.value).split("\n")
+    return line.partition(": ")[2]
+
+
+def top_problem(*lines):
+    """What is wrong with the settings at the top of a suite."""
+    text = "".join(f"{line}\n" for line in lines)
+    (line,) = problems(f"{text}kind: sql\nsource: a.db\ncases:\n  - {{id: a, gold: x, predicted: y}}\n")
+    return line.partition(": ")[2]

@@ -1,0 +1,65 @@
+"""The documentation names everything that a suite can name, and says of it what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_queryeval.keys import COMPARE, GATE_GROUPS, KEYS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.policy import Policy
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison")}
+ROW = re.compile(r"^\| `(\w+)` \| (.+) \|$", re.MULTILINE)
+
+
+def rows(page):
+    return {name: rest.split(" | ") for name, rest in ROW.findall(PAGES[page])}
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS.values() if key.supported], ids=lambda key: key.name)
+def test_every_key_is_documented_with_its_places_and_its_inheritance(key):
+    assert key.name in rows("suites")
+    where, *_, inheritance = rows("suites")[key.name]
+
+    assert where == ", ".join(key.places)
+    assert inheritance == key.inheritance
+
+
+def test_keys_that_are_not_supported_are_listed_as_such():
+    section = PAGES["suites"].partition("not supported yet\n")[2].partition("\n## ")[0]
+
+    assert re.findall(r"`(\w+)`", section) == [key.name for key in KEYS.values() if not key.supported]
+
+
+def test_no_key_is_documented_that_does_not_exist():
+    assert rows("suites").keys() <= KEYS.keys()
+
+
+@pytest.mark.parametrize("group", GATE_GROUPS)
+def test_what_gates_can_ask_for_is_documented(group):
+    assert f"`{group}`" in PAGES["suites"].partition("A gate is")[2]
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_every_metric_is_documented_with_formula_and_empty_case(name):
+    formula, empty_case = rows("metrics")[name]
+
+    assert formula
+    assert empty_case
+
+
+def test_no_metric_is_documented_that_does_not_exist():
+    for name in rows("metrics"):
+        assert name in METRICS
+
+
+@pytest.mark.parametrize("name", COMPARE)
+def test_every_key_of_the_policy_is_documented_with_its_default(name):
+    default = rows("comparison")[name][0].strip("`")
+    expected = {"numbers": f"{{rel: {Policy().rel:.0e}, abs: {Policy().abs:.0e}}}", "nulls": "equal"}
+
+    assert default.replace("e-0", "e-") == str(expected.get(name) or getattr(Policy(), name, "")).lower().replace(
+        "e-0", "e-"
+    )

@@ -1,0 +1,63 @@
+import pytest
+from suites import enter, problems, write
+
+from pytest_queryeval.loading import load_suite
+
+CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    return enter(tmp_path, monkeypatch)
+
+
+def folder(text, name="."):
+    return write(text, f"{name}/queryeval.yaml")
+
+
+def gate_problem(line):
+    folder(f"gates:\n  - {line}\n")
+    (found,) = problems(f"kind: sql\nsource: a.db\n{CASES}")
+    return found.partition(": ")[2]
+
+
+def test_a_suite_names_the_folders_whose_gates_apply(here):
+    folder("kind: sql\nsource: a.db\ngates:\n  - {metric: execution_accuracy, min: 0.85}\n")
+    folder("gates:\n  - {metric: pass_rate, where: {tag: 012, difficulty: hard}, min: 0.6, max: 1}\n", "a/b")
+
+    suite = load_suite(write(CASES, "a/b/s.queryeval.yaml"), root=here)
+
+    assert [found.path for found in suite.folders] == [here, here / "a/b"]
+    (top,), (low,) = (found.gates for found in suite.folders)
+    assert (top.metric, top.where, top.minimum, top.maximum) == ("execution_accuracy", {}, 0.85, None)
+    assert (top.folder, str(top.location)) == (here, "queryeval.yaml:4")
+    assert (low.metric, low.where, low.minimum, low.maximum) == (
+        "pass_rate",
+        {"tag": "012", "difficulty": "hard"},
+        0.6,
+        1.0,
+    )
+    assert (low.folder, str(low.location)) == (here / "a/b", "a/b/queryeval.yaml:2")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "{metric: execution_acuracy, min: 1}",
+            "unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?",
+        ),
+        ("{metric: arity_f1}", "'arity_f1' needs min or max"),
+        ("{min: 1}", "a gate needs a metric"),
+        ("{metric: arity_f1, min: high}", "expected a number, found 'high'"),
+        ("{metric: arity_f1, min: 1, max: 0}", "min 1 of 'arity_f1' is above its max 0"),
+        ("{metric: arity_f1, minimum: 1}", "unknown key 'minimum': did you mean 'min'?"),
+        ("{metric: arity_f1, min: 1, where: {level: hard}}", None),
+        ("{metric: arity_f1, min: 1, where: hard}", "expected a mapping, found 'hard'"),
+        ("{metric: arity_f1, min: 1, no_regression: true}", "'no_regression' is not supported yet"),
+        ("{metric: arity_f1, min: 1, max_broken: 3}", "'max_broken' is not supported yet"),
+        ("just text", "expected a mapping, found 'just text'"),
+    ],
+)
+def test_wrong_gates_are_reported(line, message):
+    assert gate_problem(line) == (message or "unknown key 'level': known are difficulty, file, kind, source, tag")

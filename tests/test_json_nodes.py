@@ -1,0 +1,97 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trees import is_one_line, outcome, trees
+
+from pytest_queryeval import json_nodes
+from pytest_queryeval.document import file_at
+from pytest_queryeval.errors import CaseError
+from pytest_queryeval.json_nodes import parse_json, read_jsonl
+from pytest_queryeval.values import json_value
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def file(name="suite.yaml"):
+    return file_at(name)
+
+
+def json_refusal(text, line=7):
+    with pytest.raises(CaseError) as caught:
+        parse_json(text, file("x.jsonl"), line=line)
+    return str(caught.value).removeprefix(f"{file('x.jsonl').shown}:")
+
+
+def test_json_numbers_keep_their_source_text():
+    node = parse_json('{"a": 1.10, "b": 12345678901234567890}', file(), line=1)
+
+    assert [item.value for item in node.value.values()] == ["1.10", "12345678901234567890"]
+    assert all(item.plain for item in node.value.values())
+
+
+def test_json_values_read_as_what_they_are():
+    text = '{"a": [1, -2.5, 1e3, true, false, null, "1", "true", "", "null"], "b": {}}'
+
+    assert json_value(parse_json(text, file(), line=1)) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "7: duplicate key 'a'"),
+        ('{"a": NaN}', "7: NaN is not JSON"),
+        ('{"a": -Infinity}', "7: -Infinity is not JSON"),
+        ('{"a": "\\ud800"}', "7: a string holds half of a surrogate pair (\\ud800 to \\udfff)"),
+        ("[" * 100_000, "7: nested deeper than 100 levels"),
+        ("[" * 102 + "]" * 102, "7: nested deeper than 100 levels"),
+        ('{"a": 1,}', None),
+        ('  {"a" 1}', "7:8: not JSON: Expecting ':' delimiter"),
+        ('{"a": 1} x', "7:10: not JSON: Extra data"),
+        ('{"a": 01}', None),
+        ("{'a': 1}", None),
+        ('{"a": "\x01"}', None),
+    ],
+)
+def test_wrong_json_is_refused_with_its_place(text, problem):
+    refused = json_refusal(text)
+
+    assert refused == problem if problem else refused.startswith("7:")
+
+
+@pytest.mark.usefixtures("here")
+def test_every_line_of_json_is_read_or_reported():
+    file("x.jsonl").path.write_bytes(b'\xef\xbb\xbf{"a": "\xe2\x80\xa8"}\r\n\r\n  \n{"a"\n\xff\n{"b": 2}')
+
+    found = list(read_jsonl(file("x.jsonl")))
+
+    assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in found] == [
+        (1, {"a": "\u2028"}),
+        "x.jsonl:4:5: not JSON: Expecting ':' delimiter",
+        "x.jsonl:5:1: not UTF-8 text: byte 0xff",
+        (6, {"b": 2}),
+    ]
+
+
+@pytest.mark.usefixtures("here")
+def test_too_long_lines_of_json_are_refused(monkeypatch):
+    monkeypatch.setattr(json_nodes, "MAX_JSONL_LINE", 1024 * 1024)
+    file("x.jsonl").path.write_bytes(b'{}\n"' + b"a" * 1024 * 1024 + b'"\n')
+
+    with pytest.raises(CaseError, match=r"x\.jsonl:2: the line is longer than 1 MiB"):
+        list(read_jsonl(file("x.jsonl")))
+
+
+@given(trees)
+def test_any_tree_that_is_written_as_json_is_read_back(tree):
+    assert json_value(parse_json(json.dumps(tree), file(), line=1)) == tree
+
+
+@given(st.text() | st.text('{}[]",:0123eE+-.tfn\\u '))
+def test_no_text_makes_json_raise_anything_else(text):
+    assert is_one_line(outcome(lambda: parse_json(text, file(), line=1)))

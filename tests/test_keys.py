@@ -1,0 +1,230 @@
+import pytest
+from suites import HEAD, case, enter, load, problem, problems, top_problem
+
+from pytest_queryeval.keys import KEYS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.model import Threshold
+from pytest_queryeval.policy import Policy
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    return enter(tmp_path, monkeypatch)
+
+
+def test_an_unknown_key_is_reported_with_file_and_line():
+    assert problem("golden: SELECT 1") == "unknown key 'golden': did you mean 'gold'?"
+    assert top_problem("pridictor: inline") == "unknown key 'pridictor': did you mean 'predictor'?"
+
+
+@pytest.mark.parametrize("key", ["trials", "trials_rule", "db_schema", "json_schema", "structure"])
+def test_keys_of_later_releases_are_named_as_such(key):
+    assert problem(f"{key}: 3") == f"'{key}' is not supported yet"
+    assert top_problem(f"{key}: 3") == f"'{key}' is not supported yet"
+
+
+def test_requires_and_conversation_are_not_supported_yet():
+    assert top_problem("requires: [duckdb]") == "'requires' is not supported yet"
+    assert problem("conversation: []") == "'conversation' is not supported yet"
+
+
+def test_a_key_in_the_wrong_place_is_told_where_it_belongs():
+    assert top_problem("gates: []") == (
+        "'gates' cannot stand at the top of a suite file: it belongs in a folder's queryeval.yaml"
+    )
+    assert top_problem("gold: x") == "'gold' cannot stand at the top of a suite file: it belongs in a case"
+    assert problem("sources: {}") == (
+        "'sources' cannot stand in a case: it belongs in a folder's queryeval.yaml or at the top of a suite file"
+    )
+
+
+def test_merge_keys_are_not_read():
+    assert problem("<<: {gold: x}").startswith("unknown key '<<': merge keys are not read")
+
+
+def test_every_key_of_the_contract_is_in_the_table():
+    contract = (
+        "kind source sources predictor metrics options thresholds on_miss compare timeout max_rows trials trials_rule "
+        "tags requires report_rows gates cases id question evidence difficulty metadata skip xfail allow_empty gold "
+        "gold_any gold_table gold_file predicted predicted_table predicted_file db_schema json_schema structure "
+        "conversation"
+    )
+
+    assert sorted(KEYS) == sorted(contract.split())
+
+
+@pytest.mark.parametrize("id_", ["a", "1", "a-b_c.d:e/f", "é", "日本"])
+def test_ids_of_letters_digits_and_a_few_signs_are_read(id_):
+    assert case(f"id: {id_}").id == id_
+
+
+@pytest.mark.parametrize("id_", ["a b", "a::b", "a[b", "a\\b", "''", "null", "'a\tb'", '"a\\nb"', "a@b", '"a\\n"'])
+def test_other_ids_are_refused(id_):
+    assert "must consist of letters, digits and - _ . : / without '::'" in problem(f"id: {id_}")
+
+
+def test_a_case_needs_an_id():
+    assert problems(HEAD + "  - {gold: x, predicted: y}\n") == ["s.queryeval.yaml:5: a case needs an id"]
+
+
+@pytest.mark.parametrize("tag", ["skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings"])
+def test_pytests_own_markers_are_refused_as_tags(tag):
+    assert problem(f"tags: [a, {tag}]") == f"'{tag}' is a marker of pytest's own: choose another name"
+    assert problem(f"difficulty: {tag}") == f"'{tag}' is a marker of pytest's own: choose another name"
+
+
+@pytest.mark.parametrize("tag", ["a b", "a.b", "''", "_a", "a:b"])
+def test_tags_that_cannot_be_markers_are_refused(tag):
+    assert "must consist of letters, digits, _ and -" in problem(f"tags: [{tag!r}]".replace("\"''\"", "''"))
+
+
+def test_a_single_text_is_no_list_of_tags():
+    assert problem("tags: nightly") == "expected a list, found 'nightly'"
+
+
+def test_metrics_replace_the_defaults():
+    loaded = case("metrics: [same_row_count, valid_query, same_row_count]")
+
+    assert loaded.metrics == ("same_row_count", "valid_query")
+    assert case("metrics: []").metrics == ()
+
+
+def test_unknown_metrics_are_reported():
+    assert problem("metrics: [execution_acuracy]") == (
+        "unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?"
+    )
+    assert problem("metrics: execution_accuracy") == "expected a list, found 'execution_accuracy'"
+    assert problem("metrics:") == "expected a list, found nothing"
+
+
+def test_metrics_that_cannot_be_imported_are_reported(monkeypatch):
+    monkeypatch.setitem(METRICS._members, "broken", "no_such_module:broken")
+
+    assert problem("metrics: [broken]").startswith("metric 'broken' cannot be imported: No module named")
+
+
+def test_thresholds_are_a_minimum_or_limits():
+    loaded = case("thresholds: {execution_accuracy: 0.5, same_row_count: {max: 1}, arity_f1: {min: 0, max: 1}}")
+
+    assert loaded.thresholds == {
+        "execution_accuracy": Threshold(minimum=0.5),
+        "same_row_count": Threshold(maximum=1.0),
+        "arity_f1": Threshold(minimum=0.0, maximum=1.0),
+    }
+    assert case("thresholds: {}").thresholds == {}
+
+
+def test_wrong_thresholds_are_reported():
+    assert problem("thresholds: {execution_acuracy: 1}").startswith("unknown metric 'execution_acuracy': did you mean")
+    assert problem("thresholds: {arity_f1: high}") == "expected a number, found 'high'"
+    assert problem("thresholds: {arity_f1: '1'}") == "expected a number, found the text '1'"
+    assert problem("thresholds: {arity_f1: true}") == "expected a number, found 'true'"
+    assert problem("thresholds: {arity_f1: .nan}") == "expected a number, found '.nan'"
+    assert problem("thresholds: {arity_f1: 1e999}") == "a number of 5 characters is too large"
+    assert problem("thresholds: {arity_f1: {}}") == "'arity_f1' needs min or max"
+    assert problem("thresholds: {arity_f1: {min: 1, mx: 2}}") == "unknown key 'mx': did you mean 'max'?"
+    assert problem("thresholds: {arity_f1: {min: 1, max: 0.5}}") == "min 1 of 'arity_f1' is above its max 0.5"
+    assert problem("thresholds:") == "thresholds are missing: write {} to require nothing"
+
+
+def test_inapplicable_metrics_on_a_case_are_reported():
+    expected = "metric 'only_sql' does not apply to the kind 'sparql'"
+
+    assert problem("kind: sparql", "thresholds: {only_sql: 1}") == expected
+    assert problem("kind: sparql", "metrics: [only_sql]") == expected
+
+
+def test_inapplicable_metrics_in_a_file_of_one_kind_are_reported():
+    text = "source: a.db\nkind: sparql\nthresholds: {only_sql: 1}\ncases:\n  - {id: a, gold: x, predicted: y}\n"
+
+    assert problems(text) == ["s.queryeval.yaml:3: metric 'only_sql' does not apply to the kind 'sparql'"]
+
+
+def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
+    text = (
+        "source: a.db\nkind: sql\nmetrics: [only_sql, arity_f1]\nthresholds: {only_sql: 1}\ncases:\n"
+        "  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, kind: sparql}\n"
+    )
+
+    sql, sparql = load(text)
+
+    assert (sql.metrics, list(sql.thresholds)) == (("only_sql", "arity_f1"), ["only_sql"])
+    assert (sparql.metrics, list(sparql.thresholds)) == (("arity_f1",), [])
+
+
+def test_options_are_checked_against_what_the_metric_takes():
+    loaded = case("options: {only_sql: {alpha: 0.5}, sql: {anything: [1]}}")
+
+    assert loaded.options == {"only_sql": {"alpha": 0.5}, "sql": {"anything": [1]}}
+    assert problem("options: {only_sql: {alfa: 1}}") == (
+        "metric 'only_sql' has no option 'alfa': did you mean 'alpha'?"
+    )
+    assert problem("options: {only_sq: {}}") == (
+        "options for 'only_sq', which is no metric and no kind: did you mean 'only_sql'?"
+    )
+    assert problem("options: {only_sql: 5}") == "expected a mapping, found '5'"
+
+
+def test_compare_sets_the_policy():
+    loaded = case(
+        "compare: {numbers: {rel: 0.01, abs: 0}, text_numbers: true, case: ignore, whitespace: ignore, nulls: equal,"
+        " dates: strict, duplicates: ignore, row_order: strict, columns: by_name, extra_columns: allow,"
+        " rdf_terms: strict}"
+    )
+
+    assert loaded.policy == Policy(
+        rel=0.01,
+        abs=0,
+        text_numbers=True,
+        case="ignore",
+        whitespace="ignore",
+        dates="strict",
+        duplicates="ignore",
+        row_order="strict",
+        columns="by_name",
+        extra_columns="allow",
+        rdf_terms="strict",
+    )
+
+
+def test_the_kind_says_whether_text_numbers_are_numbers():
+    assert case("kind: sparql").policy.text_numbers is True
+    assert case("kind: sparql", "compare: {text_numbers: false}").policy.text_numbers is False
+
+
+def test_wrong_comparisons_are_reported():
+    assert problem("compare: {row_order: asc}") == "expected auto or ignore or strict, found 'asc'"
+    assert problem("compare: {nulls: differ}") == "expected equal, found 'differ'"
+    assert problem("compare: {text_numbers: yes}") == "expected true or false, found 'yes'"
+    assert problem("compare: {text_numbers: 'true'}") == "expected true or false, found the text 'true'"
+    assert problem("compare: {numbers: {rel: -1}}") == "expected a number from 0 on, found '-1'"
+    assert problem("compare: {roworder: auto}") == "unknown key 'roworder': did you mean 'row_order'?"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("timeout: 0", "expected a number above 0, found '0'"),
+        ("timeout: 30s", "expected a number, found '30s'"),
+        ("timeout: [1]", "expected a number, found a list"),
+        ("max_rows: 0", "expected a whole number from 1 on, found '0'"),
+        ("max_rows: 1.5", "expected a whole number from 1 on, found '1.5'"),
+        ("max_rows: '10'", "expected a whole number from 1 on, found the text '10'"),
+        ("on_miss: ignore", "expected fail or xfail, found 'ignore'"),
+        ("allow_empty: yes", "expected true or false, found 'yes'"),
+    ],
+)
+def test_wrong_settings_are_reported_with_what_is_expected(line, message):
+    assert problem(line) == message
+
+
+def test_settings_of_a_case_come_before_those_of_its_file():
+    head = "kind: sql\nsource: a.db\ntimeout: 5\nmax_rows: 10\nreport_rows: 0\non_miss: xfail\n"
+
+    loaded = case("timeout: 0.5", head=head)
+
+    assert (loaded.timeout, loaded.max_rows, loaded.report_rows, loaded.on_miss) == (0.5, 10, 0, "xfail")
+
+
+def test_report_rows_may_be_none_but_not_less():
+    assert top_problem("report_rows: -1") == "expected a whole number from 0 on, found '-1'"

@@ -1,0 +1,192 @@
+from pathlib import Path
+
+import pytest
+from suites import case, enter, load, problem, problems, top_problem
+
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.model import PredictorSpec, Source, Stated
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    return enter(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("written", "engine"),
+    [
+        ("a.db", "sqlite"),
+        ("data/A.SQLITE3", "sqlite"),
+        ("a.duckdb", "duckdb"),
+        ("a.ttl", "rdf"),
+        ("a.nq", "rdf"),
+        ("https://example.org/sparql", "endpoint"),
+        ("postgresql://host/db", "sqlalchemy"),
+        ("postgresql+psycopg://host/db", "sqlalchemy"),
+    ],
+)
+def test_a_bare_source_is_read_by_suffix_or_scheme(written, engine):
+    source = case(head=f"kind: sql\nsource: {written}\n").source
+
+    assert (source.engine, source.settings, source.name) == (engine, {"path": written}, written)
+
+
+@pytest.mark.parametrize(
+    ("written", "settings", "name"),
+    [
+        ("{sqlite: a.db}", {"path": "a.db"}, "a.db"),
+        ("{sqlite: {script: a.sql}}", {"script": "a.sql"}, "a.sql"),
+        ("{duckdb: {tables: {sales: sales.parquet}}}", {"tables": {"sales": "sales.parquet"}}, "duckdb"),
+        ("{rdf: [a.ttl, b.ttl], engine: rdflib}", {"path": ["a.ttl", "b.ttl"], "engine": "rdflib"}, "a.ttl, b.ttl"),
+        ("{endpoint: 'http://x/s', headers: {a: 1}}", {"path": "http://x/s", "headers": {"a": 1}}, "http://x/s"),
+        ("{sqlalchemy: 'x://h/db', version: '5'}", {"path": "x://h/db", "version": "5"}, "x://h/db"),
+    ],
+)
+def test_a_source_in_place_has_the_name_of_its_engine(written, settings, name):
+    source = case(f"source: {written}").source
+
+    assert (source.settings, source.name) == (settings, name)
+    assert source.engine in written
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("postgresql://me:secret@host:5432/db?password=secret", "postgresql://host:5432/db"),
+        ("https://me:secret@host/sparql?key=secret#secret", "https://host/sparql"),
+        ("https://host/sparql?mail=a@b", "https://host/sparql"),
+        ("https://host:80/a@b", "https://host:80/a@b"),
+        ("postgresql://me:se/cr?et@host/db", "postgresql://host/db"),
+        ("postgresql://me:s@cret@host/db", "postgresql://host/db"),
+    ],
+)
+def test_names_of_sources_hold_no_secrets(written, name):
+    source = case(f"source: {written!r}").source
+
+    assert source.name == name
+    assert "secret" not in repr(source)
+
+
+def test_named_sources_are_found_by_their_names():
+    loaded = case("source: live", head="kind: sql\nsources: {live: {sqlite: b.db}, other: c.db}\n")
+
+    assert loaded.source == Source(name="live", engine="sqlite", settings={"path": "b.db"}, folder=Path.cwd())
+
+
+def test_unknown_sources_and_engines_are_reported():
+    named = "kind: sql\nsources: {concerts: a.db}\n"
+
+    assert problem("source: concert", head=named).endswith("tells its engine: did you mean 'concerts'?")
+    assert problem("source: {sqlit: a.db}") == "unknown engine 'sqlit': did you mean 'sqlite'?"
+    assert problem("source: {sqlite: a.db, duckdb: b}").endswith("such as sqlite: found sqlite and duckdb")
+    assert problem("source: {headers: {}}").endswith("such as sqlite: found none")
+    assert problem("source: [a.db]") == "expected text, found a list"
+    assert problem("source:") == "expected text, found nothing"
+    assert problem("source: {sqlite: }") == "expected text, found nothing"
+
+
+def test_an_engine_that_is_not_installed_is_reported(monkeypatch):
+    monkeypatch.setattr(ENGINES, "_members", {"sqlite": object()})
+
+    assert problem("source: a.duckdb") == "unknown engine 'duckdb': known are sqlite"
+
+
+def test_a_query_needs_a_source():
+    expected = ["s.queryeval.yaml:3: no source: add `source` to the file"]
+
+    assert problems("kind: sql\ncases:\n  - {id: a, gold: x, predicted: y}\n") == expected
+    table = "{columns: [], rows: []}"
+    assert problems(f"kind: sql\ncases:\n  - {{id: a, gold_table: {table}, predicted: y}}\n") == expected
+    assert load(f"kind: sql\ncases:\n  - {{id: a, gold_table: {table}, predicted_table: {table}}}\n")
+
+
+def test_a_case_needs_a_kind():
+    assert problems("source: a.db\ncases:\n  - {id: a, gold: x, predicted: y}\n") == [
+        "s.queryeval.yaml:3: no kind: add `kind: sql` to the file"
+    ]
+
+
+def test_variables_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("FOLDER", "data")
+    monkeypatch.setenv("PORT", "5432")
+    monkeypatch.setenv("NOTHING", "")
+
+    (loaded,) = load(
+        "kind: sql\nsource: live\n"
+        "sources:\n  live:\n"
+        "    sqlite: {script: '${FOLDER}/a.sql', port: '${PORT}', b: '${NOTHING}', c: '${NOTHING:-d}'}\n"
+        "    headers: {a: ['x ${NONE:-y z}', '$FOLDER', '${1}']}\n"
+        "predictor: ${FOLDER}/${NONE:-predict}.py:predict\n"
+        "cases: [{id: a, gold: '${NONE}', question: '${NONE}'}]\n"
+    )
+
+    assert loaded.source.settings == {
+        "script": "data/a.sql",
+        "port": "5432",
+        "b": "",
+        "c": "d",
+        "headers": {"a": ["x y z", "$FOLDER", "${1}"]},
+    }
+    assert loaded.predictor.settings == {"target": "data/predict.py:predict"}
+    assert (loaded.golds[0].query, loaded.question) == ("${NONE}", "${NONE}")
+
+
+def test_missing_variables_are_reported_with_name_and_line():
+    found = problems(
+        "kind: sql\nsource: ${A}\nsources:\n  live:\n    sqlite: ${B}.db\npredictor: ${C}:f\n"
+        "cases: [{id: a, gold: x}]\n"
+    )
+
+    assert found == [
+        "s.queryeval.yaml:2: environment variable 'A' is not set",
+        "s.queryeval.yaml:5: environment variable 'B' is not set",
+        "s.queryeval.yaml:6: environment variable 'C' is not set",
+    ]
+
+
+def test_values_from_the_environment_are_not_in_messages(monkeypatch):
+    monkeypatch.setenv("DSN", "hunter2")
+
+    assert "hunter2" not in problem("source: ${DSN}")
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "settings"),
+    [
+        ("predict.py:predict", "python", {"target": "predict.py:predict"}),
+        ("my_app.nl2sql:predict", "python", {"target": "my_app.nl2sql:predict"}),
+        ("http://localhost:8000/predict", "http", {"url": "http://localhost:8000/predict"}),
+        ("predictions.jsonl", "file", {"path": "predictions.jsonl"}),
+        ("predictions.csv", "file", {"path": "predictions.csv"}),
+        ("{file: a.txt}", "file", {"path": "a.txt"}),
+        ("{python: 'a:b', concurrency: 4}", "python", {"target": "a:b", "concurrency": 4}),
+        ("{command: [a, '1', 2]}", "command", {"command": ["a", "1", 2]}),
+        ("{http: {url: 'http://x', timeout: 5}}", "http", {"url": "http://x", "timeout": 5}),
+    ],
+)
+def test_predictors_are_read_by_their_form(written, kind, settings):
+    (loaded,) = load(f"kind: sql\nsource: a.db\npredictor: {written}\ncases: [{{id: a, gold: x}}]\n")
+
+    assert loaded.predictor == PredictorSpec(kind=kind, settings=settings, folder=Path.cwd())
+
+
+def test_unknown_predictors_are_reported():
+    assert top_problem("predictor: inlin") == "unknown predictor 'inlin': did you mean 'inline'?"
+    assert top_problem("predictor: {pyton: 'a:b'}") == "unknown predictor 'pyton': did you mean 'python'?"
+    assert top_problem("predictor: {file: a, python: b}").endswith("such as python: found file and python")
+    assert top_problem("predictor: {python: 'a:b', concurrency: 0}") == "expected a whole number from 1 on, found '0'"
+    assert top_problem("predictor: python") == "'python' alone says too little: write `{python: ...}`"
+
+
+def test_a_prediction_in_the_case_comes_before_the_predictor():
+    loaded = case(head="kind: sql\nsource: a.db\npredictor: predict.py:f\n")
+
+    assert (loaded.predicted, loaded.predictor) == (Stated(query="SELECT 2"), None)
+
+
+@pytest.mark.parametrize("head", ["", "predictor: inline\n"])
+def test_a_case_without_any_prediction_is_reported(head):
+    text = f"{head}kind: sql\nsource: a.db\ncases:\n  - {{id: a, gold: x}}\n"
+
+    assert problems(text)[0].endswith("no prediction: add `predicted`, or `predictor` to the file")
+    assert load(text, require_prediction=False)[0].predicted is None
