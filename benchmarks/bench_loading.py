@@ -33,17 +33,17 @@ def suite(cases: int) -> str:
     return HEAD + "".join(CASE.format(number, number % 7) for number in range(cases))
 
 
-def read_by_pyyaml(path: Path) -> int:
+def read_by_pyyaml(path: Path) -> None:
     import yaml
 
     with path.open(encoding="utf-8") as stream:
-        return measured(lambda: yaml.load(stream, Loader=yaml.CSafeLoader))
+        measured(lambda: yaml.load(stream, Loader=yaml.CSafeLoader))
 
 
-def read_by_us(path: Path) -> int:
+def read_by_us(path: Path) -> None:
     from pytest_queryeval.loading import load_cases
 
-    return measured(lambda: load_cases(path))
+    measured(lambda: load_cases(path))
 
 
 def measured(read) -> None:

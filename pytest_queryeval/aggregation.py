@@ -59,8 +59,8 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
 def statistics(values: Sequence[float]) -> dict[str, Any]:
     """Mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
 
-    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n; it
-    is None where n = 1 says nothing of the spread.
+    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n, cut
+    at 0 and 1 where all scores lie between them; it is None where n = 1 says nothing of the spread.
 
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75
@@ -76,19 +76,22 @@ def statistics(values: Sequence[float]) -> dict[str, Any]:
         "min": ordered[0],
         "median": middle,
         "max": ordered[-1],
-        "ci95": _interval(mean, n, std, binary=all(value in (0.0, 1.0) for value in ordered)),
+        "ci95": _interval(ordered, mean, std),
     }
 
 
-def _interval(mean: float, n: int, std: float | None, *, binary: bool) -> list[float] | None:
-    if binary:
+def _interval(ordered: Sequence[float], mean: float, std: float | None) -> list[float] | None:
+    n = len(ordered)
+    if all(value in (0.0, 1.0) for value in ordered):
         centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
         half = Z95 * math.sqrt(mean * (1 - mean) / n + Z95**2 / (4 * n * n)) / (1 + Z95**2 / n)
-        return [max(0.0, centre - half), min(1.0, centre + half)]
-    if std is None:
+    elif std is None:
         return None
-    half = Z95 * std / math.sqrt(n)
-    return [mean - half, mean + half]
+    else:
+        centre, half = mean, Z95 * std / math.sqrt(n)
+    if ordered[0] < 0.0 or ordered[-1] > 1.0:
+        return [centre - half, centre + half]
+    return [max(0.0, centre - half), min(1.0, centre + half)]
 
 
 def _grouped(cases: Sequence[CaseJson], group: str) -> dict[str, dict[str, Any]]:

@@ -82,7 +82,7 @@ def _execution(execution: Execution, case: Case) -> dict[str, Any]:
         "columns": [storable(name) for name in table.columns] if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
         "sample": _rows(table.rows[: case.report_rows]) if table is not None else [],
-        "seconds": execution.seconds,
+        "seconds": _seconds(execution.seconds),
     }
 
 
@@ -100,8 +100,10 @@ def _difference(result: CaseResult) -> dict[str, Any] | None:
 
 def _seconds(seconds: Any) -> float:
     """Return a time as the user's predictor told it; 0 where that is no number."""
-    known = isinstance(seconds, int | float) and math.isfinite(seconds)
-    return float(seconds) if known else 0.0
+    try:
+        return float(seconds) if math.isfinite(seconds) else 0.0
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def _rows(rows: Any) -> list[list[Any]]:

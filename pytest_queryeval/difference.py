@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from pytest_queryeval.pairing import Pair, pair
-from pytest_queryeval.policy import Policy
+from pytest_queryeval.policy import Policy, canonical_rows
 from pytest_queryeval.table import Row, Table
 
 COMPARED_ROWS = 200
@@ -31,14 +31,15 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     both = pair(gold, predicted, policy)
     shape = f"gold has {_shape(gold)}, predicted has {_shape(predicted)}"
     if both.alignment is None:
-        return Difference(summary=f"{shape}: too few columns to compare rows")
+        return Difference(summary=f"{shape}: {_lacking(gold, predicted)}")
     columns = both.alignment.columns
     gold_left, predicted_left = both.leftover(columns)
     if not gold_left and not predicted_left:
-        return Difference(summary=_same_rows(gold, predicted, shape))
+        return Difference(summary=f"{shape}: {_same_rows(both, columns)}")
     counts = len(gold_left), len(predicted_left)
-    missing = [_gold_row(both, row) for row in gold_left[:COMPARED_ROWS]]
-    extra = [_predicted_row(both, row, columns) for row in predicted_left[:COMPARED_ROWS]]
+    gold_rows, predicted_rows = _counted(gold, policy), _counted(predicted, policy)
+    missing = [gold_rows[row] for row in gold_left[:COMPARED_ROWS]]
+    extra = [_in_order(predicted_rows[row], columns) for row in predicted_left[:COMPARED_ROWS]]
     changed = _changed(missing, extra)
     return Difference(
         missing=tuple(missing[:limit]),
@@ -54,20 +55,33 @@ def _shape(table: Table) -> str:
     return f"{rows:,} row{'s' * (rows != 1)} of {columns} column{'s' * (columns != 1)}"
 
 
-def _same_rows(gold: Table, predicted: Table, shape: str) -> str:
-    if len(gold.columns) != len(predicted.columns):
-        return f"{shape}: the rows agree once the extra columns are dropped"
-    return f"{shape}: the same rows, in another order" if gold.rows != predicted.rows else f"{shape}: the same rows"
+def _lacking(gold: Table, predicted: Table) -> str:
+    if len(predicted.columns) < len(gold.columns):
+        return "too few columns to compare rows"
+    return "no columns of gold's names to compare rows"
 
 
-def _gold_row(both: Pair, position: int) -> Row:
-    rows = both.gold.rows if both.policy.duplicates == "count" else both.gold_rows
-    return rows[position]  # type: ignore[return-value]  # canonical values are cells too
+def _same_rows(both: Pair, columns: tuple[int, ...]) -> str:
+    """In what two answers with the same rows differ; of rows that are equal within the tolerance, no order is told."""
+    if len(columns) < len(both.predicted.columns):
+        return "the rows agree once the extra columns are dropped"
+    gold, predicted = both.projected(columns)
+    if list(predicted.values()) != gold and not both.coded.rough:
+        return "the same rows, in another order"
+    return "the same rows" if list(columns) == sorted(columns) else "the same rows, with their columns in another order"
 
 
-def _predicted_row(both: Pair, position: int, columns: Sequence[int]) -> Row:
-    rows = both.predicted.rows if both.policy.duplicates == "count" else both.predicted_rows
-    row: Row = rows[position]  # type: ignore[assignment]
+def _counted(table: Table, policy: Policy) -> Sequence[Row]:
+    """The rows as they were answered, each once where the policy ignores duplicates, as a `Pair` counts them."""
+    if policy.duplicates == "count":
+        return table.rows
+    first: dict[tuple[Hashable, ...], Row] = {}
+    for row, value in zip(table.rows, canonical_rows(table, policy), strict=True):
+        first.setdefault(value, row)
+    return list(first.values())
+
+
+def _in_order(row: Row, columns: Sequence[int]) -> Row:
     return tuple(row[column] for column in columns)
 
 

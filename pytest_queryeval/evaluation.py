@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from pytest_queryeval.engines import ENGINES, Engine
 from pytest_queryeval.engines.host import Hosts
@@ -18,6 +19,9 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Prediction, PredictorSpec, Source, Stated
 from pytest_queryeval.predictors import PREDICTORS, Predictor
 from pytest_queryeval.table import Table
+
+Opened = TypeVar("Opened")
+Fault = TypeVar("Fault", bound=QueryEvalError)
 
 CACHE_CELLS = 1_000_000
 _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
@@ -36,21 +40,23 @@ class Session:
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Stop every child process and free every file."""
-        for opened in (*self._engines.values(), *self._predictors.values()):
-            if not isinstance(opened, Exception):
-                opened.close()
-        self._engines.clear()
-        self._predictors.clear()
-        self._executions.clear()
-        self._hosts.close()
+        """Stop every child process and free every file, also where one of them raises; may be called again."""
+        with ExitStack() as stack:
+            stack.callback(self._hosts.close)
+            for opened in (*self._engines.values(), *self._predictors.values()):
+                if not isinstance(opened, Exception):
+                    stack.callback(opened.close)
+            self._engines.clear()
+            self._predictors.clear()
+            self._executions.clear()
+            self._cached_cells = 0
 
     def engine(self, source: Source | None) -> Engine:
         """The engine of a source, opened once; raises `SourceError`, the same one every time."""
@@ -109,8 +115,9 @@ class Scored:
 def evaluate_case(case: Case, session: Session) -> CaseResult:
     """Execute and score one case.
 
-    Raises `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where the
-    system under test gives no answer. A predicted query that fails is not an error: it scores 0.
+    Raises `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
+    the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
+    and has a threshold. A predicted query that fails is not an error: it scores 0.
     """
     golds = [_checked_gold(stated, case, session) for stated in case.golds]
     prediction = session.predict(case)
@@ -139,7 +146,7 @@ def _checked_gold(stated: Stated, case: Case, session: Session) -> Execution:
 
 
 def _first_score(scored: Scored, case: Case) -> float:
-    """The value that tells which of several golds counts: the kind's first default metric, else the first that was asked."""
+    """The value that tells which of several golds counts: the kind's first default metric, else the first asked for."""
     names = (KINDS[case.kind].default_metrics[0], *scored.scores)
     return next((value for name in names if (value := scored.scores.get(name)) is not None), 0.0)
 
@@ -179,12 +186,21 @@ def _value(name: str, gold: Execution, predicted: Execution, case: Case, session
         predicted = _rewritten(predicted, metric.rewrite[1], case, session)
     if predicted.error is not None:
         return 0.0
-    value = _call(metric, gold, predicted, case, case.options.get(name, {}))
-    if value is None:
-        return None
-    if not math.isfinite(value):
-        raise QueryEvalError(f"metric '{name}' gave {value}, no finite number; a metric that does not apply gives None")
-    return float(value)
+    try:
+        value = _call(metric, gold, predicted, case, case.options.get(name, {}))
+    except Exception as error:  # a metric of the user's may raise anything
+        raise QueryEvalError(f"metric '{name}' raised {type(error).__name__}: {error}") from error
+    return None if value is None else _finite(name, value)
+
+
+def _finite(name: str, value: Any) -> float:
+    """Return a score as a float; raises `QueryEvalError` where it is NaN, an infinity, or no number at all."""
+    try:
+        if math.isfinite(value):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        value = type(value).__name__
+    raise QueryEvalError(f"metric '{name}' gave {value}, no finite number; a metric that does not apply gives None")
 
 
 def _rewritten(execution: Execution, rewrite: Callable[[str], str], case: Case, session: Session) -> Execution:
@@ -219,7 +235,7 @@ def _cells(execution: Execution) -> int:
     return 1 + (len(table.rows) * len(table.columns) if isinstance(table, Table) else 0)
 
 
-def _opened(open_it: Callable[[], Any], fault: type[QueryEvalError]) -> Any:
+def _opened(open_it: Callable[[], Opened], fault: type[Fault]) -> Opened | Fault:
     """What `open_it` returns, or the fault that it raises, kept so that it is raised for every case alike."""
     try:
         return open_it()
@@ -227,7 +243,7 @@ def _opened(open_it: Callable[[], Any], fault: type[QueryEvalError]) -> Any:
         return error
 
 
-def _or_raise(opened: Any) -> Any:
-    if isinstance(opened, Exception):
-        raise opened
+def _or_raise(opened: Opened | SourceError | PredictorError) -> Opened:
+    if isinstance(opened, SourceError | PredictorError):
+        raise opened.with_traceback(None)  # or each raise would add to the traceback of the one before
     return opened

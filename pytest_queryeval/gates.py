@@ -44,7 +44,7 @@ def judge(
 
 
 def _is_below(path: str, gate: Mapping[str, Any]) -> bool:
-    return gate["folder"] in ("", ".") or PurePosixPath(path).is_relative_to(gate["folder"])
+    return PurePosixPath(path).is_relative_to(gate["folder"])
 
 
 def _fits(case: CaseJson, gate: Mapping[str, Any]) -> bool:

@@ -17,8 +17,9 @@ TABLE_KINDS = frozenset({"sql", "sparql"})
 class Metric:
     """A scorer with the facts that the evaluation needs to call it.
 
-    `reads` says what the function is given as gold and predicted: their answers, or their whole executions. With `rewrite`
-    both queries are first rewritten (gold's function, then predicted's) and run again where that changes their text.
+    `reads` says what the function is given as gold and predicted: their answers, or their whole executions. With
+    `rewrite` both queries are first rewritten (gold's function, then predicted's) and run again where that changes
+    their text.
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`.
     """
 

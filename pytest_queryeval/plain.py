@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from pytest_queryeval.table import IRI, BlankNode, Literal
 
 CELL_CHARACTERS = 200
+INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
+LEVELS = 20
+_TOO_LARGE = 10**INTEGER_DIGITS
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -41,29 +44,45 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def plain(value: Any) -> Any:
-    """The value as JSON knows it: NaN, infinities, bytes, dates and RDF terms become text."""
+def plain(value: Any, *, levels: int = LEVELS) -> Any:
+    """The value as JSON knows it, of the very types None, bool, int, float, str, list and dict.
+
+    NaN, infinities, huge integers, bytes, dates and RDF terms become text; what is nested deeper than `levels`, or in
+    itself, becomes an ellipsis.
+    """
     match value:
-        case None | bool() | int():
+        case None | bool():
             return value
+        case int():
+            return int(value) if abs(value) < _TOO_LARGE else f"an integer of more than {INTEGER_DIGITS} digits"
         case str():
-            return storable(value)
+            return storable(str.__str__(value))
         case float():
-            return value if math.isfinite(value) else str(value)
+            return float(value) if math.isfinite(value) else str(float(value))
         case bytes():
             return f"x'{value.hex()}'"
-        case IRI(iri=text):
-            return storable(f"<{text}>")
-        case BlankNode(label=text):
-            return storable(f"_:{text}")
-        case Literal(lexical=text):
-            return storable(text)
-        case Mapping():
-            return {storable(str(key)): plain(item) for key, item in value.items()}
-        case Sequence() | set() | frozenset():
-            return [plain(item) for item in value]
+        case IRI() | BlankNode() | Literal():
+            return storable(_term(value))
+        case Mapping() | Sequence() | Set():
+            return _plain_items(value, levels) if levels else "…"
         case _:
             return storable(str(value))
+
+
+def _plain_items(items: Mapping[Any, Any] | Sequence[Any] | Set[Any], levels: int) -> Any:
+    if isinstance(items, Mapping):
+        return {storable(str(key)): plain(item, levels=levels - 1) for key, item in items.items()}
+    return [plain(item, levels=levels - 1) for item in items]
+
+
+def _term(term: IRI | BlankNode | Literal) -> str:
+    match term:
+        case IRI(iri=text):
+            return f"<{text}>"
+        case BlankNode(label=text):
+            return f"_:{text}"
+        case Literal(lexical=text):
+            return text
 
 
 def plain_cell(value: Any) -> Any:
@@ -71,8 +90,6 @@ def plain_cell(value: Any) -> Any:
     if isinstance(value, bytes):
         value = value[:CELL_CHARACTERS]
     value = plain(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**CELL_CHARACTERS:
-        value = "an integer of more than 200 digits"
     return shortened(value, CELL_CHARACTERS) if isinstance(value, str) else value
 
 

@@ -80,7 +80,7 @@ def _cut(line: str) -> str:
 
 
 def _answers(result: CaseResult) -> Iterator[str]:
-    found = result_difference(result, limit=ROWS)
+    found = result_difference(result, limit=min(ROWS, result.case.report_rows))
     if found is None:
         return
     yield f"  answers    {found.summary}"

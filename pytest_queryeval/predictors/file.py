@@ -11,6 +11,7 @@ from pytest_queryeval.errors import Location, PredictorError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
 
 OWN_KEYS = frozenset({"id", "predicted", "seconds"})
+MAX_SECONDS = 1e9
 
 
 class PredictionsFile:
@@ -38,7 +39,10 @@ class PredictionsFile:
 
 def open_file(spec: PredictorSpec) -> PredictionsFile:
     """Read the file under `path`; raises `PredictorError` with the line that is wrong."""
-    return PredictionsFile(spec.folder / str(spec.settings["path"]))
+    path = spec.settings.get("path")
+    if not isinstance(path, str) or not path:
+        raise PredictorError("the predictor 'file' needs a `path`")
+    return PredictionsFile(spec.folder / path)
 
 
 def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -47,7 +51,7 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
         place = Location(path, number)
         try:
             entry = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PredictorError(f"{place}: not JSON: {error}") from error
         _check(entry, place)
         if entry["id"] in seen:
@@ -62,14 +66,14 @@ def _check(entry: Any, place: Location) -> None:
     if not isinstance(entry.get("id"), str) or not isinstance(entry.get("predicted"), str):
         raise PredictorError(f"{place}: a prediction needs an `id` and a `predicted`, both of them text")
     seconds = entry.get("seconds", 0.0)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
-        raise PredictorError(f"{place}: `seconds` is a number that is not negative")
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_SECONDS:
+        raise PredictorError(f"{place}: `seconds` is a number from 0 to {MAX_SECONDS:,.0f}")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
         reason = getattr(error, "strerror", None) or str(error)
         raise PredictorError(f"{path}: predictions cannot be read: {reason}") from error

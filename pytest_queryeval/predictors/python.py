@@ -4,67 +4,131 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
+from pytest_queryeval.table import Table
 
 
 class PythonFunction:
     """Calls a function with the case; it returns the query's text, or a `Prediction`."""
 
-    def __init__(self, target: str, function: Callable[[Case], Any]) -> None:
+    def __init__(self, target: str, function: Callable[[Case], Any], siblings: Siblings | None) -> None:
         self._target = target
         self._function = function
+        self._siblings = siblings
 
     def predict(self, case: Case) -> Prediction:
         """The function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
-        try:
-            answer = self._function(case)
-        except Exception as error:  # whatever the system under test raises is the case's error, not ours
-            raise PredictorError(f"{self._target} raised {type(error).__name__}: {error}") from error
-        if isinstance(answer, Prediction):
+        answer = self._called(case)
+        seconds = time.perf_counter() - start
+        if isinstance(answer, Prediction) and _is_whole(answer):
             return answer
         if not isinstance(answer, str):
-            raise PredictorError(f"{self._target} returned {type(answer).__name__}, not text")
-        return Prediction(
-            stated=Stated(query=answer), predictor=f"python:{self._target}", seconds=time.perf_counter() - start
-        )
+            raise PredictorError(f"{self._target} returned {_described(answer)}")
+        return Prediction(stated=Stated(query=answer), predictor=f"python:{self._target}", seconds=seconds)
 
     def close(self) -> None:
         """Nothing to free."""
 
+    def _called(self, case: Case) -> Any:
+        try:
+            with self._siblings.importable() if self._siblings else nullcontext():
+                return self._function(case)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the system under test raises, sys.exit too, is the case's error
+            raise PredictorError(f"{self._target} raised {type(error).__name__}: {error}") from error
+
+
+class Siblings:
+    """The modules beside a predictor's file: importable while it is imported and called, as for a script.
+
+    In between they are hidden, so that files of the same name beside two predictors are not taken for each other.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._modules: dict[str, ModuleType] = {}
+
+    @contextmanager
+    def importable(self) -> Iterator[None]:
+        """Make them importable for the time of a `with` statement."""
+        before = set(sys.modules)
+        sys.path.insert(0, str(self._folder))
+        sys.modules.update(self._modules)
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # the user's code may have removed it
+                sys.path.remove(str(self._folder))
+            for name in set(sys.modules) - before:
+                if self._is_beside(sys.modules[name]):
+                    self._modules[name] = sys.modules.pop(name)
+
+    def _is_beside(self, module: ModuleType) -> bool:
+        file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+        return isinstance(file, str) and Path(file).is_relative_to(self._folder)
+
 
 def open_python(spec: PredictorSpec) -> PythonFunction:
     """Import the function under `target`; raises `PredictorError` where there is none."""
-    target = str(spec.settings["target"])
+    target = str(spec.settings.get("target", ""))
     place, _, name = target.rpartition(":")
+    if not place or not name:
+        raise PredictorError(f"the predictor 'python' needs 'module:function' or 'file.py:function', found '{target}'")
+    path = (spec.folder / place).resolve()
+    siblings = Siblings(path.parent) if place.endswith(".py") else None
     try:
-        module = _from_file(spec.folder / place) if place.endswith(".py") else importlib.import_module(place)
-    except Exception as error:  # a module of the user's may raise anything while it is imported
+        module = _from_file(path, siblings) if siblings else importlib.import_module(place)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module of the user's may raise anything while it is imported, SystemExit too
         raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise PredictorError(f"{target}: there is no function '{name}' in {place}")
-    return PythonFunction(target, function)
+    return PythonFunction(target, function, siblings)
 
 
-def _from_file(path: Path) -> ModuleType:
-    """Import a file under a name of its own; its folder is importable meanwhile, as for a script."""
-    name = f"queryeval_predictor_{path.stem}"
+def _from_file(path: Path, siblings: Siblings) -> ModuleType:
+    """Import a file under a name of its own, which tells files of the same name in different folders apart."""
+    name = f"queryeval_predictor_{path.stem}_{sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"no file {path}")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
-    try:
+    module = importlib.util.module_from_spec(spec)
+    with siblings.importable():
+        sys.modules[name] = module
         spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
     return module
+
+
+def _is_whole(prediction: Prediction) -> bool:
+    """Whether a prediction that a user made holds what its types say: Python does not check them."""
+    stated: Any = prediction.stated
+    if not isinstance(stated, Stated) or not isinstance(prediction.predictor, str):
+        return False
+    is_stated = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Table)
+    return is_stated and isinstance(prediction.metadata, Mapping)
+
+
+def _described(answer: Any) -> str:
+    """Why an answer is refused."""
+    if isinstance(answer, Prediction):
+        return "a Prediction without `stated=Stated(query=…)` or `Stated(answer=Table(…))`, or with no text as `predictor`"
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python warns that it was never awaited
+    if inspect.isawaitable(answer):
+        return f"{type(answer).__name__}: async functions are not supported yet, wrap it with `asyncio.run`"
+    return f"{type(answer).__name__}, not text"

@@ -45,8 +45,15 @@ def write_report(report: Report, target: Path) -> list[Path]:
     else:
         paths = {target.suffix.removeprefix("."): target}
     for name, path in paths.items():
-        _write_whole(path, REPORTS[name](report))
+        _write_whole(path, _rendered(report, name, path))
     return list(paths.values())
+
+
+def _rendered(report: Report, name: str, path: Path) -> bytes:
+    try:
+        return REPORTS[name](report)
+    except Exception as error:  # a format may come from another package; the other reports are written all the same
+        raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _write_whole(path: Path, content: bytes) -> None:

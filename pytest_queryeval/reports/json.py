@@ -12,4 +12,5 @@ def render_json(report: Report) -> bytes:
     head = {name: value for name, value in report.items() if name != "cases"}
     opening = json.dumps(head, ensure_ascii=False, allow_nan=False, indent=1).removesuffix("\n}")
     cases = ",\n".join(json.dumps(case, ensure_ascii=False, allow_nan=False) for case in report["cases"])
-    return f'{opening},\n "cases": [\n{cases}\n]}}\n'.encode()
+    # A lone surrogate, as in a path that is no UTF-8, is written as the escape that JSON has for it.
+    return f'{opening},\n "cases": [\n{cases}\n]}}\n'.encode(errors="backslashreplace")

@@ -144,7 +144,7 @@ def parsed_junit(path: Path) -> ElementTree.Element:
 
 
 def _without_properties(junit: ElementTree.Element) -> ElementTree.Element:
-    """Take out the properties of test cases, which pytest writes and the schema does not know, once they are checked."""
+    """Check the properties of test cases and take them out: pytest writes them, the schema does not know them."""
     for testcase in junit.iter("testcase"):
         for properties in testcase.findall("properties"):
             assert properties is testcase[0]

@@ -141,11 +141,11 @@ def test_plugin_that_is_switched_off_collects_nothing(suite, write, run):
     result.stdout.no_fnmatch_line("*query evaluation*")
 
 
-def test_cases_stand_beside_plain_tests(suite, write, run_and_parse, workers):
+def test_cases_stand_beside_plain_tests(suite, write, run_and_parse):
     suite(case("bad", WRONG))
     write("test_plain.py", "def test_plain(): assert False")
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     run.result.assert_outcomes(failed=2)
     assert run.report["totals"]["cases"] == 1

@@ -13,11 +13,11 @@ def verdicts(report):
     return [gate["ok"] for gate in report["gates"]]
 
 
-def test_gate_that_is_met_leaves_the_exit_status(suite, write, run_and_parse, workers):
+def test_gate_that_is_met_leaves_the_exit_status(suite, write, run_and_parse):
     write("queryeval.yaml", HALF)
     suite(case("bad", WRONG), case("good"), on_miss="xfail")
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.result.ret == 0
     run.result.stdout.fnmatch_lines(["gate met: execution_accuracy at least 0.5 in .: 0.500 over 2"])

@@ -29,10 +29,10 @@ def test_limit_that_is_no_number_of_cases_is_a_usage_error(suite, run, limit):
     result.stderr.fnmatch_lines(["*--queryeval-limit*"])
 
 
-def test_threshold_replaces_the_suites_own(suite, run_and_parse, workers):
+def test_threshold_replaces_the_suites_own(suite, run_and_parse):
     suite(case("half", WRONG), case("invalid", INVALID), thresholds={"row_matching_f1": 0.9})
 
-    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4", *workers)
+    run = run_and_parse("--queryeval-threshold=row_matching_f1=0.4")
 
     assert run.outcomes == {"half": "passed", "invalid": "failed"}
 
@@ -134,12 +134,12 @@ def test_report_is_written_to_every_file_that_is_named(pytester, suite, run, rep
     assert report_of(pytester.path / "one.json") == report_of(pytester.path / "deep/er/two.json")
 
 
-@pytest.mark.parametrize("folder", ["out", "out.d"])
-def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, workers, folder):
+@pytest.mark.parametrize(("folder", "workers"), [("out", "-n0"), ("out.d", "-n0"), ("out", "-n2")])
+def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, folder, workers):
     suite(case("good"))
     (pytester.path / "out.d").mkdir()
 
-    result = run(f"--queryeval-report={folder}", *workers)
+    result = run(f"--queryeval-report={folder}", workers)
 
     assert result.ret == 0
     assert report_of(pytester.path / folder / "report.json")["totals"]["passed"] == 1

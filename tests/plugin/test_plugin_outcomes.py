@@ -82,10 +82,10 @@ def test_prediction_that_fails_is_a_failure_of_its_kind(suite, run_and_parse, pr
     assert run.result.ret == (1 if outcome == "failed" else 0)
 
 
-def test_missed_threshold_under_on_miss_xfail_is_missed(suite, run_and_parse, workers):
+def test_missed_threshold_under_on_miss_xfail_is_missed(suite, run_and_parse):
     suite(case("bad", WRONG), case("good"), on_miss="xfail")
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.result.ret == 0
     run.result.assert_outcomes(passed=1, xfailed=1)

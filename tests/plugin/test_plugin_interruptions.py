@@ -1,0 +1,131 @@
+"""Runs that do not go through: a worker dies, a case is run again, the user or pytest stops early."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from singers import FIRST_LINE, GOLD, WRONG, case, unpredicted
+
+SUICIDE = f"""
+import os, signal
+
+def predict(case):
+    if case.id == "crash":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {GOLD!r}
+"""
+SECOND_TIME_LUCKY = f"""
+import pathlib
+
+def predict(case):
+    before = pathlib.Path(case.id + ".asked")
+    if before.exists():
+        return {GOLD!r}
+    before.touch()
+    return {WRONG!r}
+"""
+SLEEPER = f"""
+import pathlib, time
+
+def predict(case):
+    if case.id == "slow":
+        pathlib.Path("asleep").touch()
+        time.sleep(120)
+    return {GOLD!r}
+"""
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_crashed_worker_loses_no_other_case_and_its_own_is_an_error(suite, write, run_and_parse):
+    write("predict.py", SUICIDE)
+    write("queryeval.yaml", "gates: [{metric: pass_rate, where: {tag: fatal}, min: 0.1}]")
+    others = [unpredicted(f"case-{number}") for number in range(6)]
+    suite(*others[:3], unpredicted("crash", tags=["fatal"]), *others[3:], predictor="predict.py:predict")
+
+    run = run_and_parse("-n2")
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert run.outcomes == {**{f"case-{number}": "passed" for number in range(6)}, "crash": "error"}
+    crash = run.case("crash")
+    assert "crashed while running" in crash["message"]
+    assert (crash["kind"], crash["tags"], crash["path"]) == ("sql", ["fatal"], "a.queryeval.yaml")
+    assert crash["line"] == FIRST_LINE + 4
+    assert [(gate["value"], gate["n"], gate["ok"]) for gate in run.report["gates"]] == [(0.0, 1, False)]
+
+
+def test_rerun_case_is_counted_once_with_its_last_result(suite, write, run_and_parse, workers):
+    write("predict.py", SECOND_TIME_LUCKY)
+    suite(unpredicted("lucky"), case("bad", WRONG), predictor="predict.py:predict")
+
+    run = run_and_parse("--reruns=1", *workers)
+
+    assert "2 rerun" in run.text
+    assert run.outcomes == {"lucky": "passed", "bad": "failed"}
+    assert run.case("lucky")["scores"]["execution_accuracy"] == 1.0
+    last = run.junit.findall(".//testcase[@name='lucky']")[-1]
+    properties = [found.get("name") for found in last.iter("property")]
+    assert len(properties) == len(set(properties)) == 3
+
+
+def test_error_that_a_rerun_overcomes_is_forgotten(suite, write, run_and_parse):
+    write("predict.py", SECOND_TIME_LUCKY.replace(f"return {WRONG!r}", "raise ConnectionError"))
+    suite(unpredicted("lucky"), predictor="predict.py:predict")
+
+    run = run_and_parse("--reruns=1")
+
+    assert run.result.ret == 0
+    assert run.outcomes == {"lucky": "passed"}
+
+
+def test_interrupt_from_the_keyboard_keeps_finished_cases(pytester, suite, write, workers, report_of):
+    write("predict.py", SLEEPER)
+    fast = [unpredicted(f"fast-{number}") for number in range(4)]
+    suite(*fast, unpredicted("slow"), predictor="predict.py:predict")
+    command = [sys.executable, "-m", "pytest", "-v", "--queryeval-report=report.json", "--junitxml=junit.xml", *workers]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+
+    with pytester.popen(command, start_new_session=True, **pipes) as process:
+        wait_for((pytester.path / "asleep").exists)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        output = process.communicate(timeout=60)[0].decode()
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    report = report_of(pytester.path / "report.json")
+    finished = {found["id"] for found in report["cases"]}
+    assert finished == {found["id"] for found in fast} if not workers else finished and "slow" not in finished
+    assert report["totals"]["passed"] == len(finished)
+    assert "report: report.json" in output
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_stop_at_the_first_failure_keeps_finished_cases(suite, run_and_parse, option):
+    suite(case("good"), case("bad", WRONG), case("unasked"))
+
+    run = run_and_parse(option)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert run.outcomes == {"good": "passed", "bad": "failed"}
+
+
+def test_stop_at_the_first_failure_keeps_finished_cases_of_workers(suite, write, run_and_parse):
+    write("predict.py", f"import time\n\ndef predict(case):\n    time.sleep(0.2)\n    return {GOLD!r}\n")
+    slow = [unpredicted(f"slow-{number}") for number in range(30)]
+    suite(case("bad", WRONG), *slow, predictor="predict.py:predict")
+
+    run = run_and_parse("-x", "-n2")
+
+    assert run.outcomes["bad"] == "failed"
+    assert len(run.outcomes) < 31
+    assert run.report["totals"]["passed"] == len(run.outcomes) - 1

@@ -1,0 +1,186 @@
+"""What the reports of a run hold."""
+
+from __future__ import annotations
+
+import re
+
+from singers import EMPTY, FIRST_LINE, GOLD, INVALID, WRONG, case
+
+TIMES = ("created", "seconds")
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        return {key: without_times(item) for key, item in value.items() if key not in TIMES}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def test_report_is_the_same_with_and_without_workers_but_for_times(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates:\n  - {metric: pass_rate, min: 0.5}\n  - {metric: valid_query, min: 0.9}\n")
+    mixed = [case("good"), case("bad", WRONG, tags=["b", "a"]), case("invalid", INVALID), case("error", gold=INVALID)]
+    suite(*mixed, case("later", skip="no gold yet"), case("known", WRONG, xfail="hard"), tags=["all"])
+    suite(*mixed, name="deep/b.queryeval.yaml", on_miss="xfail")
+
+    alone = run_and_parse("-n0")
+    shared = run_and_parse("-n2")
+
+    assert alone.report["totals"]["cases"] == 10
+    assert without_times(alone.report) == without_times(shared.report)
+
+
+def test_cases_come_by_path_then_line(suite, run_and_parse):
+    suite(case("z"), case("a"), name="b.queryeval.yaml")
+    suite(case("y"), name="a/c.queryeval.yaml")
+
+    run = run_and_parse("b.queryeval.yaml", "a")
+
+    places = [(case["nodeid"], case["line"]) for case in run.report["cases"]]
+    assert places == [
+        ("a/c.queryeval.yaml::y", FIRST_LINE),
+        ("b.queryeval.yaml::z", FIRST_LINE),
+        ("b.queryeval.yaml::a", FIRST_LINE + 1),
+    ]
+
+
+def test_case_tells_what_was_asked_answered_and_compared(suite, run_and_parse):
+    suite(case("bad", WRONG, question="How many?", difficulty="hard", tags=["own"]), tags=["all"])
+
+    run = run_and_parse()
+
+    found = without_times(run.case("bad"))
+    assert {key: found[key] for key in ("kind", "tags", "difficulty", "source", "question", "path")} == {
+        "kind": "sql",
+        "tags": ["all", "own"],
+        "difficulty": "hard",
+        "source": "singers.sql",
+        "question": "How many?",
+        "path": "a.queryeval.yaml",
+    }
+    assert found["gold"] == {
+        "query": GOLD,
+        "index": 0,
+        "columns": ["country", "count(*)"],
+        "row_count": 2,
+        "sample": [["DE", 1], ["FR", 2]],
+    }
+    assert found["predicted"]["sample"] == [["DE", 1], ["FR", 1]]
+    assert found["predicted"]["error"] is None
+    assert (found["difference"]["missing"], found["difference"]["extra"]) == ([], [])
+    assert found["difference"]["changed"] == [{"gold": ["FR", 2], "predicted": ["FR", 1]}]
+
+
+def test_times_are_those_of_the_engine_and_of_the_predictor(suite, write, run_and_parse):
+    write("predict.py", f"import time\n\ndef predict(case):\n    time.sleep(0.2)\n    return {GOLD!r}\n")
+    suite({"id": "slow", "gold": GOLD}, predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.case("slow")["prediction"]["seconds"] >= 0.2
+    assert 0 < run.case("slow")["gold"]["seconds"] < 0.2
+    run.result.stdout.fnmatch_lines(["slowest cases", "*0.2* s  a.queryeval.yaml::slow"])
+
+
+def test_samples_keep_as_many_rows_and_characters_as_allowed(suite, run_and_parse):
+    names = "SELECT name, hex(zeroblob(200)) FROM singer"
+    suite(case("kept", names, gold=names), report_rows=2)
+    suite(case("private", WRONG), name="b.queryeval.yaml", report_rows=0)
+
+    run = run_and_parse()
+
+    sample = run.case("kept")["gold"]["sample"]
+    assert [len(cell) for row in sample for cell in row] == [3, 200, 2, 200]
+    assert run.case("kept")["gold"]["row_count"] == 3
+    private = run.case("private")
+    assert private["gold"]["sample"] == private["predicted"]["sample"] == private["difference"]["changed"] == []
+
+
+def test_values_that_json_does_not_know_become_text(suite, run_and_parse):
+    odd = "SELECT 9e999 AS inf, -9e999, x'00ff', NULL, 9223372036854775807, 1.5"
+    suite(case("odd", "SELECT 1", gold=odd))
+
+    run = run_and_parse()
+
+    assert run.case("odd")["gold"]["sample"] == [["inf", "-inf", "x'00ff'", None, 9223372036854775807, 1.5]]
+
+
+def test_metrics_and_groups_are_means_over_their_cases(suite, run_and_parse):
+    suite(case("good", tags=["a"]), case("half", WRONG, tags=["a", "b"]), case("error", gold=INVALID, tags=["b"]))
+
+    run = run_and_parse()
+
+    statistics = run.report["metrics"]["row_matching_f1"]
+    assert (statistics["mean"], statistics["n"], statistics["min"], statistics["max"]) == (0.75, 2, 0.5, 1.0)
+    tags = run.report["groups"]["tag"]
+    assert {tag: group["totals"]["cases"] for tag, group in tags.items()} == {"a": 2, "b": 2}
+    assert tags["b"]["metrics"]["row_matching_f1"]["mean"] == 0.5
+    assert tags["b"]["totals"]["errors"] == 1
+
+
+def test_environment_tells_versions(suite, run_and_parse):
+    suite(case("good"))
+
+    run = run_and_parse()
+
+    assert run.report["environment"].keys() == {"python", "pytest", "pytest_queryeval", "platform", "engines"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", run.report["created"])
+    assert run.report["predictor"] == {"sources": ["inline"]}
+
+
+def test_summary_names_means_groups_and_the_weakest_cases(suite, run_and_parse):
+    suite(case("good", difficulty="easy"), case("bad", WRONG, difficulty="hard"), case("error", gold=INVALID))
+
+    run = run_and_parse()
+
+    run.result.stdout.fnmatch_lines(
+        [
+            "* query evaluation *",
+            "3 cases: 1 passed, 1 failed, 1 error",
+            "metric * mean * 95 % interval  n  missed",
+            "execution_accuracy  0.500  * to *  2       1",
+            "difficulty  cases  passed  execution_accuracy *",
+            "easy            1       1               1.000 *",
+            "hard            1       0               0.000 *",
+            "weakest cases (2 of 2)",
+            "  a.queryeval.yaml::error: *",
+            "  a.queryeval.yaml::bad: execution_accuracy 0.000 (needs at least 1)",
+            "report: report.json",
+        ]
+    )
+
+
+def test_report_holds_no_case_where_none_ran(suite, run_and_parse):
+    suite(case("empty", EMPTY, gold=EMPTY, allow_empty=True))
+
+    run = run_and_parse("-k", "nothing")
+
+    assert run.result.ret == 5
+    assert run.report["cases"] == []
+    run.result.stdout.fnmatch_lines(["0 cases: none ran"])
+
+
+def test_progress_is_told_between_the_lines_of_pytest(suite, run_and_parse, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)
+    suite(case("good"), case("bad", WRONG), case("better"))
+
+    run = run_and_parse("-v")
+
+    run.result.stdout.fnmatch_lines(
+        [
+            "a.queryeval.yaml::good PASSED *",
+            "queryeval: 1 of 3 cases, 1 passed, about * s left",
+            "a.queryeval.yaml::bad FAILED *",
+            "queryeval: 2 of 3 cases, 1 passed, about * s left",
+            "a.queryeval.yaml::better PASSED *",
+            "queryeval: 3 of 3 cases, 2 passed, about 0 s left",
+        ]
+    )
+
+
+def test_progress_is_told_with_workers_too(suite, write, run_and_parse):
+    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
+    suite(*(case(f"case-{number}") for number in range(4)))
+
+    run = run_and_parse("-n2")
+
+    run.result.stdout.fnmatch_lines(["queryeval: 4 of 4 cases, 4 passed, about 0 s left"])
+    run.result.assert_outcomes(passed=4)
