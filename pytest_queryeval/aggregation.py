@@ -59,8 +59,8 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
 def statistics(values: Sequence[float]) -> dict[str, Any]:
     """Mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
 
-    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n, cut
-    at 0 and 1 where all scores lie between them; it is None where n = 1 says nothing of the spread.
+    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n,
+    cut at 0 and 1 where all scores lie between them; it is None where n = 1 says nothing of the spread.
 
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.document import Node
-from pytest_queryeval.errors import CaseError, SuiteError, did_you_mean
+from pytest_queryeval.errors import CaseError, QueryEvalError, SuiteError, did_you_mean
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Gate, Threshold
@@ -93,12 +93,10 @@ def read_metric(node: Node) -> str:
 
 
 def _metric(name: str, node: Node) -> str:
-    if name not in METRICS:
-        raise node.problem(f"unknown metric '{name}'{did_you_mean(name, METRICS.names())}")
     try:
         METRICS[name]
-    except (ImportError, AttributeError) as error:  # a metric of the user's, or one whose extra is not installed
-        raise node.problem(f"metric '{name}' cannot be imported: {error}") from error
+    except QueryEvalError as error:  # unknown, or not importable: a metric of the user's, an extra that is missing
+        raise node.problem(str(error)) from error
     return name
 
 

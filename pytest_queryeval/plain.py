@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pytest_queryeval.table import IRI, BlankNode, Literal
@@ -63,13 +64,13 @@ def plain(value: Any, *, levels: int = LEVELS) -> Any:
             return f"x'{value.hex()}'"
         case IRI() | BlankNode() | Literal():
             return storable(_term(value))
-        case Mapping() | Sequence() | Set():
+        case Mapping() | Sequence() | AbstractSet():
             return _plain_items(value, levels) if levels else "…"
         case _:
             return storable(str(value))
 
 
-def _plain_items(items: Mapping[Any, Any] | Sequence[Any] | Set[Any], levels: int) -> Any:
+def _plain_items(items: Mapping[Any, Any] | Sequence[Any] | AbstractSet[Any], levels: int) -> Any:
     if isinstance(items, Mapping):
         return {storable(str(key)): plain(item, levels=levels - 1) for key, item in items.items()}
     return [plain(item, levels=levels - 1) for item in items]

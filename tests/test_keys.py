@@ -100,7 +100,7 @@ def test_unknown_metrics_are_reported():
 def test_metrics_that_cannot_be_imported_are_reported(monkeypatch):
     monkeypatch.setitem(METRICS._members, "broken", "no_such_module:broken")
 
-    assert problem("metrics: [broken]").startswith("metric 'broken' cannot be imported: No module named")
+    assert problem("metrics: [broken]").startswith("metric 'broken' cannot be imported from no_such_module:broken: ")
 
 
 def test_thresholds_are_a_minimum_or_limits():

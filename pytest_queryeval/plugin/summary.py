@@ -61,8 +61,12 @@ def _group(group: str, members: Mapping[str, Mapping[str, Any]]) -> Iterator[Lin
         return
     names = list(dict.fromkeys(name for member in members.values() for name in member["metrics"]))
     rows = [
-        (shortened(value, NAME_WIDTH), f"{member['totals']['cases']:,}", f"{member['totals']['passed']:,}")
-        + tuple(score(member["metrics"].get(name, {}).get("mean")) for name in names)
+        (
+            shortened(value, NAME_WIDTH),
+            f"{member['totals']['cases']:,}",
+            f"{member['totals']['passed']:,}",
+            *(score(member["metrics"].get(name, {}).get("mean")) for name in names),
+        )
         for value, member in members.items()
     ]
     yield "", {}

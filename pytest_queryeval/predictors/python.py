@@ -126,7 +126,7 @@ def _is_whole(prediction: Prediction) -> bool:
 def _described(answer: Any) -> str:
     """Why an answer is refused."""
     if isinstance(answer, Prediction):
-        return "a Prediction without `stated=Stated(query=…)` or `Stated(answer=Table(…))`, or with no text as `predictor`"
+        return "a Prediction that lacks a query's text or a table under `stated`, or a text as `predictor`"
     if inspect.iscoroutine(answer):
         answer.close()  # or Python warns that it was never awaited
     if inspect.isawaitable(answer):

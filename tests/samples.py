@@ -1,0 +1,121 @@
+"""Cases and results that tests make without a suite, and an engine that answers from a dictionary."""
+
+from pathlib import Path
+
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.errors import Location
+from pytest_queryeval.model import Case, CaseResult, Execution, Failure, Prediction, Source, Stated, Threshold
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.table import Table
+
+
+def table(*rows, columns=None):
+    """A table of these rows, with columns called a, b, c …"""
+    width = len(rows[0]) if rows else 1
+    return Table(columns=columns or tuple("abcdefgh"[:width]), rows=rows)
+
+
+def query(text):
+    return Stated(query=text)
+
+
+def answer(*rows):
+    return Stated(answer=table(*rows))
+
+
+def make_case(**changes):
+    """A case with one gold, `gold`, and a prediction in place, `predicted`, which runs nowhere."""
+    known = {
+        "id": "a",
+        "location": Location(Path("music/s.queryeval.yaml"), 4),
+        "kind": "sql",
+        "source": None,
+        "question": "",
+        "evidence": "",
+        "golds": (answer((1,)),),
+        "predicted": answer((1,)),
+        "predictor": None,
+        "metrics": ("execution_accuracy",),
+        "options": {},
+        "thresholds": {"execution_accuracy": Threshold(minimum=1.0)},
+        "policy": Policy(),
+        "on_miss": "fail",
+        "timeout": 5.0,
+        "max_rows": 100,
+        "report_rows": 20,
+        "tags": (),
+        "difficulty": None,
+        "metadata": {},
+        "skip": None,
+        "xfail": None,
+        "allow_empty": False,
+    }
+    return Case(**(known | changes))
+
+
+def make_result(case, *, gold, predicted, **changes):
+    """The result of a case whose gold and predicted are tables."""
+    known = {
+        "case": case,
+        "gold": Execution(query=None, answer=gold),
+        "gold_index": 0,
+        "prediction": Prediction(stated=Stated(answer=predicted), predictor="inline"),
+        "predicted": Execution(query=None, answer=predicted),
+        "scores": {},
+        "missed": (),
+        "details": {},
+    }
+    return CaseResult(**(known | changes))
+
+
+def entry(**changes):
+    """A case as report.json has it, as far as statistics and gates look at it."""
+    known = {
+        "id": "a",
+        "path": "music/s.queryeval.yaml",
+        "line": 4,
+        "kind": "sql",
+        "tags": [],
+        "difficulty": None,
+        "source": "concerts.db",
+        "outcome": "passed",
+        "scores": {},
+        "missed": [],
+    }
+    return known | changes
+
+
+class FakeEngine:
+    """Answers a query with the rows that `answers` has for it; any other query is invalid. `executed` are all it ran."""
+
+    dialect = "sqlite"
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.opened = self.closed = 0
+        self.executed = []
+
+    def open(self, source, hosts):
+        self.opened += 1
+        return self
+
+    def execute(self, query, *, timeout, max_rows):
+        self.executed.append(query)
+        rows = self.answers.get(query)
+        if rows is None:
+            return Execution(query=query, error=Failure(kind="invalid", message="no such table"), engine="fake")
+        return Execution(query=query, answer=table(*rows), seconds=0.25, engine="fake")
+
+    def close(self):
+        self.closed += 1
+
+
+def install_engine(monkeypatch, answers):
+    """Make a `FakeEngine` known as `fake` for one test."""
+    engine = FakeEngine(answers)
+    monkeypatch.setitem(ENGINES._members, "fake", engine.open)
+    return engine
+
+
+def fake_source(name="music"):
+    return Source(name=name, engine="fake", settings={"path": name}, folder=Path())

@@ -1,0 +1,169 @@
+import random
+import statistics as reference
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import entry
+
+from pytest_queryeval.aggregation import aggregate, group_values, metric_statistics, statistics, totals
+
+OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
+SCORES = st.lists(st.floats(0, 1) | st.floats(-100, 100), min_size=1, max_size=40)
+
+
+def near(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+@given(SCORES)
+def test_statistics_agree_with_the_standard_library(values):
+    found = statistics(values)
+
+    assert found["n"] == len(values)
+    assert found["mean"] == near(reference.fmean(values))
+    assert found["median"] == near(reference.median(values))
+    assert (found["min"], found["max"]) == (min(values), max(values))
+    assert found["std"] == (near(reference.stdev(values)) if len(values) > 1 else None)
+
+
+@given(SCORES, st.randoms(use_true_random=False))
+def test_statistics_do_not_depend_on_the_order_of_scores(values, chance):
+    shuffled = chance.sample(values, len(values))
+
+    assert statistics(shuffled) == statistics(values)
+
+
+# By hand: z = 1.96, z² = 3.84; centre (p + z²/2n) / (1 + z²/n), half z √(p(1-p)/n + z²/4n²) / (1 + z²/n).
+@pytest.mark.parametrize(
+    ("right", "wrong", "low", "high"),
+    [
+        (1, 0, 0.2065, 1.0),
+        (0, 1, 0.0, 0.7935),
+        (5, 5, 0.2366, 0.7634),
+        (10, 0, 0.7225, 1.0),
+        (8, 2, 0.4902, 0.9433),
+        (90, 10, 0.8256, 0.9448),
+    ],
+)
+def test_scores_of_0_and_1_have_wilsons_interval(right, wrong, low, high):
+    interval = statistics([1.0] * right + [0.0] * wrong)["ci95"]
+
+    assert interval == pytest.approx([low, high], abs=1e-4)
+
+
+def test_other_scores_have_the_normal_interval_of_their_mean():
+    interval = statistics([0.2, 0.4, 0.6, 0.8])["ci95"]  # mean 0.5, std 0.2582, / √4 = 0.1291
+
+    assert interval == pytest.approx([0.5 - 1.96 * 0.1291, 0.5 + 1.96 * 0.1291], abs=1e-4)
+
+
+def test_the_interval_of_scores_from_0_to_1_ends_there():
+    low, high = statistics([0.99, 1.0, 0.5])["ci95"]
+
+    assert 0.0 <= low < 0.83 < high == 1.0
+
+
+def test_the_interval_of_scores_beyond_1_is_not_cut():
+    assert statistics([0.5, 1.5])["ci95"][1] > 1.5
+
+
+def test_one_score_between_0_and_1_has_neither_spread_nor_interval():
+    found = statistics([0.5])
+
+    assert found["std"] is None
+    assert found["ci95"] is None
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=60) | st.lists(st.floats(0, 1), min_size=2))
+def test_the_interval_holds_the_mean_and_stays_between_0_and_1(values):
+    found = statistics(values)
+
+    low, high = found["ci95"]
+
+    assert 0.0 <= low <= found["mean"] + 1e-12
+    assert found["mean"] - 1e-12 <= high <= 1.0
+
+
+@given(st.lists(st.sampled_from(OUTCOMES), max_size=40))
+def test_every_case_is_counted_once_in_the_totals(outcomes):
+    counts = totals([entry(outcome=outcome) for outcome in outcomes])
+
+    assert counts["cases"] == sum(count for name, count in counts.items() if name != "cases") == len(outcomes)
+    assert counts["errors"] == outcomes.count("error")
+    assert all(counts[name] == outcomes.count(name) for name in OUTCOMES if name != "error")
+
+
+def test_scores_of_none_are_left_out_and_a_metric_without_scores_is_not_reported():
+    cases = [entry(scores={"f1": 1.0, "ves": None}), entry(scores={"f1": None}), entry(scores={"f1": 0.0})]
+
+    found = metric_statistics(cases)
+
+    assert list(found) == ["f1"]
+    assert (found["f1"]["n"], found["f1"]["mean"]) == (2, 0.5)
+
+
+def test_missed_thresholds_are_counted_by_metric():
+    missed = [{"metric": "f1", "min": 1.0, "max": None, "value": 0.0}]
+    cases = [entry(scores={"f1": 0.0, "em": 0.0}, missed=missed), entry(scores={"f1": 1.0, "em": 1.0})]
+
+    found = metric_statistics(cases)
+
+    assert (found["f1"]["missed"], found["em"]["missed"]) == (1, 0)
+
+
+def test_cases_are_ordered_by_path_then_line_whatever_order_they_came_in():
+    cases = [entry(path=path, line=line, id=f"{path}{line}") for path in "ab" for line in (2, 10, 30)]
+    shuffled = random.Random(7).sample(cases, len(cases))
+
+    report = aggregate(shuffled, gates=(), about={})
+
+    assert [case["id"] for case in report["cases"]] == ["a2", "a10", "a30", "b2", "b10", "b30"]
+    assert report == aggregate(cases, gates=(), about={})
+
+
+def test_cases_of_one_line_are_ordered_by_id():
+    report = aggregate([entry(id="t.2"), entry(id="t.1")], gates=(), about={})
+
+    assert [case["id"] for case in report["cases"]] == ["t.1", "t.2"]
+
+
+def test_groups_have_totals_and_metrics_of_their_own():
+    cases = [
+        entry(difficulty="hard", tags=["nightly", "joins"], scores={"f1": 0.0}, outcome="failed"),
+        entry(difficulty="easy", tags=["joins"], scores={"f1": 1.0}),
+        entry(path="other.queryeval.yaml", source=None, scores={"f1": 0.5}),
+    ]
+
+    groups = aggregate(cases, gates=(), about={})["groups"]
+
+    assert {name: list(members) for name, members in groups.items()} == {
+        "kind": ["sql"],
+        "difficulty": ["easy", "hard"],
+        "tag": ["joins", "nightly"],
+        "file": ["music/s.queryeval.yaml", "other.queryeval.yaml"],
+        "source": ["concerts.db"],
+    }
+    assert groups["tag"]["joins"]["totals"]["cases"] == 2
+    assert groups["tag"]["joins"]["metrics"]["f1"]["mean"] == 0.5
+    assert groups["difficulty"]["hard"]["totals"]["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("group", "values"),
+    [("kind", ["sql"]), ("tag", ["x", "y"]), ("file", ["f"]), ("source", ["concerts.db"]), ("difficulty", [])],
+)
+def test_a_case_has_the_values_of_a_group(group, values):
+    case = entry(tags=["x", "y"], path="f")
+
+    assert list(group_values(case, group)) == values
+
+
+def test_a_report_says_when_and_what_and_which_gates():
+    gate = {"folder": "", "metric": "f1", "ok": True}
+
+    report = aggregate([], gates=[gate], about={"created": "2024-01-01", "environment": {}})
+
+    assert (report["schema"], report["created"], report["gates"]) == (1, "2024-01-01", [gate])
+    assert report["totals"]["cases"] == 0
+    assert report["metrics"] == {}

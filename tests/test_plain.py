@@ -1,0 +1,180 @@
+import json
+import math
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import IntEnum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_queryeval.plain import CELL_CHARACTERS, one_line, plain, plain_cell, printable, shortened, storable
+from pytest_queryeval.table import IRI, BlankNode, Literal
+
+ANY_TEXT = st.text(st.characters(), max_size=60)
+HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from("\x1b\r\n\t\x9b#:\ud800\u202e\u061c\u2028ab "), max_size=40)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([10**200 - 1, -(10**4999), 10**5000]),
+    st.floats(),
+    HOSTILE_TEXT,
+    st.binary(max_size=20),
+    st.decimals(),
+    st.datetimes(),
+    st.builds(IRI, HOSTILE_TEXT),
+    st.builds(Literal, HOSTILE_TEXT),
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(HOSTILE_TEXT | st.integers(), inner, max_size=3)
+)
+PLAIN_TYPES = {type(None), bool, int, float, str, list, dict}
+
+
+class Level(IntEnum):
+    HARD = 3
+
+
+class Score(float):
+    pass
+
+
+class Word(str):
+    __slots__ = ()
+
+    def __str__(self):
+        return "another text"
+
+
+def types_in(value):
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return {type(value)}.union(*map(types_in, inner))
+
+
+@given(HOSTILE_TEXT)
+def test_printable_text_cannot_command_a_terminal_or_a_ci_service(text):
+    shown = printable(text)
+
+    assert "##" not in shown
+    assert all(character.isprintable() or character.isspace() or ord(character) > 0x7F for character in shown)
+    assert not set(shown) & set("\x1b\x9b\r\x00\x85\u2028\u2029\u202e\u2066\u061c\u200f\ud800\udfff")
+
+
+@given(st.text(st.characters(categories=["L", "N"], include_characters=" \t\n.,-"), max_size=60))
+def test_ordinary_text_is_printed_as_it_is(text):
+    assert printable(text) == text
+
+
+def test_control_characters_are_printed_as_escapes():
+    assert printable("a\x1b[2Jb\x9b\u202ec\ud800") == r"a\x1b[2Jb\x9b\u202ec\ud800"
+    assert printable("a\r\nb\rc") == "a\nb\\x0dc"
+
+
+@pytest.mark.parametrize("hashes", range(2, 7))
+def test_a_command_of_a_ci_service_is_taken_apart(hashes):
+    assert "##" not in printable("#" * hashes + "[group]")
+
+
+@given(HOSTILE_TEXT, st.integers(1, 80))
+def test_one_line_is_one_line_of_at_most_that_many_characters(text, characters):
+    line = one_line(text, characters)
+
+    assert len(line.splitlines()) <= 1
+    assert len(line) <= characters
+
+
+@given(ANY_TEXT, st.integers(1, 80))
+def test_shortened_text_is_its_own_beginning(text, characters):
+    short = shortened(text, characters)
+
+    assert len(short) <= characters
+    assert short == text if len(text) <= characters else text.startswith(short.removesuffix("…"))
+
+
+@given(HOSTILE_TEXT)
+def test_storable_text_can_be_written_as_utf8_and_only_surrogates_change(text):
+    stored = storable(text)
+
+    stored.encode()
+    assert stored == "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) <= 0xDFFF else c for c in text)
+
+
+@given(VALUES)
+def test_any_value_becomes_plain_json(value):
+    made = plain(value)
+
+    assert types_in(made) <= PLAIN_TYPES
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab"), st.lists, max_leaves=8))
+def test_what_is_plain_already_stays_as_it_is(value):
+    assert plain(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (b"\x00\xff", "x'00ff'"),
+        (Decimal("1.10"), "1.10"),
+        (date(2024, 2, 29), "2024-02-29"),
+        (datetime(2024, 2, 29, 12, 30), "2024-02-29 12:30:00"),
+        (time(12, 30), "12:30:00"),
+        (IRI("http://a/b"), "<http://a/b>"),
+        (BlankNode("b0"), "_:b0"),
+        (Literal("x", language="en"), "x"),
+        ("\ud800", "\\ud800"),
+        ((1, {2: None}), [1, {"2": None}]),
+        ({7}, [7]),
+    ],
+)
+def test_what_json_does_not_know_becomes_text(value, expected):
+    assert plain(value) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [(Level.HARD, 3), (Score(0.5), 0.5), (Word("ok"), "ok")])
+def test_subclasses_become_the_plain_type(value, expected):
+    made = plain(value)
+
+    assert type(made) in PLAIN_TYPES
+    assert made == expected
+
+
+@pytest.mark.parametrize("value", [10**200, -(10**5000)], ids=["200 digits", "5000 digits"])
+def test_an_integer_that_python_would_not_read_again_is_described(value):
+    assert plain(value) == "an integer of more than 200 digits"
+
+
+def test_the_largest_integer_that_is_kept_is_kept_exactly():
+    assert plain(10**200 - 1) == 10**200 - 1
+
+
+def test_a_value_within_itself_ends_in_an_ellipsis():
+    ring = {"name": "ring"}
+    ring["inner"] = [ring]
+
+    text = json.dumps(plain(ring), ensure_ascii=False)
+
+    assert "…" in text
+    assert text.startswith('{"name": "ring", "inner": [{"name": "ring"')
+
+
+@given(SCALARS)
+def test_a_cell_is_a_scalar_and_its_text_is_short(value):
+    made = plain_cell(value)
+
+    assert type(made) in PLAIN_TYPES - {list, dict}
+    assert not isinstance(made, str) or len(made) <= CELL_CHARACTERS
+    json.dumps(made, allow_nan=False)
+
+
+@pytest.mark.parametrize("value", ["x" * 5000, b"\xff" * 10_000_000, Decimal("9" * 5000)])
+def test_a_long_cell_ends_in_an_ellipsis(value):
+    made = plain_cell(value)
+
+    assert len(made) == CELL_CHARACTERS
+    assert made.endswith("…")
