@@ -3,7 +3,7 @@
 # Both install on the first call and after a change of pyproject.toml; later calls need no network.
 
 PYTHON ?= python3
-PIP_FLAGS = --quiet --disable-pip-version-check
+PIP_FLAGS = --quiet --quiet --disable-pip-version-check
 EXAMPLE = .venv-example
 TEST = .venv-test
 

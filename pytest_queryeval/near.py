@@ -21,8 +21,9 @@ from pytest_queryeval.policy import Policy
 Number: TypeAlias = int | float | Decimal
 Cells: TypeAlias = tuple[Hashable, ...]
 Placed: TypeAlias = tuple[int, Cells]
+Typed: TypeAlias = set[tuple[type, Number]]
 MANY_PAIRS = 10_000
-COMPARISONS = 2_000_000
+COMPARISONS = 200_000
 GREAT = 2**1000
 PLACE = ("number",)
 
@@ -35,20 +36,17 @@ class Merge:
     rough: bool
 
 
-def merge_near(
-    codes: Mapping[Hashable, int], gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]], policy: Policy
-) -> Merge:
-    """Which codes of numbers stand for equal values, given the code of each value and both sides' columns of codes."""
-    numbers = [value for value in codes if is_number(value)]
-    if all(type(value) is int for value in numbers):
-        return Merge(codes={}, rough=False)
-    gold_codes: set[int] = set().union(*gold)
-    predicted_codes: set[int] = set().union(*predicted)
+def merge_near(codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, policy: Policy) -> Merge:
+    """Which codes of numbers stand for equal values, given the code of each value and the numbers of both sides.
+
+    3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001: hence numbers come with their types.
+    """
+    numbers = [number for _, number in sorted(gold | predicted, key=_value_then_type)]
     merged: dict[int, int] = {}
     rough = False
-    for cluster in _clusters(sorted(numbers), policy):
-        golds = [value for value in cluster if codes[value] in gold_codes]
-        others = [value for value in cluster if codes[value] in predicted_codes]
+    for cluster in _clusters(numbers, policy):
+        golds = [value for value in cluster if (type(value), value) in gold]
+        others = [value for value in cluster if (type(value), value) in predicted]
         if not golds or not others:
             continue
         if _all_equal(golds, others, policy):
@@ -58,7 +56,18 @@ def merge_near(
         same = set(golds) & set(others)
         pairs = _one_to_one([v for v in golds if v not in same], [v for v in others if v not in same], policy)
         merged.update((codes[right], codes[left]) for left, right in pairs)
-    return Merge(codes=merged, rough=rough)
+    return Merge(codes={code: other for code, other in merged.items() if code != other}, rough=rough)
+
+
+def typed_numbers(columns: Iterable[Sequence[Hashable]]) -> Typed:
+    """The distinct numbers of a table's columns of canonical values, each with its type."""
+    return {
+        pair for column in columns for pair in set(zip(map(type, column), column, strict=True)) if is_number(pair[1])
+    }  # type: ignore[misc]
+
+
+def _value_then_type(typed: tuple[type, Number]) -> tuple[Number, bool]:
+    return typed[1], typed[0] is not int
 
 
 def is_number(value: object) -> TypeGuard[Number]:
@@ -71,21 +80,21 @@ def _clusters(numbers: Sequence[Number], policy: Policy) -> list[list[Number]]:
     groups: list[list[Number]] = [[]]
     last_float: Number | None = None
     recent: list[Number] = []  # the integers since the last float: the next float may reach them too
-    reaching = False  # whether integers may still be near the last float
+    joined = 0  # so many of the first of them are in the last group, as they are near the last float
     for number in numbers:
         if type(number) is int:
-            recent.append(number)
-            reaching = reaching and last_float is not None and policy.close(last_float, number)
-            if reaching:
+            if joined == len(recent) and last_float is not None and policy.close(last_float, number):
                 groups[-1].append(number)
+                joined += 1
+            recent.append(number)
             continue
         linked = last_float is not None and policy.close(last_float, number)
-        reached = list(takewhile(partial(policy.close, number), reversed(recent)))
-        known = set(groups[-1]) if reached else set()
-        if not linked and known.isdisjoint(reached):
+        reached = len(list(takewhile(partial(policy.close, number), reversed(recent))))
+        first = len(recent) - reached
+        if not linked and first >= joined:
             groups.append([])
-        groups[-1] += [integer for integer in reached if integer not in known] + [number]
-        last_float, recent, reaching = number, [], True
+        groups[-1] += [*recent[max(first, joined) :], number]
+        last_float, recent, joined = number, [], 0
     return [group for group in groups if len(group) > 1]
 
 

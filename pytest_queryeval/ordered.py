@@ -31,9 +31,10 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     if policy.columns != "any":
         return both.alignment is not None and both.alignment.matched == len(numbered)
     found = best_alignment(both.coded.gold_merged, both.coded.predicted_merged, pinned=1)
-    if found is None:
-        return False
-    return found.matched == len(numbered) or (both.coded.rough and len(both.leftover(found.columns)[1]) == 0)
+    if found is None or not both.coded.rough:
+        return found is not None and found.matched == len(numbered)
+    identity = tuple(range(len(gold.columns) + 1))
+    return any(not both.leftover(columns)[1] for columns in (found.columns, identity))
 
 
 def _stretches(ties: tuple[Tie, ...]) -> Iterator[int]:

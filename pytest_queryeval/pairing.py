@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.alignment import Alignment, best_alignment
 from pytest_queryeval.blank_nodes import rename_blank_nodes
-from pytest_queryeval.near import merge_near, near_matches
+from pytest_queryeval.near import Merge, is_number, merge_near, near_matches, typed_numbers
 from pytest_queryeval.policy import Policy, canonical_rows
 from pytest_queryeval.table import Table
 
@@ -38,6 +38,7 @@ class Pair:
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
         self.gold, self.predicted, self.policy = gold, predicted, policy
+        self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
         self.predicted_rows = self._rows(self._renamed(canonical_rows(predicted, policy)))
 
@@ -53,7 +54,7 @@ class Pair:
         codes: defaultdict[Hashable, int] = defaultdict(count().__next__)
         gold = _encode(self.gold_rows, len(self.gold.columns), codes)
         predicted = _encode(self.predicted_rows, len(self.predicted.columns), codes)
-        merge = merge_near(codes, gold, predicted, self.policy)
+        merge = self._near(codes)
         if not merge.codes:
             return Coded(
                 gold_exact=gold,
@@ -70,6 +71,12 @@ class Pair:
             predicted_merged=[[translate[code] for code in column] for column in predicted],
             rough=merge.rough,
         )
+
+    def _near(self, codes: Mapping[Hashable, int]) -> Merge:
+        if all(type(value) is int or not is_number(value) for value in codes):
+            return Merge(codes={}, rough=False)
+        sides = (typed_numbers(zip(*rows, strict=True)) for rows in (self.gold_rows, self.predicted_rows))
+        return merge_near(codes, *sides, self.policy)
 
     @cached_property
     def alignment(self) -> Alignment | None:
@@ -138,9 +145,11 @@ class Pair:
         )
         if found is None or not coded.rough:
             return found
-        matched = self._matched(found.columns)
+        identity = tuple(range(len(self.gold.columns)))
+        columns = max((found.columns, identity), key=self._matched)
+        matched = self._matched(columns)
         proven = found.proven and matched == min(len(self.gold_rows), len(self.predicted_rows))
-        return Alignment(columns=found.columns, matched=matched, proven=proven)
+        return Alignment(columns=columns, matched=matched, proven=proven)
 
     def projected(self, columns: tuple[int, ...]) -> tuple[list[tuple[int, ...]], dict[int, tuple[int, ...]]]:
         """Gold's rows, and predicted's by position with their cells in the order of gold's columns, as merged codes.
@@ -158,6 +167,11 @@ class Pair:
 
     def leftover(self, columns: tuple[int, ...]) -> tuple[list[int], list[int]]:
         """The positions of the gold rows and of the predicted rows that have no equal partner on the other side."""
+        if columns not in self._leftovers:
+            self._leftovers[columns] = self._without_partner(columns)
+        return self._leftovers[columns]
+
+    def _without_partner(self, columns: tuple[int, ...]) -> tuple[list[int], list[int]]:
         gold, predicted = self.projected(columns)
         gold_left = _unmatched(enumerate(gold), predicted.values())
         predicted_left = _unmatched(predicted.items(), gold)

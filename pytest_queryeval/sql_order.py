@@ -6,6 +6,7 @@ keys which are not selected, collations and null orders are judged by the databa
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pytest_queryeval.policy import Policy, canonical_rows
 from pytest_queryeval.table import Row, Table, Tie
 
 RANK = "queryeval_rank"
+_ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 NO_KEYS = "order: gold's sort keys could not be read, so its rows must stand in exactly their order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
 UNCUT_FAILED = "order: the rows that gold's LIMIT cut off could not be read, so only the rows it returned count"
@@ -31,30 +33,36 @@ CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them 
 class OrderPlan:
     """What a query says of the order of its rows, with the queries that would tell more.
 
-    `ranked` ends in the rank of the sort keys, `uncut` is the query without LIMIT and OFFSET. `keys` are the
+    `ranked` queries end in the rank of the sort keys, and the first that runs counts; `uncut` is the query without LIMIT
+    and OFFSET. `keys` are the
     output columns that hold all sort keys, by position (from 0) or by name, or None where some key is not selected.
     """
 
     ordered: bool
     limited: bool
     offset: int
-    ranked: str | None
+    ranked: tuple[str, ...]
     uncut: str | None
     keys: tuple[int | str, ...] | None
+
+
+# A query that the engine runs and the parser does not read: its rows must stand in exactly their order.
+UNREADABLE = OrderPlan(ordered=True, limited=False, offset=0, ranked=(), uncut=None, keys=None)
 
 
 @lru_cache(maxsize=1024)
 def order_plan(query: str, dialect: str) -> OrderPlan | None:
     """The plan of a query; None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed."""
     try:
-        tree = sqlglot.parse_one(query, dialect=dialect)
+        statements = [tree for tree in sqlglot.parse(query, dialect=dialect) if isinstance(tree, exp.Query)]
     except (SqlglotError, RecursionError):
+        return UNREADABLE if _ORDER_BY.search(query) else None
+    if len(statements) != 1:
         return None
-    if not isinstance(tree, exp.Query):
-        return None
+    tree = statements[0]
     order, limit = tree.args.get("order"), tree.args.get("limit")
     offset = _whole_number(tree.args.get("offset"))
-    if order is None and limit is None:
+    if order is None and (limit is None or _orders_inside(tree)):
         return None
     uncut = tree.copy()
     uncut.set("limit", None)
@@ -94,8 +102,8 @@ def _attempts(
         if plan.uncut:
             yield plan.uncut, lambda full: [list(full.rows)], ()
         return
-    if plan.ranked:
-        yield plan.ranked, _groups_by_rank, ()
+    for ranked in plan.ranked:
+        yield ranked, _groups_by_rank, ()
     if plan.uncut and plan.limited and positions is not None:
         yield plan.uncut, lambda full: _groups_by_keys(full, positions, policy), (SELECTED_KEYS,)
 
@@ -152,35 +160,65 @@ def _whole_number(clause: exp.Expression | None) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _ranked(uncut: exp.Query, dialect: str) -> str | None:
-    """`uncut` with the dense rank of its sort keys behind its columns; None for DISTINCT and set operations."""
+def _orders_inside(query: exp.Query) -> bool:
+    """Whether some ORDER BY below the top level may have ordered the rows that LIMIT takes (windows order nothing)."""
+    return any(not isinstance(order.parent, exp.Window) for order in query.find_all(exp.Order))
+
+
+def _ranked(uncut: exp.Query, dialect: str) -> tuple[str, ...]:
+    """`uncut` with the dense rank of its sort keys behind its columns; nothing for DISTINCT and set operations.
+
+    A name within a sort expression is a column of the tables first, and an alias only where there is no such column: the
+    second query, if it differs, reads it so.
+    """
     order = uncut.args.get("order")
     if order is None or not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
-        return None
-    keys = [_expanded(key, uncut) for key in order.expressions]
-    if any(key is None for key in keys):
-        return None
-    rank = exp.Window(
-        this=exp.Anonymous(this="DENSE_RANK"), order=exp.Order(expressions=[key for key in keys if key is not None])
-    )
-    return uncut.select(exp.alias_(rank, RANK), copy=True).sql(dialect=dialect)
+        return ()
+    texts = []
+    for replace in (_expanded, _fully_expanded):
+        keys = [replace(key, uncut) for key in order.expressions]
+        if None in keys:
+            return ()
+        rank = exp.Window(this=exp.Anonymous(this="DENSE_RANK"), order=exp.Order(expressions=keys))
+        texts.append(uncut.select(exp.alias_(rank, RANK), copy=True).sql(dialect=dialect))
+    return tuple(dict.fromkeys(texts))
 
 
 def _expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
-    """The sort key with positions and aliases replaced by what they stand for, as a window cannot use them."""
+    """The sort key with a position or an alias replaced by what it stands for, as a window cannot use them."""
     key = key.copy()
-    target = key.this if isinstance(key, exp.Ordered) else key
-    if isinstance(target, exp.Literal) and not target.is_string:
-        column = _projection_at(select, target.name)
+    core = _core(key)
+    if isinstance(core, exp.Literal) and not core.is_string:
+        column = _projection_at(select, core.name)
         if column is None:
             return None
-        target.replace(column.unalias().copy())
-        return key
-    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
-    for column in list(key.find_all(exp.Column)):
+        core.replace(exp.paren(column.unalias().copy()))
+    elif isinstance(core, exp.Column) and not core.table and core.name.lower() in (aliases := _aliases(select)):
+        core.replace(exp.paren(aliases[core.name.lower()].copy()))
+    return key
+
+
+def _fully_expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
+    """`_expanded`, also with the aliases within an expression."""
+    expanded = _expanded(key, select)
+    if expanded is None or isinstance(_core(key), exp.Column):
+        return expanded
+    aliases = _aliases(select)
+    for column in list(expanded.find_all(exp.Column)):
         if not column.table and column.name.lower() in aliases:
             column.replace(exp.paren(aliases[column.name.lower()].copy()))
+    return expanded
+
+
+def _core(key: exp.Expression) -> exp.Expression:
+    """What a sort key sorts by, without direction, collation and parentheses."""
+    while isinstance(key, exp.Ordered | exp.Collate | exp.Paren):
+        key = key.this
     return key
+
+
+def _aliases(select: exp.Select) -> dict[str, exp.Expression]:
+    return {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
 
 def _projection_at(query: exp.Query, ordinal: str) -> exp.Expr | None:
@@ -195,7 +233,7 @@ def _selected_keys(query: exp.Query, order: exp.Expression | None) -> tuple[int 
     """The output column of each sort key; None where some key is not selected."""
     if order is None:
         return None
-    keys = [key.this if isinstance(key, exp.Ordered) else key for key in order.expressions]
+    keys = [(key.this if isinstance(key, exp.Ordered) else key).unnest() for key in order.expressions]
     columns = [_output_column(key, query) for key in keys]
     return None if None in columns else tuple(column for column in columns if column is not None)
 

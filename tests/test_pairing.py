@@ -149,11 +149,16 @@ def test_execution_accuracy_is_1_only_where_all_rows_match(gold: Table, predicte
         ([(None,)], [(float("nan"),)], Policy(), 0.0),
         ([(float("inf"),)], [(1e308,)], Policy(), 0.0),
         ([(True,)], [(1,)], Policy(), 1.0),
+        ([(True,)], [(1.0000000001,)], Policy(), 1.0),
+        ([(1000000.0, 1000000)], [(1000000.0, 1000001)], Policy(columns="positional"), 0.0),
+        ([(1000000, 1000000.0)], [(1000001, 1000000.0)], Policy(columns="positional"), 0.0),
+        ([(3, 3.0)], [(3.0000001, 3.0000001)], Policy(columns="positional"), 1.0),
+        ([(1.0, 1.0000008)], [(1.0000008, 1.0000016)], Policy(), 1.0),
         ([(b"a",)], [("a",)], Policy(), 0.0),
     ],
 )
 def test_the_policy_decides(gold: list[tuple], predicted: list[tuple], policy: Policy, expected: float) -> None:
-    tables_ = [Table(columns=("x",), rows=rows) for rows in (gold, predicted)]
+    tables_ = [Table(columns=("x", "y")[: len(rows[0])], rows=rows) for rows in (gold, predicted)]
 
     assert execution_accuracy(*tables_, policy=policy) == expected
 

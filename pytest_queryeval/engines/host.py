@@ -29,6 +29,7 @@ MESSAGE_CHARACTERS = 300
 RESULT_BYTES = 256 * 2**20
 MEMORY_BYTES = 2**30
 START_SECONDS = 30.0
+LONGEST_WAIT = 2_000_000.0  # seconds; the system counts milliseconds in 31 bits
 GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a new process
 _CHILD = Path(__file__).with_name("host_child.py")
 _HEADER_BYTES = 8
@@ -66,6 +67,8 @@ class Host:
             child = self._started()
             began = time.monotonic()
             rows, last = self._exchange(child, request, timeout)
+            if last[0] == "died":  # perhaps it was killed before it saw the query: the end of a second child tells
+                rows, last = self._exchange(self._started(), request, timeout)
         if last[:2] == ("failure", "timeout"):
             last = (*last[:2], f"no answer within {timeout:g} s")
         return self._execution(query, rows, last, time.monotonic() - began)
@@ -120,7 +123,7 @@ class Host:
         # A SIGKILL that is not ours comes from the system, which is out of memory.
         kind = "too_large" if status == -signal.SIGKILL else "invalid"
         reason = signal.strsignal(-status) or "unknown"
-        return "failure", kind, f"the {self.name} process died with signal {-status} ({reason.lower()})"
+        return "died", kind, f"the {self.name} process died with signal {-status} ({reason.lower()})"
 
     def _execution(self, query: str, rows: list[Row], last: tuple[Any, ...], elapsed: float) -> Execution:
         match last:
@@ -128,7 +131,7 @@ class Host:
                 rows += more
                 table = Table(columns=tuple(columns), rows=rows)
                 return Execution(query=query, answer=table, seconds=seconds, engine=self.name)
-            case ("failure", kind, text):
+            case ("failure" | "died", kind, text):
                 failure = Failure(kind=kind, message=_brief(text))
                 return Execution(query=query, error=failure, seconds=elapsed, engine=self.name)
             case (_, text):
@@ -218,7 +221,7 @@ class _Child:
         data = bytearray(size)
         rest = memoryview(data)
         while rest:
-            if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            if not self._poll.poll(min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT) * 1000):
                 raise TimeoutError("no sign of life in time")
             count = os.readv(self._replies, [rest])
             if not count:

@@ -29,6 +29,7 @@ MOST_ROWS = 8_192
 CHUNK_BYTES = 256 * 1024
 LARGEST_FILE = 64 * 1024  # room for stderr; no query has anything to write
 ALARM_SECONDS = 1.0
+MOST_CELLS = 10_000_000  # as objects of the parent, which compares them, about 1 GiB
 
 
 class TooLarge(Exception):  # noqa: N818 - it is an outcome
@@ -47,6 +48,7 @@ class Stream:
 
     def _restart(self) -> None:
         self._rows_left, self._bytes_left = self._limits
+        self._cells_left = MOST_CELLS
         self._count = FIRST_ROWS
 
     def drain(self, columns: tuple[str, ...], fetch: Callable[[int], list[Any] | None]) -> None:
@@ -57,17 +59,20 @@ class Stream:
                 self._restart()
                 self._pack("again")
                 continue
-            self._check(rows)
+            self._check(rows, len(columns))
             if len(rows) < self._count:
                 seconds = perf_counter() - self._began - self._sending
                 self._pack("done", columns, rows, seconds)
                 return
             self._adapt(self._pack("rows", rows))
 
-    def _check(self, rows: list[Any]) -> None:
+    def _check(self, rows: list[Any], width: int) -> None:
         self._rows_left -= len(rows)
+        self._cells_left -= len(rows) * width
         if self._rows_left < 0:
             raise TooLarge(f"more than {self._limits[0]:,} rows")
+        if self._cells_left < 0:
+            raise TooLarge(f"more than {MOST_CELLS:,} cells")
 
     def _pack(self, *message: Any) -> int:
         began = perf_counter()

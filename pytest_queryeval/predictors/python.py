@@ -54,31 +54,44 @@ class PythonFunction:
 class Siblings:
     """The modules beside a predictor's file: importable while it is imported and called, as for a script.
 
-    In between they are hidden, so that files of the same name beside two predictors are not taken for each other.
+    What another folder's file has imported under a name that is also here is hidden for that time.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        files = (*folder.glob("*.py"), *folder.glob("*/__init__.py"))
+        self._names = {_module_name(file) for file in files} - sys.stdlib_module_names
         self._modules: dict[str, ModuleType] = {}
 
     @contextmanager
     def importable(self) -> Iterator[None]:
         """Make them importable for the time of a `with` statement."""
-        before = set(sys.modules)
-        sys.path.insert(0, str(self._folder))
+        taken = {name for name in self._names if name in sys.modules and not self._is_beside(sys.modules[name])}
+        hidden = _removed(taken)
         sys.modules.update(self._modules)
+        sys.path.insert(0, str(self._folder))
         try:
             yield
         finally:
             with suppress(ValueError):  # the user's code may have removed it
                 sys.path.remove(str(self._folder))
-            for name in set(sys.modules) - before:
-                if self._is_beside(sys.modules[name]):
-                    self._modules[name] = sys.modules.pop(name)
+            self._modules = _removed(taken)
+            sys.modules.update(hidden)
 
     def _is_beside(self, module: ModuleType) -> bool:
-        file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-        return isinstance(file, str) and Path(file).is_relative_to(self._folder)
+        file = Path(getattr(module, "__file__", None) or "")
+        return self._folder == (file.parent.parent if file.name == "__init__.py" else file.parent)
+
+
+def _module_name(file: Path) -> str:
+    return file.parent.name if file.name == "__init__.py" else file.stem
+
+
+def _removed(names: set[str]) -> dict[str, ModuleType]:
+    """Take the modules of these names, and those within them, out of the imported ones."""
+    if not names:
+        return {}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}
 
 
 def open_python(spec: PredictorSpec) -> PythonFunction:
@@ -108,9 +121,13 @@ def _from_file(path: Path, siblings: Siblings) -> ModuleType:
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"no file {path}")
     module = importlib.util.module_from_spec(spec)
-    with siblings.importable():
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
+    sys.modules[name] = module
+    try:
+        with siblings.importable():
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 

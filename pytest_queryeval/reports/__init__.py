@@ -26,12 +26,16 @@ def is_folder(target: Path) -> bool:
 
 def check_target(target: Path) -> None:
     """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be made."""
+    try:
+        folder = target if is_folder(target) else target.parent
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        writable = nearest.is_dir() and os.access(nearest, os.W_OK)
+    except OSError as error:  # a folder that may not be looked into, a name that no file can have
+        raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
     suffix = target.suffix.removeprefix(".")
-    if not is_folder(target) and suffix not in REPORTS:
+    if folder != target and suffix not in REPORTS:
         raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
-    folder = target if is_folder(target) else target.parent
-    nearest = next(path for path in (folder, *folder.parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+    if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
 
 

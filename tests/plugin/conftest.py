@@ -24,6 +24,7 @@ CASE = {
     *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
+WITHOUT_HYPOTHESIS = "-p", "no:hypothesispytest"  # its plugin imports all of it at the end of every run: 0.6 s
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 
 # A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
@@ -98,8 +99,8 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
 
     def run_pytest(*args: str, subprocess: bool = False) -> pytest.RunResult:
         if subprocess or any(arg.startswith("-n") and arg != "-n0" for arg in args):
-            return pytester.runpytest_subprocess(*args)
-        return pytester.runpytest_inprocess(*args)
+            return pytester.runpytest_subprocess(*WITHOUT_HYPOTHESIS, *args)
+        return pytester.runpytest_inprocess(*WITHOUT_HYPOTHESIS, *args)
 
     return run_pytest
 

@@ -1,0 +1,218 @@
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import pytest_queryeval.registry as registry_module
+from pytest_queryeval.errors import QueryEvalError, UnknownNameError
+from pytest_queryeval.metric import Metric, describe_metric, metric
+from pytest_queryeval.metrics import METRICS, MetricRegistry
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.registry import Registry
+
+GROUP = "pytest_queryeval.tested"
+
+
+def make(**members):
+    return Registry("engine", group=GROUP, members=members)
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """The name of a module that counts how often it was imported, and is forgotten after the test."""
+    (tmp_path / "lately_imported.py").write_text("class Home:\n    thing = object()\nthing = Home.thing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "lately_imported"
+    sys.modules.pop("lately_imported", None)
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Makes an entry point known, as an installed package does."""
+    asked = []
+
+    def add(name, value):
+        def entry_points(*, group):
+            asked.append(group)
+            return [EntryPoint(name=name, value=value, group=group)]
+
+        monkeypatch.setattr(registry_module, "entry_points", entry_points)
+        return asked
+
+    return add
+
+
+def test_a_member_is_imported_when_it_is_asked_for_and_not_before(module):
+    registry = make(late=f"{module}:thing")
+
+    assert "late" in registry
+    assert registry.names() == ("late",)
+    assert module not in sys.modules
+
+    thing = registry["late"]
+
+    assert thing is sys.modules[module].thing
+
+
+def test_a_member_is_imported_once(module):
+    registry = make(late=f"{module}:thing")
+    first = registry["late"]
+    del sys.modules[module]
+
+    assert registry["late"] is first
+
+
+def test_an_attribute_may_be_nested(module):
+    assert make(late=f"{module}:Home.thing")["late"] is sys.modules[module].thing
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("no_such_module:thing", "ModuleNotFoundError"),
+        ("json:no_such_thing", "AttributeError"),
+        ("not a place", "ValueError"),
+    ],
+)
+def test_a_member_that_cannot_be_imported_is_named_with_its_place(place, reason):
+    with pytest.raises(QueryEvalError, match=rf"^engine 'late' cannot be imported from {place}: {reason}: "):
+        make(late=place)["late"]
+
+
+def test_an_unknown_name_is_reported_with_the_nearest_one():
+    with pytest.raises(UnknownNameError, match=r"^unknown engine 'sqlit': did you mean 'sqlite'\?$"):
+        make(sqlite=1, duckdb=2)["sqlit"]
+
+
+def test_an_unknown_name_far_from_all_is_reported_with_all():
+    with pytest.raises(UnknownNameError, match=r"^unknown engine 'xyz': known are duckdb, sqlite$"):
+        make(sqlite=1, duckdb=2)["xyz"]
+
+
+def test_an_object_can_be_registered_and_replaced():
+    registry = make(sqlite="old")
+
+    registry.register("sqlite", 1)
+    registry.register("ours", 2)
+
+    assert (registry["sqlite"], registry["ours"]) == (1, 2)
+    assert registry.names() == ("sqlite", "ours")
+
+
+def test_a_place_can_be_registered(module):
+    registry = make()
+
+    registry.register("late", f"{module}:thing")
+
+    assert module not in sys.modules
+    assert registry["late"] is sys.modules[module].thing
+
+
+def test_an_entry_point_is_a_member(module, install):
+    install("theirs", f"{module}:thing")
+    registry = make(sqlite=1)
+
+    assert registry.names() == ("sqlite", "theirs")
+    assert registry["theirs"] is sys.modules[module].thing
+
+
+def test_an_entry_point_with_extras_is_a_member(module, install):
+    install("theirs", f"{module}:Home.thing [fast]")
+
+    assert make()["theirs"] is sys.modules[module].thing
+
+
+def test_an_entry_point_does_not_replace_a_member_of_its_name(install):
+    install("sqlite", "no_such_module:thing")
+    registry = make(sqlite=1)
+
+    assert registry.names() == ("sqlite",)
+    assert registry["sqlite"] == 1
+
+
+def test_entry_points_are_read_once_and_only_for_names_that_are_not_known(install):
+    asked = install("theirs", "json:loads")
+    registry = make(sqlite=1)
+
+    assert registry["sqlite"] == 1
+    assert asked == []
+    assert "unknown" not in registry
+    assert "theirs" in registry
+    assert asked == [GROUP]
+
+
+def test_registries_made_of_the_same_members_do_not_share_them():
+    members = {"sqlite": 1}
+    first, second = (Registry("engine", group=GROUP, members=members) for _ in range(2))
+
+    first.register("ours", 2)
+
+    assert "ours" not in second
+    assert members == {"sqlite": 1}
+
+
+def make_metrics():
+    return MetricRegistry("metric", group=GROUP, members={})
+
+
+def test_a_plain_function_is_a_metric_of_all_kinds_that_reads_answers():
+    def ours(gold, predicted):
+        return 1.0
+
+    registry = make_metrics()
+    registry.register("ours", ours)
+
+    assert registry["ours"] == Metric(function=ours, kinds=None, reads="answers")
+    assert all(registry["ours"].applies_to(kind) for kind in ("sql", "sparql", "json"))
+
+
+def test_options_are_the_keyword_only_arguments_but_for_the_policy():
+    def ours(gold, predicted, weight=1, *, alpha=0.5, beta: float = 0.1, policy: Policy):
+        return 1.0
+
+    described = describe_metric(ours)
+
+    assert described.options == {"alpha", "beta"}
+    assert described.takes_policy
+
+
+def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
+    @metric(kinds=frozenset({"sql"}), reads="executions", rewrite=(str.lower, str.upper))
+    def ours(gold, predicted, *, alpha=0.5):
+        return alpha
+
+    registry = make_metrics()
+    registry.register("ours", ours)
+
+    assert ours(None, None, alpha=0.25) == 0.25
+    assert registry["ours"] == Metric(
+        function=ours,
+        kinds=frozenset({"sql"}),
+        reads="executions",
+        rewrite=(str.lower, str.upper),
+        options=frozenset({"alpha"}),
+    )
+    assert registry["ours"].applies_to("sql")
+    assert not registry["ours"].applies_to("json")
+
+
+def test_a_decorated_metric_is_one_of_tables_unless_it_says_otherwise():
+    described = describe_metric(metric()(lambda gold, predicted: 1.0))
+
+    assert [kind for kind in ("sql", "sparql", "json", "sdmx") if described.applies_to(kind)] == ["sql", "sparql"]
+
+
+def test_a_metric_itself_can_be_registered():
+    registry = make_metrics()
+    described = replace(METRICS["execution_accuracy"], kinds=None)
+
+    registry.register("ours", described)
+
+    assert registry["ours"] is described
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_every_metric_of_the_package_is_described(name):
+    assert isinstance(METRICS[name], Metric)
+    assert METRICS[name].function.__doc__

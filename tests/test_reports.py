@@ -1,0 +1,199 @@
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import entry
+from trees import trees
+
+from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.reports import REPORTS, check_target, is_folder, write_report
+from pytest_queryeval.reports.json import render_json
+
+OLD = b"the report of the last run"
+
+
+def make_report(*cases, **about):
+    return aggregate(cases, gates=(), about={"created": "2024-01-01", **about})
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk on which nothing more can be written, though files can be made."""
+
+    def refuse(handle, mode):
+        os.close(handle)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pytest_queryeval.reports.os.fdopen", refuse)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@given(st.lists(trees, max_size=4), trees)
+def test_report_json_reads_back_as_the_report(details, metadata):
+    report = make_report(*(entry(id=str(number), details=item) for number, item in enumerate(details)), extra=metadata)
+
+    assert json.loads(render_json(report)) == report
+
+
+def test_report_json_has_a_line_for_each_case():
+    report = make_report(entry(id="one", question="a\nb\u2028c"), entry(id="two"))
+
+    lines = render_json(report).decode().split("\n")
+
+    assert [json.loads(line.rstrip(","))["id"] for line in lines if line.startswith('{"id"')] == ["one", "two"]
+    assert lines[-1] == ""
+
+
+def test_report_json_without_cases_is_still_json():
+    assert json.loads(render_json(make_report()))["cases"] == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("place", ["case", "head"])
+def test_nan_is_never_written(tmp_path, value, place):
+    report = make_report(entry(scores={})) | ({"extra": value} if place == "head" else {})
+    report["cases"][0]["scores"] = {"f1": value} if place == "case" else {}
+
+    with pytest.raises(ReportError, match=r"report .*report\.json cannot be made: ValueError"):
+        write_report(report, tmp_path / "report.json")
+
+    assert names(tmp_path) == []
+
+
+def test_a_path_that_is_no_utf8_does_not_keep_the_report_from_being_written():
+    path = os.fsdecode(b"caf\xe9.queryeval.yaml")
+
+    content = render_json(make_report(entry(path=path)))
+
+    assert json.loads(content)["cases"][0]["path"] == path
+
+
+def test_a_report_is_written_into_folders_that_are_made_for_it(tmp_path):
+    target = tmp_path / "deep" / "down" / "report.json"
+
+    written = write_report(make_report(), target)
+
+    assert written == [target]
+    assert json.loads(target.read_bytes())["schema"] == 1
+    assert names(target.parent) == ["report.json"]
+
+
+def test_a_folder_gets_every_format_that_is_known(tmp_path, monkeypatch):
+    monkeypatch.setitem(REPORTS._members, "txt", lambda report: b"text")
+
+    written = write_report(make_report(), tmp_path / "reports")
+
+    assert {path.name for path in written} == {f"report.{name}" for name in REPORTS.names()} >= {"report.txt"}
+    assert (tmp_path / "reports" / "report.txt").read_bytes() == b"text"
+
+
+def test_a_folder_that_is_there_is_a_folder_whatever_its_suffix(tmp_path):
+    target = tmp_path / "v1.json"
+    target.mkdir()
+
+    check_target(target)
+    write_report(make_report(), target)
+
+    assert is_folder(target)
+    assert names(target) == ["report.json"]
+
+
+def test_an_earlier_report_is_replaced(tmp_path):
+    target = tmp_path / "report.json"
+    target.write_bytes(OLD)
+
+    write_report(make_report(), target)
+
+    assert json.loads(target.read_bytes())["schema"] == 1
+
+
+def test_a_report_can_be_read_by_those_who_may_read_other_new_files(tmp_path):
+    (tmp_path / "other").write_bytes(b"")
+
+    write_report(make_report(), tmp_path / "report.json")
+
+    assert stat.S_IMODE((tmp_path / "report.json").stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+
+
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path, full_disk):
+    target = tmp_path / "report.json"
+    target.write_bytes(OLD)
+
+    with pytest.raises(ReportError, match=r"report\.json cannot be written: No space left on device"):
+        write_report(make_report(), target)
+
+    assert names(tmp_path) == ["report.json"]
+    assert target.read_bytes() == OLD
+
+
+def test_an_interrupted_report_leaves_no_half_written_file(tmp_path, monkeypatch):
+    def interrupt(self, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        write_report(make_report(), tmp_path / "report.json")
+
+    assert names(tmp_path) == []
+
+
+def test_a_renderer_that_raises_is_a_report_error_and_keeps_the_earlier_report(tmp_path, monkeypatch):
+    def broken(report):
+        raise KeyError("metrics")
+
+    monkeypatch.setitem(REPORTS._members, "txt", broken)
+    target = tmp_path / "report.txt"
+    target.write_bytes(OLD)
+
+    with pytest.raises(ReportError, match=r"report\.txt cannot be made: KeyError: 'metrics'"):
+        write_report(make_report(), target)
+
+    assert target.read_bytes() == OLD
+
+
+def test_a_target_below_a_file_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    target = tmp_path / "file" / "report.json"
+
+    with pytest.raises(ReportError, match="is no folder that can be written to"):
+        check_target(target)
+    with pytest.raises(ReportError, match="cannot be written"):
+        write_report(make_report(), target)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.reports.os.access", lambda path, mode: False)
+
+    with pytest.raises(ReportError, match="is no folder that can be written to"):
+        check_target(tmp_path / "new" / "report.json")
+
+
+def test_a_folder_that_may_not_be_looked_into_is_refused_before_the_run(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    with pytest.raises(ReportError, match=r"new/report\.json cannot be written: Permission denied"):
+        check_target(tmp_path / "new" / "report.json")
+
+
+def test_an_unknown_suffix_is_refused_with_the_nearest_format(tmp_path):
+    with pytest.raises(ReportError, match=r"no report format '\.jsno' for .*report\.jsno: did you mean 'json'\?"):
+        check_target(tmp_path / "report.jsno")
+
+
+@pytest.mark.parametrize("target", ["report.json", "reports", "new/reports/report.json"])
+def test_checking_a_target_writes_nothing(tmp_path, target):
+    check_target(tmp_path / target)
+
+    assert names(tmp_path) == []
