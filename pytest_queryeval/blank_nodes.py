@@ -1,9 +1,9 @@
 """Blank nodes have no names of their own: predicted's are renamed to gold's, consistently over the whole table.
 
-Colour refinement: a node's colour is what stands beside it in all its rows, then what the colours of those neighbours say,
-until nothing more is told apart. Nodes of one colour on both sides are paired; where several share a colour, one pair is
-fixed and the refinement goes on, as in the individualisation step of graph-isomorphism programs (McKay, 1981). Columns are
-not looked at, since they are aligned later.
+Colour refinement: a node's colour is what stands beside it in all its rows, then what the colours of those neighbours
+say, until nothing more is told apart. Nodes of one colour on both sides are paired; where several share a colour, one
+pair is fixed and the refinement goes on, as in the individualisation step of graph-isomorphism programs (McKay, 1981).
+Columns are not looked at, since they are aligned later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROUNDS = 200  # refinements in all; past it the nodes left over are paired in th
 
 
 def rename_blank_nodes(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Sequence[Cells]:
-    """The predicted rows with their blank nodes named after gold's; those without a partner keep a name of their own."""
+    """The predicted rows with their blank nodes named after gold's; those without a partner get names of their own."""
     nodes = _nodes(predicted)
     if not nodes:
         return predicted
@@ -94,6 +94,3 @@ def _recolour(rows: Sequence[Cells], colours: Mapping[BlankNode, int], numbers: 
         key = (colour, tuple(sorted(signatures[node])))
         fixed[node] = colour if colour < 0 else numbers.setdefault(key, len(numbers))
     return fixed
-
-
-__all__: Sequence[str] = ["rename_blank_nodes"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import eq
 
 from pytest_queryeval.pairing import Pair, pair
-from pytest_queryeval.policy import Policy, canonical_rows
+from pytest_queryeval.policy import Policy, canonical, canonical_rows
 from pytest_queryeval.table import Row, Table
-
-COMPARED_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +37,9 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         return Difference(summary=f"{shape}: {_same_rows(both, columns)}")
     counts = len(gold_left), len(predicted_left)
     gold_rows, predicted_rows = _counted(gold, policy), _counted(predicted, policy)
-    missing = [gold_rows[row] for row in gold_left[:COMPARED_ROWS]]
-    extra = [_in_order(predicted_rows[row], columns) for row in predicted_left[:COMPARED_ROWS]]
-    changed = _changed(missing, extra)
+    missing = [gold_rows[row] for row in gold_left[: 2 * limit]]
+    extra = [_in_order(predicted_rows[row], columns) for row in predicted_left[: 2 * limit]]
+    changed = _changed(missing, extra, policy)
     return Difference(
         missing=tuple(missing[:limit]),
         extra=tuple(extra[:limit]),
@@ -85,17 +84,21 @@ def _in_order(row: Row, columns: Sequence[int]) -> Row:
     return tuple(row[column] for column in columns)
 
 
-def _changed(missing: list[Row], extra: list[Row]) -> list[tuple[Row, Row]]:
+def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple[Row, Row]]:
     """Take pairs of alike rows out of both lists."""
+    others = [_values(row, policy) for row in extra]
     changed = []
     for row in list(missing):
-        near = max(extra, key=lambda other: _shared(row, other), default=None)
-        if near is not None and 2 * _shared(row, near) >= len(row) > 1:
-            changed.append((row, near))
+        values = _values(row, policy)
+        shared = [sum(map(eq, values, other)) for other in others]
+        most = max(shared, default=0)
+        if 2 * most >= len(row) > 1:
+            place = shared.index(most)
+            del others[place]
+            changed.append((row, extra.pop(place)))
             missing.remove(row)
-            extra.remove(near)
     return changed
 
 
-def _shared(left: Row, right: Row) -> int:
-    return sum(x == y for x, y in zip(left, right, strict=True))
+def _values(row: Row, policy: Policy) -> list[Hashable]:
+    return [canonical(cell, policy) for cell in row]

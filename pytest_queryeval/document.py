@@ -14,8 +14,9 @@ MEBIBYTE = 1024 * 1024
 MAX_DEPTH = 100
 MAX_PROBLEM_CHARACTERS = 500
 
-# How a node was written. "cut" is a plain scalar with a comment behind it, "wrapped" a quoted one over several lines.
-Form: TypeAlias = Literal["plain", "cut", "quoted", "wrapped", "literal", "folded", "sequence", "mapping"]
+# How a node was written. "cut" is a plain scalar with a comment behind it, "clipped" one whose comment has no
+# blank after its `#` and so may be meant as text, "wrapped" a quoted scalar over several lines.
+Form: TypeAlias = Literal["plain", "cut", "clipped", "quoted", "wrapped", "literal", "folded", "sequence", "mapping"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Node:
     @property
     def plain(self) -> bool:
         """Whether this is a scalar without quotes, which alone can be a number, true, false or null."""
-        return self.form in ("plain", "cut")
+        return self.form in ("plain", "cut", "clipped")
 
     @property
     def empty(self) -> bool:

@@ -17,6 +17,7 @@ from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Prediction, PredictorSpec, Source, Stated
+from pytest_queryeval.pairing import pair
 from pytest_queryeval.predictors import PREDICTORS, Predictor
 from pytest_queryeval.table import Table
 
@@ -24,6 +25,7 @@ Opened = TypeVar("Opened")
 Fault = TypeVar("Fault", bound=QueryEvalError)
 
 CACHE_CELLS = 1_000_000
+UNPROVEN = "alignment: the search for the best columns or rows stopped at its budget, so scores may be too low"
 _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 
 
@@ -158,7 +160,15 @@ def _score(index: int, gold: Execution, predicted: Execution, case: Case, sessio
     gold = _with_order(gold, predicted, case, session, details)
     names = dict.fromkeys((*case.metrics, *case.thresholds))
     scores = {name: _value(name, gold, predicted, case, session) for name in names}
+    if _is_unproven(gold, predicted, case):
+        details.setdefault("notes", []).append(UNPROVEN)
     return Scored(index=index, gold=gold, scores=scores, details=details)
+
+
+def _is_unproven(gold: Execution, predicted: Execution, case: Case) -> bool:
+    if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
+        return False
+    return pair(gold.answer, predicted.answer, case.policy).unproven
 
 
 def _with_order(

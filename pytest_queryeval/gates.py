@@ -12,10 +12,11 @@ from pytest_queryeval.model import Gate, Threshold
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 
 
-def gate_json(gate: Gate, folder: str) -> dict[str, Any]:
-    """A gate as plain values; `folder` is relative to the root of the run."""
+def gate_json(gate: Gate, folder: str, *, whole: bool = True) -> dict[str, Any]:
+    """A gate as plain values; `folder` is relative to the root of the run, `whole` unless only a part was asked for."""
     return {
         "folder": folder,
+        "whole": whole,
         "metric": gate.metric,
         "where": dict(gate.where),
         "min": gate.minimum,
@@ -24,21 +25,24 @@ def gate_json(gate: Gate, folder: str) -> dict[str, Any]:
 
 
 def judge(
-    gate: Mapping[str, Any], cases: Sequence[CaseJson], *, broken: Sequence[str], selected: bool
+    gate: Mapping[str, Any], cases: Sequence[CaseJson], *, broken: Sequence[str], selected: bool, stopped: bool = False
 ) -> dict[str, Any]:
-    """A gate with its verdict: `ok` is True, False, or None where a selection left nothing to judge.
+    """A gate with its verdict: `ok` is True, False, or None where nothing was left to judge or the run was stopped.
 
     The gate's folder, the cases' paths and the `broken` files (which could not be read, so the gate is missed) are
     relative to the same root; `selected` tells that the run was told to leave cases out.
     """
     fitting = [case for case in cases if _is_below(case["path"], gate) and _fits(case, gate)]
     value, n = _value(gate, fitting)
-    verdict = {**gate, "value": value, "n": n}
+    verdict = {name: wish for name, wish in gate.items() if name != "whole"} | {"value": value, "n": n}
     unread = [path for path in broken if _is_below(path, gate)]
     if unread:
         return verdict | {"ok": False, "reason": f"{unread[0]} could not be read"}
+    if stopped:
+        return verdict | {"ok": None, "reason": "the run was stopped"}
     if value is None:
-        return verdict | {"ok": None if selected and not fitting else False, "reason": "no case was evaluated"}
+        narrowed = not fitting and (selected or not gate.get("whole", True))
+        return verdict | {"ok": None if narrowed else False, "reason": "no case was evaluated"}
     threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
     return verdict | {"ok": threshold.admits(value), "reason": ""}
 

@@ -32,6 +32,7 @@ from pytest_queryeval.values import (
     stated_text,
     text,
     whole_number,
+    whole_text,
 )
 
 Place: TypeAlias = Literal["folder", "file", "case"]
@@ -242,8 +243,8 @@ KEYS: Mapping[str, Key] = {
         Key(name="gates", places=("folder",), inheritance="own", read=read_gates),
         Key(name="cases", places=("file",), inheritance="own"),
         _own("id", read_id),
-        _own("question", or_else("", text)),
-        _own("evidence", or_else("", text)),
+        _own("question", or_else("", whole_text)),
+        _own("evidence", or_else("", whole_text)),
         _own("difficulty", or_else(None, read_marker)),
         _own("metadata", or_else({}, json_mapping)),
         _own("skip", reason("skipped in the suite")),

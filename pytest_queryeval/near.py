@@ -1,6 +1,7 @@
 """Numbers that are equal within the tolerance though not the same: which values, and which rows, count as equal.
 
-Tolerance is not transitive, so equality is never chained: 1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 equalling 1.2.
+Tolerance is not transitive, so equality is never chained: 1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 being
+equal to 1.2.
 Values that are near each other are first gathered in clusters. In most clusters every gold value equals every predicted
 value, and they can share a code. In the others, values that are the same are paired first and the rest one to one.
 """
@@ -39,7 +40,8 @@ class Merge:
 def merge_near(codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, policy: Policy) -> Merge:
     """Which codes of numbers stand for equal values, given the code of each value and the numbers of both sides.
 
-    3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001: hence numbers come with their types.
+    3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001: hence numbers come with their
+    types.
     """
     numbers = [number for _, number in sorted(gold | predicted, key=_value_then_type)]
     merged: dict[int, int] = {}
@@ -61,9 +63,8 @@ def merge_near(codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, pol
 
 def typed_numbers(columns: Iterable[Sequence[Hashable]]) -> Typed:
     """The distinct numbers of a table's columns of canonical values, each with its type."""
-    return {
-        pair for column in columns for pair in set(zip(map(type, column), column, strict=True)) if is_number(pair[1])
-    }  # type: ignore[misc]
+    pairs = (pair for column in columns for pair in set(zip(map(type, column), column, strict=True)))
+    return {(kind, value) for kind, value in pairs if is_number(value)}
 
 
 def _value_then_type(typed: tuple[type, Number]) -> tuple[Number, bool]:

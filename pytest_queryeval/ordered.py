@@ -18,8 +18,8 @@ def in_strict_order(table: Table) -> tuple[Tie, ...]:
 def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     """Whether predicted holds, stretch by stretch, rows that gold's ties allow, under one alignment for all of them.
 
-    Each row gets the number of its stretch as a cell of its own, in a column that is aligned with itself. Then the tables
-    are equal iff every predicted row has a partner among the rows that gold allows.
+    Each row gets the number of its stretch as a cell of its own, in a column that is aligned with itself. Then the
+    tables are equal iff every predicted row has a partner among the rows that gold allows.
     """
     strict = policy.row_order == "strict" or gold.ties is None
     ties = in_strict_order(gold) if strict or gold.ties is None else gold.ties

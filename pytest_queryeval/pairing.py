@@ -21,7 +21,7 @@ Codes: TypeAlias = list[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coded:
-    """Both tables as columns of ints. `exact` tells canonical values apart, `merged` also joins those within the tolerance.
+    """Both tables as columns of ints: `exact` tells canonical values apart, `merged` joins those within the tolerance.
 
     `rough` is set where values are near each other without being all equal, so that `merged` joins only pairs of them.
     """
@@ -34,7 +34,7 @@ class Coded:
 
 
 class Pair:
-    """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy. Everything is computed on demand, once."""
+    """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy; everything is computed on demand."""
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
         self.gold, self.predicted, self.policy = gold, predicted, policy
@@ -75,8 +75,8 @@ class Pair:
     def _near(self, codes: Mapping[Hashable, int]) -> Merge:
         if all(type(value) is int or not is_number(value) for value in codes):
             return Merge(codes={}, rough=False)
-        sides = (typed_numbers(zip(*rows, strict=True)) for rows in (self.gold_rows, self.predicted_rows))
-        return merge_near(codes, *sides, self.policy)
+        gold, predicted = (typed_numbers(zip(*rows, strict=True)) for rows in (self.gold_rows, self.predicted_rows))
+        return merge_near(codes, gold, predicted, self.policy)
 
     @cached_property
     def alignment(self) -> Alignment | None:
@@ -92,6 +92,12 @@ class Pair:
         if self._same_rows():
             return Alignment(columns=identity, matched=len(self.gold_rows), proven=True)
         return self._searched()
+
+    @property
+    def unproven(self) -> bool:
+        """Whether an alignment was searched for, and the search stopped at its budget."""
+        found = self.__dict__.get("alignment")
+        return found is not None and not found.proven
 
     def fixed(self, columns: tuple[int, ...]) -> Alignment:
         """The alignment that maps gold column i to predicted column `columns[i]`."""

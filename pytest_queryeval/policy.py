@@ -6,18 +6,19 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 from itertools import chain
 from operator import ne
 from typing import Literal as OneOf
 
-from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Row, Table
+from pytest_queryeval.table import Cell, Literal, Table
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
+_SPACED_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
 _SPACES = re.compile(r"\s+")
-_PLAIN = frozenset((type(None), int, str, bytes, bool))
+_PLAIN = frozenset((type(None), int, str, bytes))
 _NUMERIC_TYPES = frozenset(
     f"{XSD}{name}"
     for name in (
@@ -104,6 +105,8 @@ def _canonical_once(cell: Cell, policy: Policy, known: dict[tuple[type, Cell], H
 def canonical(cell: Cell, policy: Policy) -> Hashable:
     """The value that stands for `cell`; cells that are equal without tolerance have equal values."""
     match cell:
+        case bool():
+            return int(cell)  # true = 1, also where 1 is near 1.0000001
         case str():
             return _text(cell, policy)
         case float():
@@ -112,8 +115,6 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
             return _decimal(cell)
         case Literal():
             return _literal(cell, policy)
-        case datetime():
-            return _moment(cell.isoformat(sep=" "), policy)
         case date() | time():
             return _moment(cell.isoformat(), policy)
         case _:
@@ -123,6 +124,8 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
 def _text(text: str, policy: Policy) -> Hashable:
     if policy.whitespace == "ignore":
         text = _SPACES.sub(" ", text).strip()
+    if policy.dates == "by_value" and _SPACED_MOMENT.match(text):
+        text = f"{text[:10]}T{text[11:]}"  # the two spellings of ISO 8601 and RFC 3339
     if policy.text_numbers and _NUMBER.fullmatch(text):
         return _number(text)
     return text.casefold() if policy.case == "ignore" else text
@@ -163,12 +166,9 @@ def _literal(literal: Literal, policy: Policy) -> Hashable:
         except ArithmeticError:
             return text
     if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
-        return text in ("true", "1")
+        return int(text in ("true", "1"))
     return _text(literal.lexical, policy)
 
 
 def _moment(text: str, policy: Policy) -> Hashable:
     return text if policy.dates == "by_value" else ("moment", text)
-
-
-__all__ = ["IRI", "BlankNode", "Policy", "Row", "canonical", "canonical_rows"]

@@ -33,9 +33,9 @@ CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them 
 class OrderPlan:
     """What a query says of the order of its rows, with the queries that would tell more.
 
-    `ranked` queries end in the rank of the sort keys, and the first that runs counts; `uncut` is the query without LIMIT
-    and OFFSET. `keys` are the
-    output columns that hold all sort keys, by position (from 0) or by name, or None where some key is not selected.
+    `ranked` queries end in the rank of the sort keys, and the first that runs counts; `uncut` is the query without
+    LIMIT and OFFSET. `keys` are the output columns that hold all sort keys, by position (from 0) or by name, or None
+    where some key is not selected.
     """
 
     ordered: bool
@@ -168,8 +168,8 @@ def _orders_inside(query: exp.Query) -> bool:
 def _ranked(uncut: exp.Query, dialect: str) -> tuple[str, ...]:
     """`uncut` with the dense rank of its sort keys behind its columns; nothing for DISTINCT and set operations.
 
-    A name within a sort expression is a column of the tables first, and an alias only where there is no such column: the
-    second query, if it differs, reads it so.
+    A name within a sort expression is a column of the tables first, and an alias only where there is no such column:
+    the second query, if it differs, reads it so.
     """
     order = uncut.args.get("order")
     if order is None or not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):

@@ -92,7 +92,7 @@ def _query(node: Node, kind: Kind) -> str:
 def _is_trap(query: str, node: Node) -> bool:
     if node.form in ("literal", "quoted"):
         return False
-    return node.form == "cut" or _COMMENT.search(query) is not None
+    return node.form in ("cut", "clipped") or _COMMENT.search(query) is not None
 
 
 def _answer(node: Node) -> Stated:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 
-class IRI(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class IRI:
     """An RDF resource, never equal to a literal of the same text."""
 
     iri: str
 
 
-class BlankNode(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BlankNode:
     """An RDF blank node; its label means something within its own table only."""
 
     label: str
 
 
-class Literal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Literal:
     """An RDF literal as it was written; `datatype` and `language` are empty for plain text."""
 
     lexical: str

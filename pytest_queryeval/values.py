@@ -152,6 +152,13 @@ def items(node: Node) -> list[Node]:
     raise node.problem(f"expected a list, found {_shown(node)}")
 
 
+def whole_text(node: Node) -> str:
+    """Text that YAML has not clipped: in `customer #3` it takes `#3` for a comment."""
+    if node.form == "clipped":
+        raise node.problem("a `#` ends this text, as YAML reads it: quote the text, or give the comment its own line")
+    return text(node)
+
+
 def or_else(default: T, read: Reader[T]) -> Reader[T]:
     """Make a reader that takes null and nothing for `default`."""
     return lambda node: default if node.empty else read(node)

@@ -30,7 +30,7 @@ HINT_REACH = 5
 # The parser of libyaml is 7 times as fast as the one in Python, which stands in where PyYAML was built without it.
 _PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
-_COMMENT_BEHIND = re.compile(r"[ \t]+#")
+_COMMENT_BEHIND = re.compile(r"[ \t]+#(?P<glued>[^\s#])?")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _QUERY_KEY = re.compile(r"\s*(?:-\s+)*(gold|gold_any|predicted)\s*:(?!\s*[|>])(?!\S)")
 _FORMS: dict[str | None, Form] = {"|": "literal", ">": "folded"}
@@ -120,7 +120,7 @@ class _Composer:
                 self._problems.append(self._file.problem("quote this text: a comment stands behind it", _line(event)))
             return Node(event.value, line, "quoted", self._file)
         if not style:
-            return Node(event.value, line, "cut" if cut else "plain", self._file)
+            return Node(event.value, line, ("clipped" if cut["glued"] else "cut") if cut else "plain", self._file)
         form = _FORMS.get(style)
         if form is None:
             form = "quoted" if event.start_mark.line == event.end_mark.line else "wrapped"

@@ -86,7 +86,7 @@ def entry(**changes):
 
 
 class FakeEngine:
-    """Answers a query with the rows that `answers` has for it; any other query is invalid. `executed` are all it ran."""
+    """Answers a query with the rows that `answers` has for it; any other one is invalid. `executed` are all it ran."""
 
     dialect = "sqlite"
 

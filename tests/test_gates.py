@@ -10,7 +10,7 @@ from pytest_queryeval.gates import gate_json, judge
 from pytest_queryeval.model import Gate
 
 
-def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):
+def gate(metric="f1", *, folder="music", minimum=None, maximum=None, whole=True, **where):
     made = Gate(
         metric=metric,
         where=where,
@@ -19,11 +19,11 @@ def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):
         folder=Path("/suite/music"),
         location=Location(Path("/suite/music/queryeval.yaml"), 2),
     )
-    return gate_json(made, folder)
+    return gate_json(made, folder, whole=whole)
 
 
-def verdict(given_gate, *cases, broken=(), selected=False):
-    return judge(given_gate, cases, broken=broken, selected=selected)
+def verdict(given_gate, *cases, broken=(), **run):
+    return judge(given_gate, cases, broken=broken, **({"selected": False} | run))
 
 
 def scored(*values, **changes):
@@ -117,6 +117,21 @@ def test_a_gate_without_evaluated_cases_is_missed():
 
 def test_a_gate_is_not_judged_where_a_selection_removed_its_cases():
     assert verdict(gate(minimum=0.5), selected=True)["ok"] is None
+
+
+def test_a_gate_is_not_judged_where_only_a_part_of_its_folder_was_asked_for_and_no_case_fits():
+    assert verdict(gate(minimum=0.5, whole=False))["ok"] is None
+
+
+def test_a_gate_on_a_part_of_its_folder_is_judged_on_the_cases_there_are():
+    assert verdict(gate(minimum=0.5, whole=False), *scored(0.0))["ok"] is False
+
+
+def test_a_gate_is_not_judged_where_the_run_was_stopped():
+    found = verdict(gate(minimum=0.5), *scored(0.0), stopped=True)
+
+    assert (found["ok"], found["value"]) == (None, 0.0)
+    assert found["reason"] == "the run was stopped"
 
 
 def test_a_gate_is_missed_where_selected_cases_ran_without_any_score():

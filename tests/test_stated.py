@@ -84,6 +84,11 @@ def test_questions_may_hold_what_queries_may_not():
     assert case("question: a -- b # c").question == "a -- b"
 
 
+def test_a_question_that_yaml_clipped_is_refused():
+    assert problem("question: Where is customer #3?").startswith("a `#` ends this text")
+    assert case("question: 'Where is customer #3?'").question == "Where is customer #3?"
+
+
 def test_several_right_answers_keep_their_order():
     loaded = case("gold_any:\n  - SELECT 1\n  - |\n    SELECT 2\n  - {columns: [a], rows: [[1]]}")
 

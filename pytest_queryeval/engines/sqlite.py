@@ -102,12 +102,13 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, str]:
 
 def _setting(source: Source) -> tuple[str, Path]:
     """Return the one setting of `source` and its path, absolute."""
-    for name in source.settings:
+    settings = {name: value for name, value in source.settings.items() if name != "version"}  # of the data, not for us
+    for name in settings:
         if name not in SETTINGS:
             raise SourceError(f"source '{source.name}': unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
-    if len(source.settings) != 1:
+    if len(settings) != 1:
         raise SourceError(f"source '{source.name}': needs a path or a script")
-    ((name, value),) = source.settings.items()
+    ((name, value),) = settings.items()
     if not isinstance(value, str) or not value or "\0" in value:
         raise SourceError(f"source '{source.name}': '{name}' is not the name of a file")
     return name, Path(os.path.realpath(source.folder / value))

@@ -12,9 +12,9 @@ from pytest_queryeval.table import Table
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Whether the right values stand in the right columns, however they are combined into rows.
 
-    Under the best alignment, precision and recall of the distinct values of each column are averaged over gold's columns;
-    the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows 0, fewer
-    predicted columns than gold columns 0. In [0, 1]. Source: BuildingQA's entity set F1.
+    Under the best alignment, precision and recall of the distinct values of each column are averaged over gold's
+    columns; the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows
+    0, fewer predicted columns than gold columns 0. In [0, 1]. Source: BuildingQA's entity set F1.
 
     >>> gold = Table(columns=("x",), rows=((1,), (2,)))
     >>> round(entity_set_f1(gold, Table(columns=("y",), rows=((1,),))), 3)

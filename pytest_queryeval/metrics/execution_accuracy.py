@@ -1,4 +1,4 @@
-"""Execution accuracy: are both answers the same?"""
+"""Execution accuracy: whether both answers are the same."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pytest_queryeval.table import Table
 def execution_accuracy(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """1 if the tables are equal under the policy, else 0.
 
-    By default rows are a multiset, columns may stand in any order under any names, numbers are equal within a tolerance,
-    and the order of rows counts where gold's query orders them (`gold.ties`), except among rows that tie. Two answers
-    without rows are equal whatever their columns.
+    By default rows are a multiset, columns may stand in any order under any names, numbers are equal within a
+    tolerance, and the order of rows counts where gold's query orders them (`gold.ties`), except among rows that tie.
+    Two answers without rows are equal whatever their columns.
 
     >>> gold = Table(columns=("x",), rows=((0.3,), (1,)))
     >>> execution_accuracy(gold, Table(columns=("y",), rows=((1.0,), (0.1 + 0.2,))))

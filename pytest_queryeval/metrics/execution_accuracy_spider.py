@@ -43,9 +43,10 @@ def with_value_as_one(query: str) -> str:
 def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     """1 if the answers of the rewritten queries agree by the published rule, else 0.
 
-    Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text holds
-    "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a list if
-    ordered, else as a multiset. Cells are compared by Python equality. Kept as published, to be compared with papers.
+    Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text
+    holds "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a
+    list if ordered, else as a multiset. Cells are compared by Python equality. Kept as published, to be compared with
+    papers.
     Source: taoyds/test-suite-sql-eval, exec_eval.py (one database for each question).
     """
     if gold.answer is None or predicted.answer is None:

@@ -13,8 +13,8 @@ def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy())
     """How many rows are right, whatever the names and the order of the columns.
 
     Under the best alignment, 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted rows; predicted
-    columns that no gold column maps to are dropped first. Both without rows 1, one without rows 0, fewer predicted columns
-    than gold columns 0. In [0, 1]. Source: BuildingQA's row matching F1.
+    columns that no gold column maps to are dropped first. Both without rows 1, one without rows 0, fewer predicted
+    columns than gold columns 0. In [0, 1]. Source: BuildingQA's row matching F1.
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
     >>> row_matching_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))

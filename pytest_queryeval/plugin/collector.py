@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -67,7 +68,8 @@ class ReportCollector:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if not self._is_concerned(session, learnt):
             return
-        self.report = self._aggregated(learnt)
+        stopped = bool(session.shouldstop or session.shouldfail)
+        self.report = self._aggregated(learnt, stopped=stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED)
         self._write()
         missed = any(gate["ok"] is False for gate in self.report["gates"])
         if (missed or self.faults) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -84,7 +86,7 @@ class ReportCollector:
         from pytest_queryeval.plugin.summary import summary_lines
 
         terminalreporter.section("query evaluation")
-        for line, markup in summary_lines(report, width=terminalreporter._tw.fullwidth):
+        for line, markup in summary_lines(report, width=shutil.get_terminal_size().columns):
             terminalreporter.write_line(line, **markup)
         for path in self.written:
             terminalreporter.write_line(f"report: {_shown(path)}")
@@ -97,7 +99,7 @@ class ReportCollector:
             return bool(self.cases)
         return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
 
-    def _aggregated(self, learnt: list[Mapping[str, Any]]) -> Report:
+    def _aggregated(self, learnt: list[Mapping[str, Any]], *, stopped: bool) -> Report:
         from pytest_queryeval.aggregation import aggregate
         from pytest_queryeval.gates import judge
 
@@ -107,7 +109,7 @@ class ReportCollector:
             gates = {}
         broken = sorted({path for known in learnt for path in known["broken"]})
         selected = any(known["selected"] for known in learnt)
-        verdicts = [judge(gate, cases, broken=broken, selected=selected) for gate in gates.values()]
+        verdicts = [judge(gate, cases, broken=broken, selected=selected, stopped=stopped) for gate in gates.values()]
         return aggregate(cases, gates=verdicts, about=_about(cases))
 
     def _write(self) -> None:

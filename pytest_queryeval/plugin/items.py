@@ -12,7 +12,7 @@ from pytest_queryeval.case_json import case_json, result_json
 from pytest_queryeval.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.model import Case, CaseResult, Outcome
-from pytest_queryeval.plain import printable
+from pytest_queryeval.plain import one_line, printable
 from pytest_queryeval.plugin import RUN
 from pytest_queryeval.plugin.failure import ThresholdMissed, failure_lines, headline
 
@@ -49,9 +49,9 @@ class CaseItem(pytest.Item):
             run.register_marker(name, "a tag, a kind or a difficulty of cases")
             self.add_marker(name)
         if case.skip is not None:
-            self.add_marker(pytest.mark.skip(reason=case.skip))
+            self.add_marker(pytest.mark.skip(reason=one_line(case.skip)))
         if case.xfail is not None:
-            self.add_marker(pytest.mark.xfail(reason=case.xfail, raises=ThresholdMissed))
+            self.add_marker(pytest.mark.xfail(reason=one_line(case.xfail), raises=ThresholdMissed))
 
     def setup(self) -> None:
         """Execute and score the case; whatever breaks is an error of the case, not a failure of the prediction."""
@@ -83,6 +83,10 @@ class CaseItem(pytest.Item):
             pytest.xfail(headline(self.result))
         raise ThresholdMissed(self.result)  # also where --runxfail makes pytest.xfail do nothing
 
+    def teardown(self) -> None:
+        """Let go of the answers: pytest keeps every item until the end of the run."""
+        self.result = None
+
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Our lines in the form that pytest keeps under xdist and in JUnit: one entry, and a headline of one line."""
         if not isinstance(excinfo.value, ThresholdMissed):
@@ -103,7 +107,7 @@ class CaseItem(pytest.Item):
         """The case as the report has it, once its outcome is known; None in the other phases."""
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
-        place = {"nodeid": self.nodeid, "path": self.config.stash[RUN].relative(self.path)}
+        place = {"nodeid": self.nodeid, "path": self.config.stash[RUN].relative(self.case.location.path)}
         outcome = self._outcome(report)
         if self.result is None:
             return case_json(self.case, **place, outcome=outcome, message=_message(report))

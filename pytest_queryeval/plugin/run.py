@@ -53,7 +53,9 @@ class Run:
 
         self.files += 1
         try:
-            return load_suite(path, root=self.root, folders=self._folders, require_prediction=self._predictor is None)
+            return load_suite(
+                path, root=Path(path.anchor), folders=self._folders, require_prediction=self._predictor is None
+            )
         except SuiteError:
             self.broken.append(self.relative(path))
             raise
@@ -157,10 +159,19 @@ class Run:
 
         folders = [folder for folder in self._folders.values() if isinstance(folder, Folder)]
         return {
-            f"{folder.path}:{number}": gate_json(gate, self.relative(gate.folder))
+            f"{folder.path}:{number}": gate_json(gate, self._folder(gate.folder), whole=self._is_whole(gate.folder))
             for folder in folders
             for number, gate in enumerate(folder.gates)
         }
+
+    def _folder(self, folder: Path) -> str:
+        """A gate's folder as the cases' paths have it; one above the root holds all of them."""
+        return "." if self.root.is_relative_to(folder) else self.relative(folder)
+
+    def _is_whole(self, folder: Path) -> bool:
+        """Whether the run was asked for all of a folder, and not for a part of it."""
+        start = self.config.invocation_params.dir
+        return any(folder.is_relative_to(start / argument.partition("::")[0]) for argument in self.config.args)
 
 
 def _selects(config: pytest.Config) -> bool:

@@ -45,9 +45,7 @@ class PythonFunction:
         try:
             with self._siblings.importable() if self._siblings else nullcontext():
                 return self._function(case)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # whatever the system under test raises, sys.exit too, is the case's error
+        except (Exception, SystemExit) as error:  # whatever the system under test raises is the case's error
             raise PredictorError(f"{self._target} raised {type(error).__name__}: {error}") from error
 
 
@@ -100,18 +98,22 @@ def open_python(spec: PredictorSpec) -> PythonFunction:
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise PredictorError(f"the predictor 'python' needs 'module:function' or 'file.py:function', found '{target}'")
-    path = (spec.folder / place).resolve()
-    siblings = Siblings(path.parent) if place.endswith(".py") else None
     try:
-        module = _from_file(path, siblings) if siblings else importlib.import_module(place)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a module of the user's may raise anything while it is imported, SystemExit too
+        module, siblings = _imported(place, spec.folder)
+    except (Exception, SystemExit) as error:  # a module of the user's may raise anything while it is imported
         raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise PredictorError(f"{target}: there is no function '{name}' in {place}")
     return PythonFunction(target, function, siblings)
+
+
+def _imported(place: str, folder: Path) -> tuple[ModuleType, Siblings | None]:
+    if not place.endswith(".py"):
+        return importlib.import_module(place), None
+    path = (folder / place).resolve()
+    siblings = Siblings(path.parent)
+    return _from_file(path, siblings), siblings
 
 
 def _from_file(path: Path, siblings: Siblings) -> ModuleType:

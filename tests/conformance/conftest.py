@@ -1,4 +1,5 @@
-"""Reference scores of published evaluators. They are no part of the project: QUERYEVAL_CONFORMANCE names their folder."""
+"""Reference scores of published evaluators. They are no part of the project: QUERYEVAL_CONFORMANCE names their
+folder."""
 
 from __future__ import annotations
 

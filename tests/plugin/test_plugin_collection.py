@@ -133,7 +133,7 @@ def test_collect_only_writes_no_report_and_judges_no_gate(pytester, suite, write
 
 def test_plugin_that_is_switched_off_collects_nothing(suite, write, run):
     suite(case("bad", WRONG))
-    write("test_plain.py", "def test_plain(): pass")
+    write("test_beside.py", "def test_beside(): pass")
 
     result = run("-p", "no:queryeval", subprocess=True)
 
@@ -143,7 +143,7 @@ def test_plugin_that_is_switched_off_collects_nothing(suite, write, run):
 
 def test_cases_stand_beside_plain_tests(suite, write, run_and_parse):
     suite(case("bad", WRONG))
-    write("test_plain.py", "def test_plain(): assert False")
+    write("test_beside.py", "def test_beside(): assert False")
 
     run = run_and_parse()
 
@@ -153,7 +153,7 @@ def test_cases_stand_beside_plain_tests(suite, write, run_and_parse):
 
 def test_project_without_suites_is_left_alone(pytester, write, run, workers):
     pytester.makeini("[pytest]\nqueryeval_report = report.json")
-    write("test_plain.py", "def test_plain(): pass")
+    write("test_beside.py", "def test_beside(): pass")
     write("data.yaml", "cases: 7")
 
     result = run(*workers)

@@ -11,7 +11,7 @@ PREDICT = f"def predict(case):\n    return {WRONG!r} if case.id == 'bad' else {G
 def test_limit_keeps_the_first_cases(suite, write, run_and_parse, workers):
     suite(case("one"), case("two"))
     suite(case("three", WRONG), case("four", WRONG), name="b.queryeval.yaml")
-    write("test_plain.py", "def test_plain(): pass")
+    write("test_beside.py", "def test_beside(): pass")
 
     run = run_and_parse("--queryeval-limit=3", *workers)
 

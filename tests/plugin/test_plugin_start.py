@@ -31,7 +31,7 @@ def loaded_by(pytester):
 
 
 def test_project_without_suites_loads_nothing_heavy(write, loaded_by):
-    write("test_plain.py", "def test_plain(): pass")
+    write("test_beside.py", "def test_beside(): pass")
 
     loaded = loaded_by("-q")
 

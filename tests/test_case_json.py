@@ -1,0 +1,232 @@
+import json
+from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import IntEnum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import fake_source, make_case, make_result, table
+
+from pytest_queryeval.case_json import QUERY_CHARACTERS, case_json, result_difference, result_json
+from pytest_queryeval.model import Execution, Failure, Missed, Prediction, Stated, Threshold
+from pytest_queryeval.plugin.failure import failure_lines
+from pytest_queryeval.table import IRI, BlankNode, Literal, Table
+
+PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
+MISSED = Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
+KEYS = {
+    *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
+    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
+}
+HOSTILE_CELLS = [
+    b"\x00\xff" * 500,
+    float("nan"),
+    float("inf"),
+    10**5000,
+    -(10**300),
+    "\ud800 lone",
+    "x" * 5000,
+    date(2024, 2, 29),
+    datetime(2024, 2, 29, 12, 30),
+    time(12, 30),
+    Decimal("1.10"),
+    Decimal("NaN"),
+    IRI("http://a"),
+    BlankNode("b"),
+    Literal("5", datatype="integer"),
+    None,
+    True,
+]
+
+
+class Level(IntEnum):
+    HARD = 3
+
+
+def scored(gold, predicted, *, case=None, missed=(MISSED,), outcome="failed", **changes):
+    result = make_result(case or make_case(), gold=gold, predicted=predicted, missed=missed, **changes)
+    return result_json(result, **PLACE, outcome=outcome)
+
+
+def executed(**changes):
+    """A case of which gold or predicted is this execution."""
+    result = make_result(make_case(), gold=table((1,)), predicted=table((1,)))
+    return result_json(replace(result, **changes), **PLACE, outcome="failed")
+
+
+def types_in(value):
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {type(value)}.union(*map(types_in, inner))
+
+
+def is_plain(made):
+    plain_types = types_in(made) <= {type(None), bool, int, float, str, list, dict}
+    return plain_types and json.loads(json.dumps(made, allow_nan=False).encode()) == made
+
+
+def test_a_case_without_a_result_has_every_key_and_no_scores():
+    case = make_case(tags=("nightly",), difficulty="hard", question="how many", source=fake_source("concerts.db"))
+
+    made = case_json(case, **PLACE, outcome="error", message="the database is locked")
+
+    assert set(made) == KEYS
+    assert is_plain(made)
+    assert {name: made[name] for name in ("id", "line", "kind", "tags", "difficulty", "source", "question")} == {
+        "id": "a",
+        "line": 4,
+        "kind": "sql",
+        "tags": ["nightly"],
+        "difficulty": "hard",
+        "source": "concerts.db",
+        "question": "how many",
+    }
+    assert (made["outcome"], made["message"], made["scores"]) == ("error", "the database is locked", {})
+    assert made["gold"] is made["predicted"] is made["difference"] is None
+
+
+def test_a_result_has_the_same_keys_and_the_scores():
+    made = scored(table((1,)), table((2,)), scores={"execution_accuracy": 0.0, "never": None})
+
+    assert set(made) == KEYS
+    assert made["scores"] == {"execution_accuracy": 0.0, "never": None}
+    assert made["missed"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
+
+
+def test_an_execution_says_its_query_shape_and_time():
+    gold = Execution(query="SELECT 1", answer=table((1, "x"), (2, "y")), seconds=0.25)
+
+    made = executed(gold=gold, gold_index=2)["gold"]
+
+    assert made == {
+        "query": "SELECT 1",
+        "columns": ["a", "b"],
+        "row_count": 2,
+        "sample": [[1, "x"], [2, "y"]],
+        "seconds": 0.25,
+        "index": 2,
+    }
+
+
+def test_a_failed_prediction_has_its_error_and_no_table():
+    failed = Execution(query="SELEC 1", error=Failure(kind="invalid", message="near \ud800"))
+
+    made = executed(predicted=failed)
+
+    assert made["predicted"]["error"] == {"kind": "invalid", "message": "near \\ud800"}
+    assert made["predicted"]["row_count"] is made["predicted"]["columns"] is None
+    assert made["predicted"]["sample"] == []
+    assert made["difference"] is None
+
+
+@pytest.mark.parametrize("cell", HOSTILE_CELLS, ids=lambda cell: type(cell).__name__)
+def test_any_cell_is_plain_and_short_in_samples_and_differences(cell):
+    made = scored(table((cell, 1)), table((cell, 2), (7, 3)))
+
+    assert is_plain(made)
+    shown = [made["gold"]["sample"][0][0], made["difference"]["changed"][0]["gold"][0]]
+    assert shown[0] == shown[1]
+    assert not isinstance(shown[0], str) or 0 < len(shown[0]) <= 200
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(st.characters())
+        | st.binary()
+        | st.decimals(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3),
+    )
+)
+def test_whatever_a_predictor_and_a_metric_tell_is_plain(told):
+    prediction = Prediction(stated=Stated(query="x"), predictor="ours", metadata={"told": told})
+
+    made = scored(table((1,)), table((1,)), prediction=prediction, details={"told": told})
+
+    assert is_plain(made)
+
+
+def test_numbers_in_metadata_stay_numbers():
+    metadata = {"tokens": 7, "cost": 0.5, "level": Level.HARD, "huge": 10**5000}
+    prediction = Prediction(stated=Stated(query="x"), predictor="ours", seconds=1.5, metadata=metadata)
+
+    made = scored(table((1,)), table((1,)), prediction=prediction)["prediction"]
+
+    assert made["metadata"] == {
+        "tokens": 7,
+        "cost": 0.5,
+        "level": 3,
+        "huge": "an integer of more than 200 digits",
+    }
+    assert type(made["metadata"]["level"]) is int
+    assert (made["source"], made["seconds"]) == ("ours", 1.5)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 10**400, None, "fast"], ids=repr)
+def test_a_time_that_is_no_finite_number_is_0(seconds):
+    prediction = Prediction(stated=Stated(query="x"), predictor="ours", seconds=seconds)
+
+    assert scored(table((1,)), table((1,)), prediction=prediction)["prediction"]["seconds"] == 0.0
+
+
+def test_texts_with_lone_surrogates_can_be_written():
+    case = make_case(question="\ud800?", source=fake_source("\ud801.db"))
+    gold = Table(columns=("\ud802",), rows=((1,),))
+
+    made = scored(gold, gold, case=case)
+
+    assert is_plain(made)
+    assert (made["question"], made["source"], made["gold"]["columns"]) == ("\\ud800?", "\\ud801.db", ["\\ud802"])
+
+
+def test_a_long_query_is_cut():
+    execution = Execution(query="x" * 100_000, answer=table((1,)))
+
+    made = executed(gold=execution)
+
+    assert len(made["gold"]["query"]) == QUERY_CHARACTERS
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 50])
+def test_a_sample_has_at_most_report_rows_rows_and_the_count_is_of_all(limit):
+    gold, predicted = table(*((n, "gold") for n in range(5))), table(*((n, "predicted") for n in range(10, 14)))
+
+    made = scored(gold, predicted, case=make_case(report_rows=limit))
+
+    assert [row[0] for row in made["gold"]["sample"]] == list(range(5))[:limit]
+    assert [row[0] for row in made["predicted"]["sample"]] == list(range(10, 14))[:limit]
+    assert (made["gold"]["row_count"], made["predicted"]["row_count"]) == (5, 4)
+    assert len(made["difference"]["missing"]) == min(limit, 5)
+    assert len(made["difference"]["extra"]) == min(limit, 4)
+
+
+def test_report_rows_of_0_keeps_every_cell_out_of_the_report_and_of_the_failure_text():
+    case = make_case(report_rows=0)
+    gold, predicted = table(("secret one", 1), ("secret two", 2)), table(("secret one", 7), ("secret three", 8))
+    result = make_result(case, gold=gold, predicted=predicted, missed=(MISSED,))
+
+    made = result_json(result, **PLACE, outcome="failed")
+
+    assert "secret" not in json.dumps(made)
+    assert (made["difference"]["missing"], made["difference"]["extra"], made["difference"]["changed"]) == ([], [], [])
+    assert "2 of gold's rows are not in predicted" in made["difference"]["summary"]
+    assert "secret" not in "\n".join(failure_lines(result))
+
+
+def test_the_limit_of_a_difference_for_people_is_not_that_of_the_report():
+    result = make_result(
+        make_case(report_rows=1), gold=table((1,), (2,)), predicted=table((8,), (9,)), missed=(MISSED,)
+    )
+
+    found = result_difference(result, limit=2)
+
+    assert found.missing == ((1,), (2,))
+
+
+def test_a_difference_is_made_only_where_a_threshold_is_missed():
+    assert scored(table((1,)), table((2,)), missed=())["difference"] is None
+    assert scored(table((1,)), table((2,)))["difference"]["missing"] == [[1]]

@@ -1,0 +1,161 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import table
+from strategies import tables
+
+from pytest_queryeval.difference import Difference, difference
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.policy import Policy
+from pytest_queryeval.table import Table
+
+GOLD = table(("Graz", 1, "x"), ("Linz", 2, "y"), ("Wien", 3, "z"))
+LIMIT = 100
+
+
+def found(gold, predicted, limit=LIMIT, **policy):
+    return difference(gold, predicted, Policy(**policy), limit=limit)
+
+
+def said(gold, predicted, **policy):
+    """What is said of both, without their shapes."""
+    return found(gold, predicted, **policy).summary.split(": ", 1)[1]
+
+
+def test_rows_of_one_side_alone_are_missing_or_extra():
+    predicted = table(("Graz", 1, "x"), ("Bern", 7, "q"), ("Linz", 2, "y"))
+
+    assert found(GOLD, predicted) == Difference(
+        missing=(("Wien", 3, "z"),),
+        extra=(("Bern", 7, "q"),),
+        counts=(1, 1),
+        summary="gold has 3 rows of 3 columns, predicted has 3 rows of 3 columns; "
+        "1 of gold's rows are not in predicted, 1 of predicted's not in gold",
+    )
+
+
+def test_a_row_that_is_there_too_often_is_extra():
+    predicted = Table(columns=GOLD.columns, rows=(*GOLD.rows, GOLD.rows[0]))
+
+    assert found(GOLD, predicted).extra == (GOLD.rows[0],)
+
+
+def test_a_row_that_shares_most_cells_with_a_gold_row_is_a_changed_one():
+    predicted = table(("Graz", 1, "x"), ("Linz", 2, "q"), ("Wien", 3, "z"))
+
+    changes = found(GOLD, predicted)
+
+    assert changes.changed == ((("Linz", 2, "y"), ("Linz", 2, "q")),)
+    assert (changes.missing, changes.extra, changes.counts) == ((), (), (1, 1))
+
+
+def test_a_changed_row_is_paired_with_the_one_that_shares_most():
+    gold = table((1, 2, 3, 4))
+    predicted = table((1, 2, 9, 9), (1, 2, 3, 9))
+
+    assert found(gold, predicted).changed == (((1, 2, 3, 4), (1, 2, 3, 9)),)
+
+
+def test_cells_are_shared_where_the_policy_says_so():
+    gold, predicted = table(("Graz", float("nan"), 1)), table(("GRAZ", float("nan"), 2))
+
+    assert found(gold, predicted, case="ignore").changed == ((gold.rows[0], predicted.rows[0]),)
+
+
+def test_rows_that_share_less_than_half_of_their_cells_are_no_changed_ones():
+    changes = found(table((1, 2, 3)), table((1, 8, 9)))
+
+    assert (changes.missing, changes.extra, changes.changed) == (((1, 2, 3),), ((1, 8, 9),), ())
+
+
+def test_rows_of_one_cell_are_missing_and_extra_never_changed():
+    changes = found(table((1,)), table((2,)))
+
+    assert (changes.missing, changes.extra, changes.changed) == (((1,),), ((2,),), ())
+
+
+def test_predicted_rows_are_told_in_the_order_of_golds_columns_without_extra_ones():
+    gold = table(("Graz", 1), ("Linz", 2), ("Wien", 3))
+    predicted = table((1, "q", "Graz"), (2, "q", "Linz"), (7, "q", "Bern"))
+
+    assert found(gold, predicted).extra == (("Bern", 7),)
+
+
+@given(tables(max_columns=3), tables(max_columns=3), st.sampled_from(["count", "ignore"]))
+def test_what_is_left_and_what_differs_make_up_both_tables(gold, predicted, duplicates):
+    changes = found(gold, predicted, duplicates=duplicates)
+    if len(predicted.columns) < len(gold.columns):
+        assert changes == Difference(summary=changes.summary)
+        return
+
+    assert len(changes.missing) + len(changes.changed) == changes.counts[0]
+    assert len(changes.extra) + len(changes.changed) == changes.counts[1]
+    assert {*changes.missing, *(old for old, _ in changes.changed)} <= set(gold.rows)
+    if duplicates == "count":
+        same = Counter(gold.rows) - Counter((*changes.missing, *(old for old, _ in changes.changed)))
+        assert same.total() == len(predicted.rows) - changes.counts[1]
+    assert all(len(row) == len(gold.columns) for row in changes.extra)
+
+
+@given(tables(), tables(), st.integers(0, 3))
+def test_no_more_rows_are_told_than_asked_for_but_all_are_counted(gold, predicted, limit):
+    short, whole = found(gold, predicted, limit), found(gold, predicted)
+
+    assert max(len(short.missing), len(short.extra), len(short.changed)) <= limit
+    assert short.counts == whole.counts
+    assert short.summary == whole.summary
+
+
+@given(tables(), tables())
+def test_equal_tables_have_no_differences_and_others_have(gold, predicted):
+    changes = found(gold, predicted)
+
+    if execution_accuracy(gold, predicted) == 1.0 and len(gold.columns) <= len(predicted.columns):
+        assert changes.counts == (0, 0)
+    elif len(gold.columns) == len(predicted.columns):
+        assert max(changes.counts) > 0
+
+
+def test_a_difference_says_the_shapes_of_both():
+    summary = found(table((1, 2)), table(*((n, n) for n in range(2000)))).summary
+
+    assert summary.startswith("gold has 1 row of 2 columns, predicted has 2,000 rows of 2 columns; ")
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "policy", "summary"),
+    [
+        (GOLD, table(*reversed(GOLD.rows)), {}, "the same rows, in another order"),
+        (GOLD, table(*GOLD.rows), {}, "the same rows"),
+        (table((1, "a")), table(("a", 1)), {}, "the same rows, with their columns in another order"),
+        (table((0.3,)), table((0.1 + 0.2,)), {}, "the same rows"),
+        (table((1,)), table((1, 2)), {}, "the rows agree once the extra columns are dropped"),
+        (table((1, 2)), table((1,)), {}, "too few columns to compare rows"),
+        (
+            table((1,)),
+            table((1,), columns=("z",)),
+            {"columns": "by_name"},
+            "no columns of gold's names to compare rows",
+        ),
+    ],
+)
+def test_what_differs_beside_the_rows_is_said(gold, predicted, policy, summary):
+    assert said(gold, predicted, **policy) == summary
+
+
+def test_rows_are_told_as_they_were_answered_also_where_equality_is_folded():
+    gold = table(("Graz", float("nan")), ("Linz", None))
+    predicted = table(("GRAZ", float("nan")), ("WIEN", 7), ("Wien", 7))
+
+    changes = found(gold, predicted, case="ignore", duplicates="ignore")
+
+    assert changes.missing == (("Linz", None),)
+    assert changes.extra == (("WIEN", 7),)
+
+
+def test_rows_within_the_tolerance_are_no_difference():
+    changes = found(table((1.0, "a"), (2.0, "b")), table((1.0000001, "a"), (2.1, "b")))
+
+    assert changes.changed == (((2.0, "b"), (2.1, "b")),)

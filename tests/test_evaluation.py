@@ -1,0 +1,299 @@
+import pytest
+from samples import answer, fake_source, install_engine, make_case, query, table
+
+from pytest_queryeval.errors import GoldError, PredictorError, QueryEvalError
+from pytest_queryeval.evaluation import Session, evaluate_case
+from pytest_queryeval.metric import metric
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.model import Missed, Source, Threshold
+from pytest_queryeval.policy import Policy
+
+AT_LEAST_ONE = Threshold(minimum=1.0)
+ANSWERS = {
+    "gold": [("Graz", 1), ("Linz", 2)],
+    "same": [("Linz", 2), ("Graz", 1)],
+    "half": [("Graz", 1), ("Wien", 3)],
+    "other": [("Bern", 7)],
+    "none": [],
+}
+
+
+@pytest.fixture
+def session():
+    with Session() as opened:
+        yield opened
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    return install_engine(monkeypatch, ANSWERS)
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Makes a metric known for one test."""
+
+    def add(name, function):
+        monkeypatch.setitem(METRICS._members, name, METRICS._admit(function))
+
+    return add
+
+
+def run_case(*golds, predicted="same", **changes):
+    known = {"source": fake_source(), "golds": tuple(map(query, golds)), "predicted": query(predicted)}
+    return make_case(**(known | changes))
+
+
+def rows(execution):
+    return list(execution.answer.rows)
+
+
+def test_gold_and_predicted_are_run_and_scored(session, engine):
+    result = evaluate_case(run_case("gold", metrics=("execution_accuracy", "row_matching_f1")), session)
+
+    assert result.scores == {"execution_accuracy": 1.0, "row_matching_f1": 1.0}
+    assert rows(result.gold) == ANSWERS["gold"]
+    assert rows(result.predicted) == ANSWERS["same"]
+    assert (result.gold_index, result.missed, result.fails) == (0, (), False)
+
+
+def test_stated_answers_need_no_source(session):
+    case = make_case(golds=(answer((1,), (2,)),), predicted=answer((2,), (1,)))
+
+    assert evaluate_case(case, session).scores == {"execution_accuracy": 1.0}
+
+
+def test_a_missed_threshold_is_reported_with_its_value(session, engine):
+    result = evaluate_case(run_case("gold", predicted="half"), session)
+
+    assert result.missed == (Missed(metric="execution_accuracy", threshold=AT_LEAST_ONE, value=0.0),)
+    assert result.fails
+
+
+@pytest.mark.parametrize("golds", [("broken",), ("gold", "broken"), ("broken", "gold")])
+def test_a_gold_that_fails_is_an_error_and_nothing_is_predicted(session, engine, golds):
+    with pytest.raises(GoldError, match=r"^gold query failed \(invalid\): no such table$"):
+        evaluate_case(run_case(*golds), session)
+
+    assert "same" not in engine.executed
+
+
+@pytest.mark.parametrize(
+    ("golds", "index"),
+    [
+        (("half", "gold", "other"), 1),
+        (("gold", "same"), 0),
+        (("other", "half"), 0),
+        (("other", "none", "gold"), 2),
+    ],
+)
+def test_of_several_golds_the_best_by_the_first_default_metric_counts_then_the_first(session, engine, golds, index):
+    result = evaluate_case(run_case(*golds), session)
+
+    assert result.gold_index == index
+    assert rows(result.gold) == ANSWERS[golds[index]]
+
+
+def test_of_several_golds_the_first_default_metric_decides_also_against_the_first_metric_asked(
+    session, engine, register
+):
+    register("prefers_other", lambda gold, predicted: float(("Bern", 7) in gold.rows))
+    case = run_case("other", "gold", metrics=("prefers_other", "execution_accuracy"))
+
+    result = evaluate_case(case, session)
+
+    assert result.gold_index == 1
+    assert result.scores == {"prefers_other": 0.0, "execution_accuracy": 1.0}
+
+
+def test_without_the_default_metric_the_first_that_is_asked_and_applies_decides(session, engine, register):
+    register("never", lambda gold, predicted: None)
+    case = run_case("other", "half", "gold", metrics=("never", "row_matching_f1"), thresholds={})
+
+    assert evaluate_case(case, session).gold_index == 2
+
+
+def test_a_failed_prediction_scores_0_on_every_metric_and_does_not_equal_an_empty_gold(session, engine):
+    names = tuple(name for name in METRICS.names() if METRICS[name].applies_to("sql"))
+
+    result = evaluate_case(run_case("none", predicted="broken", metrics=names, allow_empty=True), session)
+
+    assert result.scores == dict.fromkeys(names, 0.0)
+    assert result.predicted.error.kind == "invalid"
+    assert result.fails
+
+
+def test_a_failed_prediction_fails_even_where_its_scores_would_do(session, engine):
+    lenient = run_case("gold", predicted="broken", thresholds={"execution_accuracy": Threshold(minimum=0.0)})
+    unjudged = run_case("gold", predicted="broken", thresholds={})
+
+    assert evaluate_case(lenient, session).fails
+    assert not evaluate_case(unjudged, session).fails
+
+
+@pytest.mark.parametrize(("allow_empty", "told"), [(False, {"empty_gold": True}), (True, {})])
+def test_an_empty_gold_is_told_unless_it_is_meant(session, engine, allow_empty, told):
+    result = evaluate_case(run_case("none", predicted="none", allow_empty=allow_empty), session)
+
+    assert result.scores["execution_accuracy"] == 1.0
+    assert result.details == told
+
+
+def test_a_metric_that_does_not_apply_has_no_score(session, engine, register):
+    register("never", lambda gold, predicted: None)
+
+    result = evaluate_case(run_case("gold", metrics=("execution_accuracy", "never")), session)
+
+    assert result.scores == {"execution_accuracy": 1.0, "never": None}
+
+
+def test_a_metric_that_does_not_apply_but_has_a_threshold_is_an_error(session, engine, register):
+    register("never", lambda gold, predicted: None)
+
+    with pytest.raises(QueryEvalError, match=r"^metric 'never' does not apply to this case, but has a threshold$"):
+        evaluate_case(run_case("gold", thresholds={"never": AT_LEAST_ONE}), session)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (10**5000, "int"),
+        ("1.0", "str"),
+        ([1.0], "list"),
+        (1j, "complex"),
+    ],
+    ids=["nan", "inf", "huge", "text", "list", "complex"],
+)
+def test_a_metric_that_gives_no_finite_number_is_an_error_that_names_it(session, engine, register, value, shown):
+    register("odd", lambda gold, predicted: value)
+
+    with pytest.raises(QueryEvalError, match=rf"^metric 'odd' gave {shown}, no finite number"):
+        evaluate_case(run_case("gold", metrics=("odd",)), session)
+
+
+@pytest.mark.parametrize("value", [True, 1, 1.0])
+def test_a_score_is_a_float_whatever_number_the_metric_gives(session, engine, register, value):
+    register("ours", lambda gold, predicted: value)
+
+    score = evaluate_case(run_case("gold", metrics=("ours",)), session).scores["ours"]
+
+    assert type(score) is float
+    assert score == 1.0
+
+
+def test_a_metric_that_raises_is_an_error_that_names_it_and_keeps_the_cause(session, engine, register):
+    def ours(gold, predicted):
+        return predicted.no_such_thing
+
+    register("ours", ours)
+
+    with pytest.raises(QueryEvalError, match=r"^metric 'ours' raised AttributeError: .*no_such_thing") as caught:
+        evaluate_case(run_case("gold", metrics=("ours",)), session)
+
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_an_interrupt_by_the_user_passes_through_a_metric(session, engine, register):
+    def ours(gold, predicted):
+        raise KeyboardInterrupt
+
+    register("ours", ours)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_case(run_case("gold", metrics=("ours",)), session)
+
+
+def test_a_metric_with_a_threshold_is_computed_also_where_nobody_asked_for_it(session, engine):
+    case = run_case("gold", predicted="half", thresholds={"row_matching_f1": Threshold(minimum=0.75)})
+
+    result = evaluate_case(case, session)
+
+    assert result.scores == {"execution_accuracy": 0.0, "row_matching_f1": 0.5}
+    assert [(missed.metric, missed.value) for missed in result.missed] == [("row_matching_f1", 0.5)]
+
+
+def test_a_threshold_can_limit_a_score_from_above(session, engine):
+    case = run_case("gold", thresholds={"execution_accuracy": Threshold(maximum=0.5)})
+
+    assert evaluate_case(case, session).missed[0].value == 1.0
+
+
+def test_a_metric_gets_its_options_and_the_policy_of_the_case(session, engine, register):
+    seen = []
+
+    def ours(gold, predicted, *, alpha=0.5, policy=None):
+        seen.append((alpha, policy))
+        return 1.0
+
+    register("ours", ours)
+    policy = Policy(case="ignore")
+
+    evaluate_case(run_case("gold", metrics=("ours",), options={"ours": {"alpha": 0.7}}, policy=policy), session)
+
+    assert seen == [(0.7, policy)]
+
+
+def test_a_metric_reads_executions_where_it_says_so(session, engine, register):
+    @metric(reads="executions")
+    def same_text(gold, predicted):
+        return float(gold.query == predicted.query)
+
+    register("same_text", same_text)
+
+    assert evaluate_case(run_case("gold", predicted="gold", metrics=("same_text",)), session).scores["same_text"] == 1.0
+    assert evaluate_case(run_case("gold", metrics=("same_text",)), session).scores["same_text"] == 0.0
+
+
+@pytest.fixture
+def rewriting(register):
+    """A metric that reads `better` in a prediction as `gold`, and leaves gold as it is."""
+
+    @metric(reads="executions", rewrite=(str, lambda text: text.replace("better", "gold")))
+    def rewritten(gold, predicted):
+        return float(predicted.answer.rows == gold.answer.rows)
+
+    register("rewritten", rewritten)
+
+
+def test_a_rewritten_query_is_run_once(session, engine, rewriting):
+    case = run_case("gold", "same", predicted="better ", metrics=("rewritten",), thresholds={})
+    engine.answers = ANSWERS | {"gold ": ANSWERS["gold"]}
+
+    for _ in range(2):
+        result = evaluate_case(case, session)
+
+    assert (result.scores, result.gold_index) == ({"rewritten": 1.0}, 0)
+    assert engine.executed.count("gold ") == 1
+
+
+def test_a_query_that_its_rewrite_leaves_alone_is_not_run_again(session, engine, rewriting):
+    evaluate_case(run_case("gold", metrics=("rewritten",)), session)
+
+    assert engine.executed == ["gold", "same"]
+
+
+def test_a_prediction_that_runs_only_when_rewritten_counts_for_that_metric_alone(session, engine, rewriting):
+    result = evaluate_case(run_case("gold", predicted="better", metrics=("rewritten", "execution_accuracy")), session)
+
+    assert result.scores == {"rewritten": 1.0, "execution_accuracy": 0.0}
+    assert result.predicted.error is not None
+
+
+def test_a_case_without_any_prediction_is_an_error(session):
+    with pytest.raises(PredictorError, match="'a' has no `predicted`"):
+        evaluate_case(make_case(predicted=None), session)
+
+
+def test_the_order_of_rows_counts_where_gold_orders_them(tmp_path, session):
+    (tmp_path / "s.sql").write_text("create table t (n); insert into t values (1), (2);")
+    database = Source(name="db", engine="sqlite", settings={"script": "s.sql"}, folder=tmp_path)
+    case = make_case(
+        source=database, golds=(query("select n from t order by n"),), predicted=query("select n from t order by -n")
+    )
+
+    result = evaluate_case(case, session)
+
+    assert result.scores == {"execution_accuracy": 0.0}
+    assert rows(result.gold) == list(table((1,), (2,)).rows)
