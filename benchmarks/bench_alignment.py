@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from pytest_queryeval.alignment import best_alignment
+from pytest_queryeval.comparison.alignment import best_alignment
 
 Table = list[list[int]]
 

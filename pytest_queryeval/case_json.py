@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pytest_queryeval.difference import Difference, difference
+from pytest_queryeval.comparison.difference import Difference, difference
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome
 from pytest_queryeval.plain import plain, plain_cell, storable
 from pytest_queryeval.table import Row, Table

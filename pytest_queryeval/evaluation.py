@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.engines import ENGINES, Engine
 from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.errors import GoldError, PredictorError, QueryEvalError, SourceError
@@ -17,7 +18,6 @@ from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Prediction, PredictorSpec, Source, Stated
-from pytest_queryeval.pairing import pair
 from pytest_queryeval.predictors import PREDICTORS, Predictor
 from pytest_queryeval.table import Table
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import Location
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.table import Table
 
 Answer: TypeAlias = Table

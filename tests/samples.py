@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.errors import Location
 from pytest_queryeval.model import Case, CaseResult, Execution, Failure, Prediction, Source, Stated, Threshold
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.table import Table
 
 

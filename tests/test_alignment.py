@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_queryeval.alignment import Alignment, best_alignment
-from pytest_queryeval.entity_ties import assignment
+from pytest_queryeval.comparison.alignment import Alignment, best_alignment
+from pytest_queryeval.comparison.entity_ties import assignment
 
 EXAMPLES = settings(max_examples=200, deadline=None)
 CELLS = st.integers(0, 3)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.keys import COMPARE, GATE_GROUPS, KEYS
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.loading.keys import COMPARE, GATE_GROUPS, KEYS
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.policy import Policy
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison")}

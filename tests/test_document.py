@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from trees import is_one_line, outcome, trees
 
-from pytest_queryeval import yaml_nodes
-from pytest_queryeval.document import File, file_at
+from pytest_queryeval.documents import yaml_nodes
+from pytest_queryeval.documents.document import File, file_at
+from pytest_queryeval.documents.yaml_nodes import MAX_ALIAS_NODES, parse_yaml, read_yaml
 from pytest_queryeval.errors import CaseError
-from pytest_queryeval.values import json_value
-from pytest_queryeval.yaml_nodes import MAX_ALIAS_NODES, parse_yaml, read_yaml
+from pytest_queryeval.loading.values import json_value
 
 
 @pytest.fixture(params=["libyaml", "python"])

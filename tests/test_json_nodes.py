@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import is_one_line, outcome, trees
 
-from pytest_queryeval import json_nodes
-from pytest_queryeval.document import file_at
+from pytest_queryeval.documents import json_nodes
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.json_nodes import parse_json, read_jsonl
 from pytest_queryeval.errors import CaseError
-from pytest_queryeval.json_nodes import parse_json, read_jsonl
-from pytest_queryeval.values import json_value
+from pytest_queryeval.loading.values import json_value
 
 
 @pytest.fixture(autouse=True)

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
+from pytest_queryeval.comparison.near import is_number, rows_close
+from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
 from pytest_queryeval.metrics.exact_match_f1 import exact_match_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
-from pytest_queryeval.near import is_number, rows_close
-from pytest_queryeval.pairing import Pair
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.table import Table
 
 DEFAULT = Policy()

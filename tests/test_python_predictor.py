@@ -238,13 +238,17 @@ def test_a_module_that_was_imported_from_elsewhere_is_the_same_after_a_predictio
     del sys.modules["prompts"]
 
 
-def test_a_module_beside_the_file_is_imported_once(tmp_path):
-    (tmp_path / "model.py").write_text("from itertools import count\nNUMBERS = count(1)")
+@pytest.mark.parametrize("folders", [["one"], ["one", "two"]])
+def test_a_module_beside_the_file_is_imported_once(tmp_path, folders):
     code = "def predict(case):\n    import model\n    return str(next(model.NUMBERS))"
+    for name in folders:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.py").write_text("from itertools import count\nNUMBERS = count(1)")
+    predictors = [function(tmp_path / name, code) for name in folders]
 
-    predictor = function(tmp_path, code)
+    answers = [[answered(predictor) for predictor in predictors] for _ in range(3)]
 
-    assert [answered(predictor) for _ in range(3)] == ["1", "2", "3"]
+    assert answers == [[number] * len(folders) for number in "123"]
 
 
 def test_a_module_beside_the_file_does_not_replace_one_of_the_standard_library(tmp_path):

@@ -5,10 +5,10 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import pytest_queryeval.registry as registry_module
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.metric import Metric, describe_metric, metric
 from pytest_queryeval.metrics import METRICS, MetricRegistry
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.registry import Registry
 
 GROUP = "pytest_queryeval.tested"

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from suites import case, enter, load, problems, write
 
-from pytest_queryeval import settings
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.loading import is_suite_file, load_cases, load_suite
+from pytest_queryeval.loading import load_cases, load_suite, settings
+from pytest_queryeval.loading.suites import is_suite_file
 from pytest_queryeval.model import Source, Threshold
-from pytest_queryeval.policy import Policy
 
 CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 

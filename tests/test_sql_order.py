@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import Location
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.model import Case, CaseResult, Source, Stated
-from pytest_queryeval.policy import Policy
-from pytest_queryeval.sql_order import CUT, NO_KEYS, SELECTED_KEYS, order_plan
+from pytest_queryeval.sql.order import CUT, NO_KEYS, SELECTED_KEYS, order_plan
 
 SCRIPT = """
 CREATE TABLE player (name TEXT, team TEXT, score INTEGER, joined TEXT COLLATE NOCASE);

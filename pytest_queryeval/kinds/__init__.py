@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.model import Execution
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.registry import Registry
 from pytest_queryeval.table import Table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pytest_queryeval.comparison.ordered import in_strict_order
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.kinds import Run
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.model import Execution
-from pytest_queryeval.ordered import in_strict_order
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.table import Table
 
 
@@ -50,7 +50,7 @@ def _may_order(query: str) -> bool:
 def _settle(
     query: str, table: Table, other: Table, policy: Policy, dialect: str, run: Run
 ) -> tuple[Table, tuple[str, ...]]:
-    from pytest_queryeval.sql_order import order_plan, ties_of
+    from pytest_queryeval.sql.order import order_plan, ties_of
 
     plan = order_plan(query, dialect)
     if plan is None:

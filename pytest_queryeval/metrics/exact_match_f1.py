@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metric import metric
-from pytest_queryeval.pairing import pair
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.table import Table
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.comparison.ordered import equal_in_order
+from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metric import metric
-from pytest_queryeval.ordered import equal_in_order
-from pytest_queryeval.pairing import pair
-from pytest_queryeval.policy import Policy
 from pytest_queryeval.table import Table
 
 

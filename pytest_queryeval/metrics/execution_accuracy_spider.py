@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count
 
-from pytest_queryeval.alignment import best_alignment
+from pytest_queryeval.comparison.alignment import best_alignment
 from pytest_queryeval.metric import metric
 from pytest_queryeval.model import Execution
 from pytest_queryeval.table import Row

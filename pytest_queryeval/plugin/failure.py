@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from pytest_queryeval.case_json import result_difference
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.model import CaseResult, Threshold
 from pytest_queryeval.plain import one_line, plain_cell, printable
-from pytest_queryeval.policy import Policy
 
 ROWS = 8
 QUERY_LINES = 12

@@ -13,8 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation import Session
     from pytest_queryeval.loading import Suite
+    from pytest_queryeval.loading.settings import FolderCache
     from pytest_queryeval.model import Case, PredictorSpec, Threshold
-    from pytest_queryeval.settings import FolderCache
 
 
 class Run:
@@ -139,7 +139,7 @@ class Run:
         if not text:
             return None
         from pytest_queryeval.errors import CaseError
-        from pytest_queryeval.sources import predictor_of_text
+        from pytest_queryeval.loading.sources import predictor_of_text
 
         try:
             return predictor_of_text(text, folder=self.config.invocation_params.dir)
@@ -155,7 +155,7 @@ class Run:
         if not self._folders:
             return {}
         from pytest_queryeval.gates import gate_json
-        from pytest_queryeval.settings import Folder
+        from pytest_queryeval.loading.settings import Folder
 
         folders = [folder for folder in self._folders.values() if isinstance(folder, Folder)]
         return {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from conftest import Records
 
+from pytest_queryeval.comparison.policy import Policy, canonical
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.policy import Policy, canonical
 from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Table
 
 SCORES = ("arity_f1", "entity_set_f1", "row_matching_f1", "exact_match_f1")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from conftest import Records
 
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import Location
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, CaseResult, Source, Stated
-from pytest_queryeval.policy import Policy
 
 PUBLISHED = ("execution_accuracy_spider", "execution_accuracy_bird")
 

@@ -28,7 +28,7 @@ WITHOUT_HYPOTHESIS = "-p", "no:hypothesispytest"  # its plugin imports all of it
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 
 # A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
-for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "plugin.summary", "sql_order"):
+for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "plugin.summary", "sql.order"):
     importlib.import_module(f"pytest_queryeval.{module}")
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_queryeval.entity_ties import TOLERANCE, EntityTies
-from pytest_queryeval.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
+from pytest_queryeval.comparison.entity_ties import TOLERANCE, EntityTies
+from pytest_queryeval.comparison.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
 
 DEFAULT_BUDGET = 10_000_000
 # A near match is found fastest by allowing little loss; the search for any better one comes last.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_queryeval.alignment import best_alignment
-from pytest_queryeval.pairing import Pair
-from pytest_queryeval.policy import Policy
+from pytest_queryeval.comparison.alignment import best_alignment
+from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.table import Row, Table, Tie
 
 

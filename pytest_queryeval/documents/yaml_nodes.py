@@ -19,7 +19,7 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from pytest_queryeval.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
+from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
 from pytest_queryeval.errors import CaseError
 
 MAX_YAML_BYTES = 32 * MEBIBYTE

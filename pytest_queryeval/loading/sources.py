@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pytest_queryeval.document import File, Node
+from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.environment import expanded_text, expanded_value
 from pytest_queryeval.errors import did_you_mean
+from pytest_queryeval.loading.values import each_entry, entries, stated_text, whole_number
+from pytest_queryeval.loading.variables import expanded_text, expanded_value
 from pytest_queryeval.model import PredictorSpec, Source
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.values import each_entry, entries, stated_text, whole_number
 
 ENGINE_OF_SUFFIX = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),

@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.document import Node
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.errors import CaseError, QueryEvalError, SuiteError, did_you_mean
 from pytest_queryeval.kinds import KINDS
-from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Gate, Threshold
-from pytest_queryeval.problems import Problems
-from pytest_queryeval.sources import read_predictor, read_source, read_sources
-from pytest_queryeval.stated import GOLD_FORMS, PREDICTED_FORMS
-from pytest_queryeval.values import (
+from pytest_queryeval.loading.sources import read_predictor, read_source, read_sources
+from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
+from pytest_queryeval.loading.values import (
     Reader,
     choice,
     each_entry,
@@ -34,6 +32,8 @@ from pytest_queryeval.values import (
     whole_number,
     whole_text,
 )
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.model import Gate, Threshold
 
 Place: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]

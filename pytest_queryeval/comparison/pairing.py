@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import TypeAlias
 
-from pytest_queryeval.alignment import Alignment, best_alignment
-from pytest_queryeval.blank_nodes import rename_blank_nodes
-from pytest_queryeval.near import Merge, is_number, merge_near, near_matches, typed_numbers
-from pytest_queryeval.policy import Policy, canonical_rows
+from pytest_queryeval.comparison.alignment import Alignment, best_alignment
+from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
+from pytest_queryeval.comparison.near import Merge, is_number, merge_near, near_matches, typed_numbers
+from pytest_queryeval.comparison.policy import Policy, canonical_rows
 from pytest_queryeval.table import Table
 
 Rows: TypeAlias = Sequence[tuple[Hashable, ...]]

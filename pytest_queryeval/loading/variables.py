@@ -6,8 +6,8 @@ import os
 import re
 from typing import Any
 
-from pytest_queryeval.document import Node
-from pytest_queryeval.values import scalar, text
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.loading.values import scalar, text
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 

@@ -17,8 +17,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from pytest_queryeval.comparison.policy import Policy, canonical_rows
 from pytest_queryeval.model import Execution
-from pytest_queryeval.policy import Policy, canonical_rows
 from pytest_queryeval.table import Row, Table, Tie
 
 RANK = "queryeval_rank"

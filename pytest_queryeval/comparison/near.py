@@ -17,7 +17,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TypeAlias, TypeGuard
 
-from pytest_queryeval.policy import Policy
+from pytest_queryeval.comparison.policy import Policy
 
 Number: TypeAlias = int | float | Decimal
 Cells: TypeAlias = tuple[Hashable, ...]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_queryeval.document import Node
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.errors import Location
-from pytest_queryeval.keys import KEYS, read_keys
 from pytest_queryeval.kinds import KINDS, Kind
+from pytest_queryeval.loading.keys import KEYS, read_keys
+from pytest_queryeval.loading.settings import Settings, Values, added, check_applicable, inherited, resolve
+from pytest_queryeval.loading.stated import read_golds, read_predicted
 from pytest_queryeval.model import Case, Stated
-from pytest_queryeval.problems import Problems
-from pytest_queryeval.settings import Settings, Values, added, check_applicable, inherited, resolve
-from pytest_queryeval.stated import read_golds, read_predicted
 
 # Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
 _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))

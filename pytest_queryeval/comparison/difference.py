@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from operator import eq
 
-from pytest_queryeval.pairing import Pair, pair
-from pytest_queryeval.policy import Policy, canonical, canonical_rows
+from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.comparison.policy import Policy, canonical, canonical_rows
 from pytest_queryeval.table import Row, Table
 
 

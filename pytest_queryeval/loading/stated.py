@@ -7,14 +7,14 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from pytest_queryeval.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.json_nodes import read_json
+from pytest_queryeval.documents.yaml_nodes import BLOCK_HINT
 from pytest_queryeval.errors import CaseError, SuiteError
-from pytest_queryeval.json_nodes import read_json
 from pytest_queryeval.kinds import Kind
+from pytest_queryeval.loading.values import each, entries, items, known_entries, scalar, stated_text, text
 from pytest_queryeval.model import Stated
 from pytest_queryeval.table import Cell, Table
-from pytest_queryeval.values import each, entries, items, known_entries, scalar, stated_text, text
-from pytest_queryeval.yaml_nodes import BLOCK_HINT
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
 GOLD_FORMS = ("gold", "gold_any", "gold_table", "gold_file")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
-from pytest_queryeval.document import Node
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.errors import did_you_mean
-from pytest_queryeval.problems import Problems
 
 S = TypeVar("S")
 T = TypeVar("T")

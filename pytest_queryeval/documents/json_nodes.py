@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Never
 
-from pytest_queryeval.document import MAX_DEPTH, MEBIBYTE, File, Node
+from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, File, Node
 from pytest_queryeval.errors import CaseError
 
 MAX_JSONL_BYTES = 256 * MEBIBYTE

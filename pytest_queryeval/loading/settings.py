@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.document import Node, file_at
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.keys import KEYS, read_keys
 from pytest_queryeval.kinds import KINDS, Kind
+from pytest_queryeval.loading.keys import KEYS, read_keys
+from pytest_queryeval.loading.sources import resolved_source
+from pytest_queryeval.loading.values import entries, items, text
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Gate, PredictorSpec, Source, Threshold
-from pytest_queryeval.policy import Policy
-from pytest_queryeval.problems import Problems
-from pytest_queryeval.sources import resolved_source
-from pytest_queryeval.values import entries, items, text
-from pytest_queryeval.yaml_nodes import read_yaml
 
 FOLDER_FILE = "queryeval.yaml"
 DEFAULT_TIMEOUT = 30.0

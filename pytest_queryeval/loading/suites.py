@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_queryeval.cases import CaseReader
-from pytest_queryeval.document import File, Node, file_at
+from pytest_queryeval.documents.document import File, Node, file_at
+from pytest_queryeval.documents.json_nodes import read_jsonl
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.errors import CaseError, SuiteError
-from pytest_queryeval.json_nodes import read_jsonl
-from pytest_queryeval.keys import read_keys
-from pytest_queryeval.model import Case
-from pytest_queryeval.problems import Problems
-from pytest_queryeval.settings import (
+from pytest_queryeval.loading.cases import CaseReader
+from pytest_queryeval.loading.keys import read_keys
+from pytest_queryeval.loading.settings import (
     FOLDER_FILE,
     Folder,
     FolderCache,
@@ -24,8 +24,8 @@ from pytest_queryeval.settings import (
     folder_chain,
     inherited,
 )
-from pytest_queryeval.values import items, stated_text
-from pytest_queryeval.yaml_nodes import read_yaml
+from pytest_queryeval.loading.values import items, stated_text
+from pytest_queryeval.model import Case
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
 JSONL_SUFFIX = ".queryeval.jsonl"

@@ -1,0 +1,1 @@
+"""When two answers are equal, and where they differ."""

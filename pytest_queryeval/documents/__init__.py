@@ -1,0 +1,1 @@
+"""Suite files as trees of nodes that know their place."""

@@ -1,0 +1,1 @@
+"""What the parser of SQL tells about a query."""
