@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
-from pytest_queryeval.comparison.near import is_number, rows_close
+from pytest_queryeval.comparison.near import is_number
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metrics import METRICS
@@ -21,6 +21,12 @@ from pytest_queryeval.table import Table
 
 DEFAULT = Policy()
 TABLE_METRICS = [row_matching_f1, entity_set_f1, exact_match_f1, execution_accuracy]
+
+
+def rows_close(left: tuple, right: tuple, policy: Policy) -> bool:
+    return all(
+        x == y or (is_number(x) and is_number(y) and policy.close(x, y)) for x, y in zip(left, right, strict=True)
+    )
 
 
 def most_pairs(golds: list[tuple], others: list[tuple]) -> int:

@@ -22,6 +22,7 @@ from pytest_queryeval.comparison.policy import Policy
 Number: TypeAlias = int | float | Decimal
 Cells: TypeAlias = tuple[Hashable, ...]
 Placed: TypeAlias = tuple[int, Cells]
+Numbered: TypeAlias = tuple[tuple[Number, ...], int]
 Typed: TypeAlias = set[tuple[type, Number]]
 MANY_PAIRS = 10_000
 COMPARISONS = 200_000
@@ -124,57 +125,49 @@ def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Poli
     Rows are compared only with rows whose other cells are the same and whose first number is near; past COMPARISONS
     comparisons the rest counts as unequal.
     """
-    waiting: defaultdict[Cells, list[Placed]] = defaultdict(list)
-    for placed in sorted(others, key=_numbers_of):
-        waiting[_without_numbers(placed[1])].append(placed)
+    waiting: defaultdict[Cells, list[Numbered]] = defaultdict(list)
+    for position, cells in others:
+        waiting[_without_numbers(cells)].append((_numbers_of(cells), position))
+    for candidates in waiting.values():
+        candidates.sort()
     left = []
     budget = COMPARISONS
-    for position, cells in sorted(golds, key=_numbers_of):
-        candidates = waiting[_without_numbers(cells)]
-        partner = None
-        for place in range(_first_near(candidates, cells, policy), len(candidates)):
-            budget -= 1
-            if rows_close(cells, candidates[place][1], policy):
-                partner = place
-            if partner is not None or budget < 0 or _past(candidates[place][1], cells, policy):
-                break
+    for numbers, position, rest in sorted((_numbers_of(cells), at, _without_numbers(cells)) for at, cells in golds):
+        partner, cost = _partner(numbers, waiting[rest], policy, budget)
+        budget -= cost
         if partner is None:
             left.append(position)
         else:
-            del candidates[partner]
-    return sorted(left), sorted(position for rest in waiting.values() for position, _ in rest)
+            del waiting[rest][partner]
+    return sorted(left), sorted(position for candidates in waiting.values() for _, position in candidates)
 
 
-def _first_near(candidates: Sequence[Placed], cells: Cells, policy: Policy) -> int:
-    """Where the candidates, sorted by their numbers, may start to be equal to `cells`."""
-    first = next(iter(_numbers_of((0, cells))), None)
+def _partner(
+    numbers: Sequence[Number], candidates: Sequence[Numbered], policy: Policy, budget: int
+) -> tuple[int | None, int]:
+    """The first candidate that is near in all numbers, and how many were looked at."""
+    start = _first_near(numbers, candidates, policy)
+    for place in range(start, min(len(candidates), start + budget)):
+        others = candidates[place][0]
+        if all(map(policy.close, numbers, others)):
+            return place, place - start + 1
+        if others[0] > numbers[0] and not policy.close(numbers[0], others[0]):
+            return None, place - start + 1
+    return None, max(0, min(len(candidates) - start, budget))
+
+
+def _first_near(numbers: Sequence[Number], candidates: Sequence[Numbered], policy: Policy) -> int:
+    """Where the candidates, sorted by their numbers, may start to be near."""
+    first = next(iter(numbers), None)
     if not isinstance(first, int | float) or abs(first) >= GREAT:
         return 0
     low = first - 2 * max(policy.rel * abs(first), policy.abs)
-    return bisect_left(candidates, low, key=_first_number)
-
-
-def _first_number(placed: Placed) -> float:
-    return float(_numbers_of(placed)[0])
-
-
-def _past(candidate: Cells, cells: Cells, policy: Policy) -> bool:
-    """Whether this candidate's first number, and so every later one's, is too great."""
-    mine, its = _numbers_of((0, cells)), _numbers_of((0, candidate))
-    return bool(mine) and its[0] > mine[0] and not policy.close(mine[0], its[0])
-
-
-def rows_close(left: Cells, right: Cells, policy: Policy) -> bool:
-    """Whether two rows of canonical values are equal cell by cell."""
-    for x, y in zip(left, right, strict=True):
-        if x != y and not (is_number(x) and is_number(y) and policy.close(x, y)):
-            return False
-    return True
+    return bisect_left(candidates, ((low,),))
 
 
 def _without_numbers(cells: Cells) -> Cells:
-    return tuple(PLACE if is_number(cell) else cell for cell in cells)
+    return tuple([PLACE if is_number(cell) else cell for cell in cells])
 
 
-def _numbers_of(placed: Placed) -> tuple[Number, ...]:
-    return tuple(cell for cell in placed[1] if is_number(cell))
+def _numbers_of(cells: Cells) -> tuple[Number, ...]:
+    return tuple([cell for cell in cells if is_number(cell)])
