@@ -44,7 +44,9 @@ def merge_near(codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, pol
     3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001: hence numbers come with their
     types.
     """
-    numbers = [number for _, number in sorted(gold | predicted, key=_value_then_type)]
+    typed = gold | predicted
+    integers = [number for kind, number in typed if kind is int]
+    numbers = sorted([*integers, *(number for kind, number in typed if kind is not int)])  # of equals, integers first
     merged: dict[int, int] = {}
     rough = False
     for cluster in _clusters(numbers, policy):
@@ -66,10 +68,6 @@ def typed_numbers(columns: Iterable[Sequence[Hashable]]) -> Typed:
     """The distinct numbers of a table's columns of canonical values, each with its type."""
     pairs = (pair for column in columns for pair in set(zip(map(type, column), column, strict=True)))
     return {(kind, value) for kind, value in pairs if is_number(value)}
-
-
-def _value_then_type(typed: tuple[type, Number]) -> tuple[Number, bool]:
-    return typed[1], typed[0] is not int
 
 
 def is_number(value: object) -> TypeGuard[Number]:

@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +179,7 @@ def _about(cases: list[dict[str, Any]]) -> dict[str, Any]:
     """When and where the run was, and what answered; no setting of a predictor, since it may be secret."""
     import platform
     import sqlite3
+    from datetime import UTC, datetime
     from importlib.metadata import version
 
     sources = {case["prediction"]["source"] for case in cases if case["prediction"]}
