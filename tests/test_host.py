@@ -300,3 +300,11 @@ threading.Event().wait()
 
     assert parent.returncode == -signal.SIGKILL
     wait_until(lambda: not is_running(int(parent.stdout)))
+
+
+def test_child_that_is_killed_while_idle_costs_no_query_its_answer(host):
+    run(host, "rows 1")
+
+    for _ in range(5):
+        os.kill(host.pid, signal.SIGKILL)
+        assert run(host, "rows 3").error is None

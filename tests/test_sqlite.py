@@ -455,3 +455,16 @@ def test_query_that_needs_too_much_memory_is_too_large(run):
     )
 
     assert (error.kind, error.message) == ("too_large", "out of memory")
+
+
+def test_an_answer_of_too_many_cells_is_too_large(run):
+    columns = ", ".join(f"{number}" for number in range(1000))
+    numbers = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 10001)"
+
+    execution = run(f"{numbers} select {columns} from n", timeout=60, max_rows=100_000)
+
+    assert (execution.error.kind, execution.error.message) == ("too_large", "more than 10,000,000 cells")
+
+
+def test_a_time_limit_of_years_is_no_error(run):
+    assert run("select 1", timeout=1e12).error is None

@@ -62,6 +62,7 @@ class Host:
         """
         if failure := _refusal(query):
             return Execution(query=query, error=failure, engine=self.name)
+        timeout = min(timeout, LONGEST_WAIT)
         request = (dict(settings), query, timeout, max_rows, RESULT_BYTES)
         with self._lock:
             child = self._started()
@@ -221,7 +222,7 @@ class _Child:
         data = bytearray(size)
         rest = memoryview(data)
         while rest:
-            if not self._poll.poll(min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT) * 1000):
+            if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise TimeoutError("no sign of life in time")
             count = os.readv(self._replies, [rest])
             if not count:
