@@ -153,9 +153,10 @@ def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
 
 
 def test_options_are_checked_against_what_the_metric_takes():
-    loaded = case("options: {only_sql: {alpha: 0.5}, sql: {anything: [1]}}")
+    loaded = case("options: {only_sql: {alpha: 0.5}, sql: {}}")
 
-    assert loaded.options == {"only_sql": {"alpha": 0.5}, "sql": {"anything": [1]}}
+    assert loaded.options == {"only_sql": {"alpha": 0.5}, "sql": {}}
+    assert problem("options: {sql: {anything: [1]}}") == "kind 'sql' has no option 'anything'"
     assert problem("options: {only_sql: {alfa: 1}}") == (
         "metric 'only_sql' has no option 'alfa': did you mean 'alpha'?"
     )

@@ -66,9 +66,11 @@ def test_sources_are_merged_by_name_and_start_in_the_folder_that_names_them(here
 
 
 def test_options_are_merged_by_metric():
-    folder("kind: sql\nsource: a.db\noptions: {only_sql: {alpha: 1}, sql: {a: 1, b: 2}}\n")
+    folder("kind: sql\nsource: a.db\noptions: {only_sql: {alpha: 1}}\n")
 
-    assert one("options: {sql: {a: 3}}\n").options == {"only_sql": {"alpha": 1}, "sql": {"a": 3}}
+    assert one("options: {sql: {}}\n").options == {"only_sql": {"alpha": 1}, "sql": {}}
+    folder("options: {only_sql: {alpha: 3}}\n", "a")
+    assert one("").options == {"only_sql": {"alpha": 3}}
 
 
 def test_comparisons_are_merged_by_key():
@@ -107,7 +109,7 @@ def test_metrics_of_a_folder_bind_the_kinds_that_have_them():
 
 def test_cases_without_settings_of_their_own_share_them():
     first, second, other = load(
-        "kind: sql\nsource: a.db\noptions: {sql: {a: 1}}\ncases:\n"
+        "kind: sql\nsource: a.db\noptions: {sql: {}}\ncases:\n"
         "  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, tags: [t]}\n"
         "  - {id: c, gold: x, predicted: y, timeout: 5}\n"
     )

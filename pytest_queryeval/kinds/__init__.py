@@ -21,6 +21,7 @@ class Kind(Protocol):
     default_thresholds: Mapping[str, float]
     has_queries: bool
     text_numbers: bool
+    options: frozenset[str]
 
     def settle_order(
         self, gold: Execution, predicted: Execution, *, policy: Policy, dialect: str, run: Run

@@ -26,6 +26,7 @@ class Sql:
     default_thresholds: Mapping[str, float] = field(default_factory=lambda: {"execution_accuracy": 1.0})
     has_queries: bool = True
     text_numbers: bool = False
+    options: frozenset[str] = frozenset()
 
     def settle_order(
         self, gold: Execution, predicted: Execution, *, policy: Policy, dialect: str, run: Run

@@ -134,15 +134,15 @@ def read_options(node: Node) -> dict[str, dict[str, Any]]:
 
 
 def _options_of(name: str, node: Node) -> dict[str, Any]:
-    if name in KINDS:
-        return json_mapping(node)
-    if name not in METRICS:
+    if name not in METRICS and name not in KINDS:
         known = (*METRICS.names(), *KINDS.names())
         raise node.problem(f"options for '{name}', which is no metric and no kind{did_you_mean(name, known)}")
-    allowed = METRICS[_metric(name, node)].options
+    owner, allowed = (
+        ("kind", KINDS[name].options) if name in KINDS else ("metric", METRICS[_metric(name, node)].options)
+    )
     for key, value in entries(node).items():
         if key not in allowed:
-            raise value.problem(f"metric '{name}' has no option '{key}'{did_you_mean(key, allowed)}")
+            raise value.problem(f"{owner} '{name}' has no option '{key}'{did_you_mean(key, allowed)}")
     return json_mapping(node)
 
 
