@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,13 @@ def test_what_is_wrong_with_a_line_is_said_with_its_place(tmp_path, line, proble
 def test_a_file_that_cannot_be_read_is_named(tmp_path, path):
     with pytest.raises(PredictorError, match="predictions cannot be read"):
         opened("file", tmp_path, path=path)
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+
+    with pytest.raises(PredictorError, match="predictions cannot be read: it is no file"):
+        PREDICTORS["file"](PredictorSpec(kind="file", settings={"path": "pipe.jsonl"}, folder=tmp_path))
 
 
 def test_a_file_that_is_no_utf8_is_named(tmp_path):

@@ -72,6 +72,8 @@ def _check(entry: Any, place: Location) -> None:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
+        if path.exists() and not path.is_file():  # a pipe would make the run wait for ever
+            raise OSError("it is no file")
         with path.open(encoding="utf-8-sig") as file:
             yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
     except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
