@@ -6,12 +6,11 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from samples import make_case
 
 from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import Location
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.model import Case, CaseResult, Source, Stated
 from pytest_queryeval.sql.order import CUT, NO_KEYS, SELECTED_KEYS, order_plan
@@ -38,31 +37,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
 
 
 def case(gold: str, predicted: str, source: Source) -> Case:
-    return Case(
-        id="c",
-        location=Location(Path("s.queryeval.yaml"), 1),
-        kind="sql",
-        source=source,
-        question="",
-        evidence="",
-        golds=(Stated(query=gold),),
-        predicted=Stated(query=predicted),
-        predictor=None,
-        metrics=("execution_accuracy",),
-        options={},
-        thresholds={},
-        policy=Policy(),
-        on_miss="fail",
-        timeout=10.0,
-        max_rows=1000,
-        report_rows=5,
-        tags=(),
-        difficulty=None,
-        metadata={},
-        skip=None,
-        xfail=None,
-        allow_empty=True,
-    )
+    golds, prediction = (Stated(query=gold),), Stated(query=predicted)
+    return make_case(source=source, golds=golds, predicted=prediction, thresholds={}, max_rows=1000, allow_empty=True)
 
 
 BY_SCORE = "SELECT name FROM player ORDER BY score DESC"

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from conftest import Records
+from samples import make_case
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import Location
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, CaseResult, Source, Stated
@@ -20,29 +19,16 @@ PUBLISHED = ("execution_accuracy_spider", "execution_accuracy_bird")
 def case_of(record: dict[str, Any], conformance: Path) -> Case:
     folder = conformance / "spider" / "databases"
     name = f"{record['db_id']}.sqlite"
-    return Case(
+    return make_case(
         id=record["id"].replace(":", "-"),
-        location=Location(conformance, 0),
-        kind="sql",
         source=Source(name=name, engine="sqlite", settings={"path": name}, folder=folder),
-        question="",
-        evidence="",
         golds=(Stated(query=record["gold"]),),
         predicted=Stated(query=record["predicted"]),
-        predictor=None,
         metrics=(*PUBLISHED, *KINDS["sql"].default_metrics),
-        options={},
         thresholds={},
-        policy=Policy(),
-        on_miss="fail",
         timeout=30.0,
         max_rows=100_000,
         report_rows=0,
-        tags=(),
-        difficulty=None,
-        metadata={},
-        skip=None,
-        xfail=None,
         allow_empty=True,
     )
 
