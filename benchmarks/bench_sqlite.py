@@ -43,7 +43,7 @@ def main():
         make(folder / "sales.db")
         direct = sqlite3.connect(folder / "sales.db")
         source = Source(name="sales", engine="sqlite", settings={"path": "sales.db"}, folder=folder)
-        engine = ENGINES["sqlite"](source, hosts)
+        engine = ENGINES["sqlite"].open(source, hosts)
 
         def through_host(query, timeout=30.0):
             return engine.execute(query, timeout=timeout, max_rows=ROWS)

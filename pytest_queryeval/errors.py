@@ -20,6 +20,14 @@ class SourceError(QueryEvalError):
     """A source cannot answer: missing, locked, damaged, unreachable. Never the fault of a query."""
 
 
+class SettingError(QueryEvalError):
+    """A setting of a source that cannot be right; `setting` is its name."""
+
+    def __init__(self, setting: str, problem: str) -> None:
+        super().__init__(problem)
+        self.setting = setting
+
+
 class PredictorError(QueryEvalError):
     """The system under test raised, timed out, or has no answer for a case."""
 

@@ -19,6 +19,7 @@ from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Prediction, PredictorSpec, Source, Stated
 from pytest_queryeval.predictors import PREDICTORS, Predictor
+from pytest_queryeval.row_order import settled_order
 from pytest_queryeval.table import Table
 
 Opened = TypeVar("Opened")
@@ -66,7 +67,7 @@ class Session:
             raise SourceError("the case has a query and no source to run it on")
         key = source.key
         if key not in self._engines:
-            self._engines[key] = _opened(lambda: ENGINES[source.engine](source, self._hosts), SourceError)
+            self._engines[key] = _opened(lambda: ENGINES[source.engine].open(source, self._hosts), SourceError)
         return _or_raise(self._engines[key])
 
     def predict(self, case: Case) -> Prediction:
@@ -157,6 +158,8 @@ def _score(index: int, gold: Execution, predicted: Execution, case: Case, sessio
     details: dict[str, Any] = {}
     if isinstance(gold.answer, Table) and not gold.answer.rows and not case.allow_empty:
         details["empty_gold"] = True
+    if notes := [f"{name}: {run.note}" for name, run in (("gold", gold), ("predicted", predicted)) if run.note]:
+        details["notes"] = notes
     gold = _with_order(gold, predicted, case, session, details)
     names = dict.fromkeys((*case.metrics, *case.thresholds))
     scores = {name: _value(name, gold, predicted, case, session) for name in names}
@@ -176,15 +179,16 @@ def _with_order(
 ) -> Execution:
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table) or gold.query is None:
         return gold
-    table, notes = KINDS[case.kind].settle_order(
-        gold,
-        predicted,
-        policy=case.policy,
-        dialect=session.engine(case.source).dialect,
-        run=lambda query: session.execute_once(Stated(query=query), case),
+    query, answer = gold.query, gold.answer
+    table, notes = settled_order(
+        answer,
+        predicted.answer,
+        case.policy,
+        planned=lambda: KINDS[case.kind].order_plan(query, answer, session.engine(case.source).dialect),
+        run=lambda rewritten: session.execute_once(Stated(query=rewritten), case).answer,
     )
     if notes:
-        details["notes"] = list(notes)
+        details.setdefault("notes", []).extend(notes)
     return gold if table is gold.answer else replace(gold, answer=table)
 
 

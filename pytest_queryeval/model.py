@@ -134,7 +134,8 @@ class Failure:
 class Execution:
     """A query that was run, gold or predicted: it holds an `answer` or an `error`, never both.
 
-    `seconds` is the engine's time; `engine` is empty for an answer that was stated and not run.
+    `seconds` is the engine's time; `engine` names what answered and is empty for an answer that was stated and not run;
+    `note` is what a reader of the report should know about how the answer came about.
     """
 
     query: str | None
@@ -142,6 +143,7 @@ class Execution:
     error: Failure | None = None
     seconds: float = 0.0
     engine: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

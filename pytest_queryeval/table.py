@@ -51,8 +51,11 @@ class Table:
     """`rows` are tuples as long as `columns`. Compared and hashed by identity: equality is a matter of policy.
 
     `ties` is None where the order of rows means nothing; otherwise it covers the answer from the first row to the last.
+    `is_graph` marks the triples of an RDF graph: its three columns are what they are, whatever the policy says of
+    columns.
     """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...] | list[Row]
     ties: tuple[Tie, ...] | None = None
+    is_graph: bool = False

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.errors import Location
 from pytest_queryeval.model import Case, CaseResult, Execution, Failure, Prediction, Source, Stated, Threshold
 from pytest_queryeval.table import Table
@@ -113,7 +113,7 @@ class FakeEngine:
 def install_engine(monkeypatch, answers):
     """Make a `FakeEngine` known as `fake` for one test."""
     engine = FakeEngine(answers)
-    monkeypatch.setitem(ENGINES._members, "fake", engine.open)
+    monkeypatch.setitem(ENGINES._members, "fake", EngineType(opener=engine.open))
     return engine
 
 

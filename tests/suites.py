@@ -1,13 +1,11 @@
 """Suites that tests write, read and complain about, in the current folder."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.loading import load_cases
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
@@ -20,16 +18,12 @@ BLOCK = "write the query as a block: `gold: |`"
 def enter(folder, monkeypatch):
     """Work in `folder`, with stand-ins for members of the registries that other releases bring."""
     monkeypatch.chdir(folder)
-    for registry, names in ((ENGINES, ("duckdb", "rdf", "endpoint", "sqlalchemy")), (PREDICTORS, ("http", "command"))):
-        monkeypatch.setattr(registry, "_members", {**registry._members, **dict.fromkeys(names, object())})
-    sparql = SimpleNamespace(
-        name="sparql",
-        default_metrics=("arity_f1",),
-        default_thresholds={"arity_f1": 0.5},
-        has_queries=True,
-        text_numbers=True,
-    )
-    monkeypatch.setattr(KINDS, "_members", {**KINDS._members, "sparql": sparql})
+    later = EngineType(opener=lambda source, hosts: None, kind="sql")
+    for registry, names, member in (
+        (ENGINES, ("duckdb", "sqlalchemy"), later),
+        (PREDICTORS, ("http", "command"), object()),
+    ):
+        monkeypatch.setattr(registry, "_members", {**registry._members, **dict.fromkeys(names, member)})
     only_sql = Metric(function=lambda gold, predicted: 1.0, kinds=frozenset({"sql"}), options=frozenset({"alpha"}))
     monkeypatch.setattr(METRICS, "_members", {**METRICS._members, "only_sql": only_sql})
     return folder

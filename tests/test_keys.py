@@ -130,12 +130,12 @@ def test_wrong_thresholds_are_reported():
 def test_inapplicable_metrics_on_a_case_are_reported():
     expected = "metric 'only_sql' does not apply to the kind 'sparql'"
 
-    assert problem("kind: sparql", "thresholds: {only_sql: 1}") == expected
-    assert problem("kind: sparql", "metrics: [only_sql]") == expected
+    assert problem("kind: sparql", "source: a.ttl", "thresholds: {only_sql: 1}") == expected
+    assert problem("kind: sparql", "source: a.ttl", "metrics: [only_sql]") == expected
 
 
 def test_inapplicable_metrics_in_a_file_of_one_kind_are_reported():
-    text = "source: a.db\nkind: sparql\nthresholds: {only_sql: 1}\ncases:\n  - {id: a, gold: x, predicted: y}\n"
+    text = "source: a.ttl\nkind: sparql\nthresholds: {only_sql: 1}\ncases:\n  - {id: a, gold: x, predicted: y}\n"
 
     assert problems(text) == ["s.queryeval.yaml:3: metric 'only_sql' does not apply to the kind 'sparql'"]
 
@@ -143,7 +143,7 @@ def test_inapplicable_metrics_in_a_file_of_one_kind_are_reported():
 def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
     text = (
         "source: a.db\nkind: sql\nmetrics: [only_sql, arity_f1]\nthresholds: {only_sql: 1}\ncases:\n"
-        "  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, kind: sparql}\n"
+        "  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, kind: sparql, source: a.ttl}\n"
     )
 
     sql, sparql = load(text)
@@ -189,8 +189,8 @@ def test_compare_sets_the_policy():
 
 
 def test_the_kind_says_whether_text_numbers_are_numbers():
-    assert case("kind: sparql").policy.text_numbers is True
-    assert case("kind: sparql", "compare: {text_numbers: false}").policy.text_numbers is False
+    assert case("kind: sparql", "source: a.ttl").policy.text_numbers is True
+    assert case("kind: sparql", "source: a.ttl", "compare: {text_numbers: false}").policy.text_numbers is False
 
 
 def test_wrong_comparisons_are_reported():

@@ -5,7 +5,7 @@ import pytest
 from samples import fake_source, install_engine, make_case, query
 
 import pytest_queryeval.evaluation as evaluation
-from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.errors import PredictorError, SourceError
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.model import PredictorSpec, Source
@@ -103,7 +103,7 @@ def test_an_engine_that_cannot_be_opened_is_the_same_error_for_every_case(sessio
         attempts.append(source)
         raise SourceError("the database is locked")
 
-    monkeypatch.setitem(ENGINES._members, "fake", fail)
+    monkeypatch.setitem(ENGINES._members, "fake", EngineType(opener=fail))
     depths = []
     for _ in range(3):
         with pytest.raises(SourceError, match=r"^the database is locked$") as caught:

@@ -122,10 +122,10 @@ def test_cases_without_settings_of_their_own_share_them():
 
 
 def test_a_case_may_have_a_kind_of_its_own():
-    loaded = case("kind: sparql")
+    loaded = case("kind: sparql", "source: a.ttl")
 
-    assert (loaded.kind, loaded.metrics) == ("sparql", ("arity_f1",))
-    assert loaded.thresholds == {"arity_f1": Threshold(minimum=0.5)}
+    assert (loaded.kind, loaded.metrics[1]) == ("sparql", "arity_f1")
+    assert loaded.thresholds == {"execution_accuracy": Threshold(minimum=1.0)}
 
 
 # Roots and files

@@ -13,22 +13,22 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("written", "engine"),
+    ("kind", "written", "engine", "setting"),
     [
-        ("a.db", "sqlite"),
-        ("data/A.SQLITE3", "sqlite"),
-        ("a.duckdb", "duckdb"),
-        ("a.ttl", "rdf"),
-        ("a.nq", "rdf"),
-        ("https://example.org/sparql", "endpoint"),
-        ("postgresql://host/db", "sqlalchemy"),
-        ("postgresql+psycopg://host/db", "sqlalchemy"),
+        ("sql", "a.db", "sqlite", "path"),
+        ("sql", "data/A.SQLITE3", "sqlite", "path"),
+        ("sql", "a.duckdb", "duckdb", "path"),
+        ("sparql", "a.ttl", "rdf", "files"),
+        ("sparql", "a.nq", "rdf", "files"),
+        ("sparql", "https://example.org/sparql", "endpoint", "url"),
+        ("sql", "postgresql://host/db", "sqlalchemy", "path"),
+        ("sql", "postgresql+psycopg://host/db", "sqlalchemy", "path"),
     ],
 )
-def test_a_bare_source_is_read_by_suffix_or_scheme(written, engine):
-    source = case(head=f"kind: sql\nsource: {written}\n").source
+def test_a_bare_source_is_read_by_suffix_or_scheme(kind, written, engine, setting):
+    source = case(head=f"kind: {kind}\nsource: {written}\n").source
 
-    assert (source.engine, source.settings, source.name) == (engine, {"path": written}, written)
+    assert (source.engine, source.settings, source.name) == (engine, {setting: written}, written)
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,6 @@ def test_a_bare_source_is_read_by_suffix_or_scheme(written, engine):
         ("{sqlite: a.db}", {"path": "a.db"}, "a.db"),
         ("{sqlite: {script: a.sql}}", {"script": "a.sql"}, "a.sql"),
         ("{duckdb: {tables: {sales: sales.parquet}}}", {"tables": {"sales": "sales.parquet"}}, "duckdb"),
-        ("{rdf: [a.ttl, b.ttl], engine: rdflib}", {"path": ["a.ttl", "b.ttl"], "engine": "rdflib"}, "a.ttl, b.ttl"),
-        ("{endpoint: 'http://x/s', headers: {a: 1}}", {"path": "http://x/s", "headers": {"a": 1}}, "http://x/s"),
         ("{sqlalchemy: 'x://h/db', version: '5'}", {"path": "x://h/db", "version": "5"}, "x://h/db"),
     ],
 )
@@ -47,6 +45,49 @@ def test_a_source_in_place_has_the_name_of_its_engine(written, settings, name):
 
     assert (source.settings, source.name) == (settings, name)
     assert source.engine in written
+
+
+@pytest.mark.parametrize(
+    ("written", "settings", "name"),
+    [
+        ("{rdf: [a.ttl, b.ttl], engine: rdflib}", {"files": ["a.ttl", "b.ttl"], "engine": "rdflib"}, "a.ttl, b.ttl"),
+        ("{rdf: {files: a.ttl, default_graph: union}}", {"files": "a.ttl", "default_graph": "union"}, "a.ttl"),
+        ("{endpoint: 'http://x/s', headers: {a: 1}}", {"url": "http://x/s", "headers": {"a": 1}}, "http://x/s"),
+        ("{endpoint: 'http://x/s', verify: false}", {"url": "http://x/s", "verify": False}, "http://x/s"),
+    ],
+)
+def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, settings, name):
+    source = case(f"source: {written}", head="kind: sparql\n").source
+
+    assert (source.settings, source.name) == (settings, name)
+
+
+@pytest.mark.parametrize(
+    ("written", "problem_"),
+    [
+        ("{sqlite: {script: a.sql, pth: b}}", "unknown setting 'pth': did you mean 'path'?"),
+        ("{sqlite: {script: a.sql, path: b}}", "needs a path or a script"),
+        ("{sqlite: a.db, headers: {a: b}}", "unknown setting 'headers': known are path, script"),
+        ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
+        ("{rdf: []}", "'files' is not the name of a file, or a list of names"),
+        ("{rdf: {engine: rdflib}}", "needs files"),
+        ("{endpoint: ftp://x/s}", "'url' is not an http or https URL"),
+        ("{endpoint: 'http://x/s', hedaers: {}}", "unknown setting 'hedaers': did you mean 'headers'?"),
+        (
+            "{endpoint: 'http://x/s', auth: {basic: me}}",
+            "'auth' is not {basic: user:password}, {digest: user:password} or {bearer: token}",
+        ),
+        ("{endpoint: 'http://x/s', verify: 5}", "'verify' is not true, false or the name of a CA file"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_reported(written, problem_):
+    assert problem(f"source: {written}", head="kind: sparql\n") == problem_
+
+
+def test_a_source_must_run_queries_of_the_kind():
+    expected = "source 'a.db' (sqlite) does not run queries of the kind 'sparql'"
+
+    assert problem(head="kind: sparql\nsource: a.db\n") == expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +102,8 @@ def test_a_source_in_place_has_the_name_of_its_engine(written, settings, name):
     ],
 )
 def test_names_of_sources_hold_no_secrets(written, name):
-    source = case(f"source: {written!r}").source
+    kind = "sparql" if written.startswith("http") else "sql"
+    source = case(f"source: {written!r}", head=f"kind: {kind}\n").source
 
     assert source.name == name
     assert "secret" not in repr(source)
@@ -114,7 +156,7 @@ def test_variables_come_from_the_environment(monkeypatch):
     (loaded,) = load(
         "kind: sql\nsource: live\n"
         "sources:\n  live:\n"
-        "    sqlite: {script: '${FOLDER}/a.sql', port: '${PORT}', b: '${NOTHING}', c: '${NOTHING:-d}'}\n"
+        "    duckdb: {script: '${FOLDER}/a.sql', port: '${PORT}', b: '${NOTHING}', c: '${NOTHING:-d}'}\n"
         "    headers: {a: ['x ${NONE:-y z}', '$FOLDER', '${1}']}\n"
         "predictor: ${FOLDER}/${NONE:-predict}.py:predict\n"
         "cases: [{id: a, gold: '${NONE}', question: '${NONE}'}]\n"

@@ -11,9 +11,10 @@ import pytest
 from samples import make_case
 
 from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
 from pytest_queryeval.evaluation import Session, evaluate_case
 from pytest_queryeval.model import Case, CaseResult, Source, Stated
-from pytest_queryeval.sql.order import CUT, NO_KEYS, SELECTED_KEYS, order_plan
+from pytest_queryeval.sql.order import order_plan
 
 SCRIPT = """
 CREATE TABLE player (name TEXT, team TEXT, score INTEGER, joined TEXT COLLATE NOCASE);

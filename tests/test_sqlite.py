@@ -47,7 +47,7 @@ def run(hosts, tmp_path):
 
 
 def opened(hosts, folder, **settings):
-    return ENGINES["sqlite"](Source(name="music", engine="sqlite", settings=settings, folder=folder), hosts)
+    return ENGINES["sqlite"].open(Source(name="music", engine="sqlite", settings=settings, folder=folder), hosts)
 
 
 def make(path, script=SCHEMA):

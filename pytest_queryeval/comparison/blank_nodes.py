@@ -3,7 +3,7 @@
 Colour refinement: a node's colour is what stands beside it in all its rows, then what the colours of those neighbours
 say, until nothing more is told apart. Nodes of one colour on both sides are paired; where several share a colour, one
 pair is fixed and the refinement goes on, as in the individualisation step of graph-isomorphism programs (McKay, 1981).
-Columns are not looked at, since they are aligned later.
+Columns are looked at only where they are positional, since otherwise they are aligned later.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from typing import TypeAlias
 from pytest_queryeval.table import BlankNode
 
 Cells: TypeAlias = tuple[Hashable, ...]
+Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
 ROUNDS = 200  # refinements in all; past it the nodes left over are paired in the order of their appearance
 
 
-def rename_blank_nodes(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Sequence[Cells]:
+def rename_blank_nodes(
+    gold: Sequence[Cells], predicted: Sequence[Cells], *, positional: bool = False
+) -> Sequence[Cells]:
     """The predicted rows with their blank nodes named after gold's; those without a partner get names of their own."""
     nodes = _nodes(predicted)
     if not nodes:
         return predicted
-    names = _pairs(gold, predicted)
+    names = _pairs((gold, predicted), positional)
     renamed = {node: names.get(node, BlankNode(f"\0{node.label}")) for node in nodes}
     return [tuple([renamed[cell] if isinstance(cell, BlankNode) else cell for cell in row]) for row in predicted]
 
@@ -36,12 +39,11 @@ def _nodes(rows: Sequence[Cells]) -> list[BlankNode]:
     return list(dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, BlankNode)))
 
 
-def _pairs(gold: Sequence[Cells], predicted: Sequence[Cells]) -> dict[BlankNode, BlankNode]:
-    sides = (gold, predicted)
+def _pairs(sides: Sides, positional: bool) -> dict[BlankNode, BlankNode]:
     free = [dict.fromkeys(_nodes(rows), 0) for rows in sides]
     names: dict[BlankNode, BlankNode] = {}
     for _ in range(ROUNDS):
-        colours = _refine(sides, (free[0], free[1]))
+        colours = _refine(sides, (free[0], free[1]), positional)
         found = _same_colour(*colours)
         if not found:
             break
@@ -67,28 +69,29 @@ def _same_colour(gold: Colours, predicted: Colours) -> list[tuple[list[BlankNode
     return [group for group in groups.values() if all(group)]
 
 
-def _refine(sides: tuple[Sequence[Cells], Sequence[Cells]], start: tuple[Colours, Colours]) -> tuple[Colours, Colours]:
+def _refine(sides: Sides, start: tuple[Colours, Colours], positional: bool) -> tuple[Colours, Colours]:
     """Refine until the number of colours stands still; nodes that are paired already have negative, fixed colours."""
     colours = start
     told_apart = 0
     while True:
         numbers: dict[Hashable, int] = {}
-        refined = tuple(_recolour(rows, side, numbers) for rows, side in zip(sides, colours, strict=True))
+        refined = tuple(_recolour(rows, side, numbers, positional) for rows, side in zip(sides, colours, strict=True))
         colours = refined[0], refined[1]
         if len(numbers) <= told_apart:
             return colours
         told_apart = len(numbers)
 
 
-def _recolour(rows: Sequence[Cells], colours: Mapping[BlankNode, int], numbers: dict[Hashable, int]) -> Colours:
+def _recolour(
+    rows: Sequence[Cells], colours: Mapping[BlankNode, int], numbers: dict[Hashable, int], positional: bool
+) -> Colours:
     signatures: defaultdict[BlankNode, list[int]] = defaultdict(list)
     for row in rows:
-        beside = tuple(
-            sorted([hash(("node", colours[cell])) if isinstance(cell, BlankNode) else hash(cell) for cell in row])
-        )
-        for cell in row:
+        beside = [hash(("node", colours[cell])) if isinstance(cell, BlankNode) else hash(cell) for cell in row]
+        alike = tuple(beside if positional else sorted(beside))
+        for place, cell in enumerate(row):
             if isinstance(cell, BlankNode):
-                signatures[cell].append(hash(beside))
+                signatures[cell].append(hash((place * positional, alike)))
     fixed: Colours = {}
     for node, colour in colours.items():
         key = (colour, tuple(sorted(signatures[node])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import TypeAlias
@@ -37,13 +37,16 @@ class Pair:
     """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy; everything is computed on demand."""
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
-        self.gold, self.predicted, self.policy = gold, predicted, policy
+        self.gold, self.predicted = gold, predicted
+        self.policy = replace(policy, columns="positional") if gold.is_graph else policy
         self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
         self.predicted_rows = self._rows(self._renamed(canonical_rows(predicted, policy)))
 
     def _renamed(self, rows: Rows) -> Rows:
-        return rows if rows is self.predicted.rows else rename_blank_nodes(self.gold_rows, rows)
+        if rows is self.predicted.rows:
+            return rows
+        return rename_blank_nodes(self.gold_rows, rows, positional=self.policy.columns == "positional")
 
     def _rows(self, rows: Rows) -> Rows:
         return list(dict.fromkeys(rows)) if self.policy.duplicates == "ignore" else rows

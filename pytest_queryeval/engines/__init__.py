@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.model import Execution, Source
 from pytest_queryeval.registry import Registry
+
+Settings: TypeAlias = Mapping[str, Any]
 
 
 class Engine(Protocol):
@@ -31,8 +36,41 @@ class Opener(Protocol):
         """Open `source`; child processes come from `hosts`, which outlives the engine."""
 
 
-ENGINES: Registry[Opener] = Registry(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineType:
+    """An engine as suites name it.
+
+    `kind` is the only kind whose queries it runs, or None; `text_setting` is what a source sets that is one text, or a
+    list; `check` raises `SettingError` for the first setting that cannot be right whatever the files hold.
+    """
+
+    opener: Opener
+    kind: str | None = None
+    text_setting: str = "path"
+    check: Callable[[Settings], None] = lambda _: None
+
+    def open(self, source: Source, hosts: Hosts) -> Engine:
+        """Check the settings and open the source; raises `SourceError`."""
+        try:
+            self.check(source.settings)
+        except SettingError as error:
+            raise SourceError(f"source '{source.name}': {error}") from error
+        return self.opener(source, hosts)
+
+
+class EngineRegistry(Registry[EngineType]):
+    """Engines by name; a plain function that is registered opens sources of any kind."""
+
+    def _admit(self, member: Any) -> EngineType:
+        return member if isinstance(member, EngineType) else EngineType(opener=member)
+
+
+ENGINES = EngineRegistry(
     "engine",
     group="pytest_queryeval.engines",
-    members={"sqlite": f"{__name__}.sqlite:open_sqlite"},
+    members={
+        "sqlite": f"{__name__}.sqlite:SQLITE",
+        "rdf": f"{__name__}.rdf:RDF",
+        "endpoint": f"{__name__}.endpoint:ENDPOINT",
+    },
 )

@@ -7,18 +7,14 @@ child, and a child that is late is killed; the next query starts a new one.
 from __future__ import annotations
 
 import marshal
-import os
-import select
 import signal
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import Any, Self
 
+from pytest_queryeval.engines.child_process import START_SECONDS, Child, child_command
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Execution, Failure
 from pytest_queryeval.plain import one_line
@@ -28,27 +24,26 @@ QUERY_CHARACTERS = 100_000
 MESSAGE_CHARACTERS = 300
 RESULT_BYTES = 256 * 2**20
 MEMORY_BYTES = 2**30
-START_SECONDS = 30.0
 LONGEST_WAIT = 2_000_000.0  # seconds; the system counts milliseconds in 31 bits
 GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a new process
-_CHILD = Path(__file__).with_name("host_child.py")
-_HEADER_BYTES = 8
-_TAIL_BYTES = 2_000
+_LOOP = Path(__file__).with_name("host_child.py")
 
 
 class Host:
     """One child process, started on the first query and again after it died, shared by all sources of an engine.
 
-    `driver` is the file that the child loads (its contract stands in `host_child.py`); the child may use `memory` bytes
-    of address space. Safe to use from several threads, which then wait for each other.
+    `driver` is the file that the child loads (its contract stands in `host_child.py`), `packages` are what it imports
+    beside the standard library; the child may use `memory` bytes of address space. Safe to use from several threads,
+    which then wait for each other.
     """
 
-    def __init__(self, name: str, driver: Path, *, memory: int = MEMORY_BYTES) -> None:
+    def __init__(self, name: str, driver: Path, *, packages: tuple[str, ...] = (), memory: int = MEMORY_BYTES) -> None:
         self.name = name
         self._driver = driver
+        self._packages = packages
         self._memory = memory
         self._lock = threading.Lock()
-        self._child: _Child | None = None
+        self._child: Child | None = None
 
     @property
     def pid(self) -> int | None:
@@ -79,7 +74,7 @@ class Host:
         with self._lock:
             self._kill()
 
-    def _started(self) -> _Child:
+    def _started(self) -> Child:
         if self._child and not self._child.running:
             self._kill()
         if not self._child:
@@ -90,7 +85,7 @@ class Host:
     def _start(self) -> None:
         child = None
         try:
-            child = self._child = _Child(self._driver, self._memory)
+            child = self._child = Child(child_command(_LOOP, self._packages, str(self._driver), str(self._memory)))
             child.receive(time.monotonic() + START_SECONDS, at_most=64)
         except (OSError, EOFError) as error:
             reason = (child and child.last_words()) or error
@@ -99,7 +94,7 @@ class Host:
             if child and not child.ready:
                 self._kill()
 
-    def _exchange(self, child: _Child, request: tuple[Any, ...], timeout: float) -> tuple[list[Row], tuple[Any, ...]]:
+    def _exchange(self, child: Child, request: tuple[Any, ...], timeout: float) -> tuple[list[Row], tuple[Any, ...]]:
         finished = False
         try:
             child.send(request)
@@ -115,14 +110,15 @@ class Host:
             if not finished:
                 self._kill()
 
-    def _obituary(self, child: _Child) -> tuple[Any, ...]:
+    def _obituary(self, child: Child) -> tuple[Any, ...]:
         status = child.wait()
         if status >= 0:
             return "fault", f"the {self.name} process ended with status {status}: {child.last_words()}"
         if status == -signal.SIGALRM:
             return "failure", "timeout", ""
         # A SIGKILL that is not ours comes from the system, which is out of memory.
-        kind = "too_large" if status == -signal.SIGKILL else "invalid"
+        starved = status == -signal.SIGKILL or "memory allocation" in child.last_words()
+        kind = "too_large" if starved else "invalid"
         reason = signal.strsignal(-status) or "unknown"
         return "died", kind, f"the {self.name} process died with signal {-status} ({reason.lower()})"
 
@@ -152,10 +148,10 @@ class Hosts:
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}
 
-    def get(self, name: str, driver: Path, *, memory: int = MEMORY_BYTES) -> Host:
-        """Return the host called `name`, made with `driver` and `memory` bytes on first use."""
+    def get(self, name: str, driver: Path, *, packages: tuple[str, ...] = (), memory: int = MEMORY_BYTES) -> Host:
+        """Return the host called `name`, made with the other arguments on first use."""
         if name not in self._hosts:
-            self._hosts[name] = Host(name, driver, memory=memory)
+            self._hosts[name] = Host(name, driver, packages=packages, memory=memory)
         return self._hosts[name]
 
     def close(self) -> None:
@@ -170,86 +166,7 @@ class Hosts:
         self.close()
 
 
-class _Child:
-    """The process and its pipes. Messages are marshalled tuples behind their length in eight bytes."""
-
-    def __init__(self, driver: Path, memory: int) -> None:
-        self.ready = False
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
-        try:
-            self._process = self._popen(driver, memory)
-        except OSError:
-            self._stderr.close()
-            raise
-        assert self._process.stdin
-        assert self._process.stdout
-        self._requests, self._replies = self._process.stdin.fileno(), self._process.stdout.fileno()
-        self._poll = select.poll()
-        self._poll.register(self._replies, select.POLLIN)
-
-    def _popen(self, driver: Path, memory: int) -> Popen[bytes]:
-        # -I keeps the user's folder and environment out of the imports, -B leaves no files; a session of its own keeps
-        # the terminal's Ctrl-C with the parent, which then kills the child.
-        command = [sys.executable, "-I", "-B", str(_CHILD), str(driver), str(memory)]
-        return Popen(  # noqa: S603 - our own interpreter and files
-            command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True
-        )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def running(self) -> bool:
-        return self._process.poll() is None
-
-    def send(self, message: tuple[Any, ...]) -> None:
-        payload = marshal.dumps(message)
-        view = memoryview(len(payload).to_bytes(_HEADER_BYTES, "big") + payload)
-        while view:
-            view = view[os.write(self._requests, view) :]
-
-    def receive(self, deadline: float, *, at_most: int) -> bytearray:
-        """Wait for a message; raises TimeoutError at `deadline` (monotonic clock), EOFError when the child is gone."""
-        size = int.from_bytes(self._read(_HEADER_BYTES, deadline), "big")
-        if size > at_most:
-            raise SourceError(f"a message of {size:,} bytes, of which {at_most:,} were allowed")
-        payload = self._read(size, deadline)
-        self.ready = True
-        return payload
-
-    def _read(self, size: int, deadline: float) -> bytearray:
-        data = bytearray(size)
-        rest = memoryview(data)
-        while rest:
-            if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise TimeoutError("no sign of life in time")
-            count = os.readv(self._replies, [rest])
-            if not count:
-                raise EOFError("it closed its pipe")
-            rest = rest[count:]
-        return data
-
-    def wait(self) -> int:
-        """Return the exit status of a child whose pipe is closed; negative for a signal."""
-        return self._process.wait(START_SECONDS)
-
-    def last_words(self) -> str:
-        """Read the last line that the child wrote to its stderr."""
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _TAIL_BYTES))
-        lines = self._stderr.read().decode("utf-8", "replace").split("\n")
-        return next((_brief(line) for line in reversed(lines) if line.strip()), "")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
-            if pipe:
-                pipe.close()
-
-
-def _reply(child: _Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
+def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
     """Collect the streamed rows, and the message that ends them."""
     rows: list[Row] = []
     room = RESULT_BYTES

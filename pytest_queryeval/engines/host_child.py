@@ -1,7 +1,7 @@
-"""Child processes that run queries: the child's side, `python -I -B host_child.py DRIVER MEMORY`.
+"""Child processes that run queries: the child's side, `python -I -B host_child.py DRIVER MEMORY FOLDER...`.
 
 It imports nothing of the package and little of the standard library, so that it starts fast. DRIVER is a Python file
-with a class `Driver`:
+with a class `Driver`, which may import from the FOLDERs:
 
 - `Driver().run(settings, query, timeout)` starts a query and returns its column names and a function `fetch(count)`.
   `fetch` returns the next rows as tuples of plain values, fewer than `count` at the end; or None, which means that all
@@ -144,7 +144,8 @@ def load(path: str) -> Any:
 
 def main() -> None:
     """Serve with the driver and the limit of the command line."""
-    path, memory = sys.argv[1:]
+    path, memory, *folders = sys.argv[1:]
+    sys.path += [folder for folder in folders if folder not in sys.path]
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not print between the messages
     limit(int(memory))

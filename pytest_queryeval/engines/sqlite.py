@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -10,12 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pytest_queryeval.engines import EngineType, Settings
 from pytest_queryeval.engines.host import Host, Hosts
-from pytest_queryeval.errors import SourceError, did_you_mean
+from pytest_queryeval.engines.settings import FILE_NAME, check_settings, file_path
+from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.model import Execution, Source
 from pytest_queryeval.plain import one_line
 
-SETTINGS = ("path", "script")
 # A quoted text or name, a comment, or a semicolon that is in none of them.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 DRIVER = Path(__file__).with_name("sqlite_child.py")
@@ -24,17 +24,16 @@ DRIVER = Path(__file__).with_name("sqlite_child.py")
 def open_sqlite(source: Source, hosts: Hosts) -> SQLiteEngine:
     """Open `{sqlite: file}` or `{sqlite: {script: file.sql}}`; paths are relative to the source's folder.
 
-    A script is run here, into a temporary file; a database is opened by its first query. Raises `SourceError` for
-    settings that are not these, and for a script that is missing or fails.
+    A script is run here, into a temporary file; a database is opened by its first query. Raises `SourceError` for a
+    script that is missing or fails.
     """
-    setting, path = _setting(source)
     host = hosts.get("sqlite", DRIVER)
-    if setting == "path":
-        return SQLiteEngine(source.name, path, host)
+    if "path" in source.settings:
+        return SQLiteEngine(source.name, file_path(source, "path"), host)
     folder = TemporaryDirectory(prefix="queryeval-")
     try:
         built = Path(folder.name).resolve() / "script.db"
-        build(path, built)
+        build(file_path(source, "script"), built)
     except BaseException:
         folder.cleanup()
         raise
@@ -100,15 +99,11 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, str]:
     return end - len(statement), statement
 
 
-def _setting(source: Source) -> tuple[str, Path]:
-    """Return the one setting of `source` and its path, absolute."""
-    settings = {name: value for name, value in source.settings.items() if name != "version"}  # of the data, not for us
-    for name in settings:
-        if name not in SETTINGS:
-            raise SourceError(f"source '{source.name}': unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
-    if len(settings) != 1:
-        raise SourceError(f"source '{source.name}': needs a path or a script")
-    ((name, value),) = settings.items()
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise SourceError(f"source '{source.name}': '{name}' is not the name of a file")
-    return name, Path(os.path.realpath(source.folder / value))
+def check(settings: Settings) -> None:
+    """Raise `SettingError` unless there is a path or a script and nothing else."""
+    check_settings(settings, {"path": FILE_NAME, "script": FILE_NAME})
+    if len(settings.keys() & {"path", "script"}) != 1:
+        raise SettingError("path", "needs a path or a script")
+
+
+SQLITE = EngineType(opener=open_sqlite, kind="sql", check=check)

@@ -1,16 +1,13 @@
-"""What a query language means for an evaluation: its default metrics, and how the order of an answer is judged."""
+"""What a query language means for an evaluation: its default metrics, its options, what orders its answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import Protocol
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.model import Execution
+from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.registry import Registry
-from pytest_queryeval.table import Table
-
-Run: TypeAlias = Callable[[str], Execution]
+from pytest_queryeval.table import Cell, Table
 
 
 class Kind(Protocol):
@@ -23,13 +20,18 @@ class Kind(Protocol):
     text_numbers: bool
     options: frozenset[str]
 
-    def settle_order(
-        self, gold: Execution, predicted: Execution, *, policy: Policy, dialect: str, run: Run
-    ) -> tuple[Table, tuple[str, ...]]:
-        """Gold's answer with what its query says of the order of rows, and notes on what could not be told.
+    def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
+        """What `query`, whose answer is `table`, says of the order of rows; None where it says nothing."""
 
-        `run` executes a rewritten gold query; it is called only where the verdict depends on it.
-        """
+    def stated_cell(self, cell: Cell) -> Cell:
+        """A cell of a table as people write it into a suite, as this kind's engines would answer it."""
+
+    def csv_cell(self, cell: Cell) -> Cell:
+        """The same for a cell of a CSV or TSV file, which have no quotes that tell texts from other values."""
 
 
-KINDS: Registry[Kind] = Registry("kind", group="pytest_queryeval.kinds", members={"sql": f"{__name__}.sql:SQL"})
+KINDS: Registry[Kind] = Registry(
+    "kind",
+    group="pytest_queryeval.kinds",
+    members={"sql": f"{__name__}.sql:SQL", "sparql": f"{__name__}.sparql:SPARQL"},
+)

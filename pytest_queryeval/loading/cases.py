@@ -6,6 +6,7 @@ from typing import Any
 
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.errors import Location
 from pytest_queryeval.kinds import KINDS, Kind
 from pytest_queryeval.loading.keys import KEYS, read_keys
@@ -93,6 +94,9 @@ class CaseReader:
         """Whether there is a source where a query is to run, and something that predicts."""
         if settings.source is None and settings.kind.has_queries and not _is_answered(golds, predicted):
             problems.append(node.problem("no source: add `source` to the file"))
+        if settings.source and ENGINES[settings.source.engine].kind not in (None, settings.kind.name):
+            source = f"source '{settings.source.name}' ({settings.source.engine})"
+            problems.append(node.problem(f"{source} does not run queries of the kind '{settings.kind.name}'"))
         if predicted is not None or not self._require_prediction:
             return
         if settings.predictor is None or settings.predictor.kind == "inline":

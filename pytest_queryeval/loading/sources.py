@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.errors import did_you_mean
+from pytest_queryeval.errors import SettingError, did_you_mean
 from pytest_queryeval.loading.values import each_entry, entries, stated_text, whole_number
 from pytest_queryeval.loading.variables import expanded_text, expanded_value
 from pytest_queryeval.model import PredictorSpec, Source
@@ -19,10 +19,10 @@ from pytest_queryeval.predictors import PREDICTORS
 ENGINE_OF_SUFFIX = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
     ".duckdb": "duckdb",
-    **dict.fromkeys((".ttl", ".nt", ".trig", ".rdf", ".jsonld", ".nq"), "rdf"),
+    **dict.fromkeys((".ttl", ".nt", ".nq", ".trig", ".rdf", ".owl", ".jsonld"), "rdf"),
 }
-# Keys that may stand beside the engine's name.
-SOURCE_EXTRAS = ("version", "engine", "headers", "auth")
+# What may stand beside an engine's name and is no misspelt one.
+SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "service")
 PREDICTIONS_SUFFIXES = (".jsonl", ".json", ".csv")
 # What a single text under the predictor's name sets; for others it is a setting of the same name.
 TEXT_SETTING = {"file": "path", "python": "target", "http": "url"}
@@ -72,9 +72,9 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
             f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine{suggestion}"
         )
     _check_engine(engine, source.node)
-    return Source(
-        name=_name(source.text), engine=engine, settings={"path": source.text}, folder=source.node.file.folder
-    )
+    settings = {ENGINES[engine].text_setting: source.text}
+    _check_settings(engine, settings, {}, source.node)
+    return Source(name=_name(source.text), engine=engine, settings=settings, folder=source.node.file.folder)
 
 
 def _engine_of(text: str) -> str | None:
@@ -86,16 +86,33 @@ def _engine_of(text: str) -> str | None:
 
 
 def _described(node: Node) -> Source:
+    """One engine's name with its settings; those of the source as a whole may also stand beside the name."""
     named = entries(node)
-    engines = [name for name in named if name not in SOURCE_EXTRAS]
-    if len(engines) != 1:
-        found = f"found {' and '.join(engines)}" if engines else "found none"
-        raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {found}")
-    engine = engines[0]
-    _check_engine(engine, named[engine])
-    settings = _settings(named[engine], "path")
-    settings |= {name: expanded_value(named[name]) for name in SOURCE_EXTRAS if name in named}
+    engine = _engine_among(named, node)
+    own = named[engine].value
+    nodes = {**{name: at for name, at in named.items() if name != engine}, **(own if isinstance(own, dict) else {})}
+    settings = _settings(named[engine], ENGINES[engine].text_setting)
+    settings |= {name: expanded_value(named[name]) for name in named if name != engine}
+    _check_settings(engine, settings, nodes, named[engine])
     return Source(name=_name_of(engine, settings), engine=engine, settings=settings, folder=node.file.folder)
+
+
+def _engine_among(named: Mapping[str, Node], node: Node) -> str:
+    engines = [name for name in named if name in ENGINES]
+    if len(engines) == 1:
+        return engines[0]
+    if not engines and (first := next((name for name in named if name not in SOURCE_KEYS), None)):
+        _check_engine(first, named[first])
+    found = f"found {' and '.join(engines)}" if engines else "found none"
+    raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {found}")
+
+
+def _check_settings(engine: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
+    """Raise `CaseError` at the setting that cannot be right, or at `otherwise` where it has no place of its own."""
+    try:
+        ENGINES[engine].check(settings)
+    except SettingError as error:
+        raise nodes.get(error.setting, otherwise).problem(str(error)) from error
 
 
 def _check_engine(engine: str, node: Node) -> None:

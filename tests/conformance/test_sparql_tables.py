@@ -2,121 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from conftest import Records
+from published_sparql import DEFECTS, SCORES, as_published, score, table
 
-from pytest_queryeval.comparison.policy import Policy, canonical
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Table
-
-SCORES = ("arity_f1", "entity_set_f1", "row_matching_f1", "exact_match_f1")
-SPARQL = Policy(text_numbers=True)
-Side = dict[str, Any]
-
-
-def cell(term: Side | None) -> Cell:
-    """A term of SPARQL-JSON; values that are no text, which the format does not allow, stay as they are."""
-    if term is None:
-        return None
-    value = term.get("value", "")
-    if not isinstance(value, str):
-        return value
-    match term.get("type", "literal"):
-        case "uri":
-            return IRI(value)
-        case "bnode":
-            return BlankNode(value)
-    return Literal(value, term.get("datatype", ""), term.get("xml:lang", ""))
-
-
-def table(side: Side) -> Table:
-    names = tuple(side["vars"])
-    return Table(columns=names, rows=[tuple(cell(row.get(name)) for name in names) for row in side["bindings"]])
-
-
-def first_row_columns(side: Side) -> set[str]:
-    return set(side["bindings"][0]) if side["bindings"] else set()
-
-
-def columns_are_taken_from_the_first_row(gold: Side, predicted: Side, metric: str) -> bool:
-    """D1: some variable of the header is unbound in the first row, or there is no row."""
-    return any(first_row_columns(side) != set(side["vars"]) for side in (gold, predicted))
-
-
-def texts(side: Side) -> set[str]:
-    return {str(term.get("value", "")) for row in side["bindings"] for term in row.values()}
-
-
-def published_row_text(value: str) -> str:
-    text = value.strip().lower()
-    text = re.sub(r'^"|"$', "", text) if text.startswith('"') and text.endswith('"') else text
-    text = re.sub(r"\^\^.*$", "", text)
-    return re.sub(r"@[a-z]{2}(-[a-z]{2})?$", "", text)
-
-
-def row_cells_are_cut_and_folded(gold: Side, predicted: Side, metric: str) -> bool:
-    """D3: two different texts become the same one by the published normalisation of rows."""
-    if metric not in ("row_matching_f1", "exact_match_f1", "entity_set_f1"):
-        return False
-    normal = Counter(published_row_text(text) for text in texts(gold) | texts(predicted))
-    return any(number > 1 for number in normal.values())
-
-
-def unbound_equals_the_empty_text(gold: Side, predicted: Side, metric: str) -> bool:
-    """D4: a variable is unbound in some row."""
-    sides = (gold, predicted)
-    return metric != "arity_f1" and any(len(row) < len(side["vars"]) for side in sides for row in side["bindings"])
-
-
-def numbers_are_compared_as_text(gold: Side, predicted: Side, metric: str) -> bool:
-    """D17: two texts, one on each side, are one number."""
-    numbers = [{canonical(text, SPARQL): text for text in texts(side)} for side in (gold, predicted)]
-    return any(
-        isinstance(value, int | float) and numbers[1].get(value, text) != text for value, text in numbers[0].items()
-    )
-
-
-def types_of(side: Side) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for row in side["bindings"]:
-        for term in row.values():
-            found.setdefault(str(term.get("value")), set()).add(term.get("type", "literal"))
-    return found
-
-
-def iris_equal_literals(gold: Side, predicted: Side, metric: str) -> bool:
-    """D18: one text is an IRI on one side and a literal on the other."""
-    golds, others = types_of(gold), types_of(predicted)
-    return any("uri" in golds[text] ^ others[text] for text in golds.keys() & others.keys())
-
-
-def blank_nodes_are_compared_by_label(gold: Side, predicted: Side, metric: str) -> bool:
-    """D19: there are blank nodes."""
-    return any("bnode" in types for side in (gold, predicted) for types in types_of(side).values())
-
-
-DEFECTS: dict[str, Callable[[Side, Side, str], bool]] = {
-    "D1": columns_are_taken_from_the_first_row,
-    "D3": row_cells_are_cut_and_folded,
-    "D4": unbound_equals_the_empty_text,
-    "D17": numbers_are_compared_as_text,
-    "D18": iris_equal_literals,
-    "D19": blank_nodes_are_compared_by_label,
-}
-
-
-def scores_of(record: Side) -> dict[str, float]:
-    gold, predicted = table(record["gold"]), table(record["pred"])
-    return {name: METRICS[name].function(gold, predicted, **policy_of(name)) for name in SCORES}
-
-
-def policy_of(name: str) -> dict[str, Policy]:
-    return {"policy": SPARQL} if METRICS[name].takes_policy else {}
 
 
 def test_scores_equal_the_published_ones_but_for_named_defects(records: Records) -> None:
@@ -124,26 +15,17 @@ def test_scores_equal_the_published_ones_but_for_named_defects(records: Records)
     differing: set[str] = set()
 
     for record in records("tables.jsonl"):
-        for name, score in scores_of(record).items():
-            if score == pytest.approx(record["scores"][name], abs=1e-9):
+        gold, predicted = table(record["gold"]), table(record["pred"])
+        for name in SCORES:
+            found = score(name, gold, predicted)
+            if found == pytest.approx(record["scores"][name], abs=1e-9):
                 continue
             differing.add(record["id"])
-            if not any(found(record["gold"], record["pred"], name) for found in DEFECTS.values()):
-                unexplained.append((record["id"], record.get("note"), name, record["scores"][name], score))
+            if not any(strikes(record["gold"], record["pred"], name) for strikes in DEFECTS.values()):
+                unexplained.append((record["id"], record.get("note"), name, record["scores"][name], found))
 
     assert unexplained == []
     assert len(differing) <= 131
-
-
-def as_published(side: Side) -> Table:
-    """The table that the published code compares row by row: columns of the first row, texts cut and folded."""
-    names = tuple(side["bindings"][0]) if side["bindings"] else ()
-    rows = [tuple(published_cell(row.get(name)) for name in names) for row in side["bindings"]]
-    return Table(columns=names, rows=rows)
-
-
-def published_cell(term: Side | None) -> str | None:
-    return None if term is None else published_row_text(str(term.get("value", "")))
 
 
 def test_row_scores_equal_the_published_ones_exactly_on_tables_with_the_published_defects(records: Records) -> None:
@@ -154,8 +36,8 @@ def test_row_scores_equal_the_published_ones_exactly_on_tables_with_the_publishe
         if not gold.columns or not predicted.columns:
             continue
         for name in ("row_matching_f1", "exact_match_f1"):
-            score = METRICS[name].function(gold, predicted, policy=Policy())
-            if score != pytest.approx(record["scores"][name], abs=1e-9):
-                differing.append((record["id"], record.get("note"), name, record["scores"][name], score))
+            found = METRICS[name].function(gold, predicted, policy=Policy())
+            if found != pytest.approx(record["scores"][name], abs=1e-9):
+                differing.append((record["id"], record.get("note"), name, record["scores"][name], found))
 
     assert differing == []

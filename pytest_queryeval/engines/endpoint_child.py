@@ -1,0 +1,245 @@
+"""A SPARQL endpoint, asked from a child process, which a hung name server or a huge answer cannot take along.
+
+Loaded by `host_child.py`, whose contract it fulfils. Protocol: https://www.w3.org/TR/sparql11-protocol/
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+from urllib.parse import urljoin
+
+import rdflib
+import requests
+import urllib3
+from requests.auth import AuthBase
+
+from pytest_queryeval.sparql.json_results import read_json_results
+from pytest_queryeval.sparql.request import GRAPH_FORMS, Unsigned, auth_of, origin, request_of
+
+BODY_BYTES = 256 * 2**20
+CHUNK_BYTES = 64 * 1024
+ERROR_BYTES = 4_000
+ATTEMPTS = 3
+FIRST_PAUSE = 0.25
+REDIRECTS = 5
+GRAPH_FORMATS = {
+    "application/n-triples": "nt",
+    "text/plain": "nt",
+    "text/turtle": "turtle",
+    "application/x-turtle": "turtle",
+    "application/rdf+xml": "xml",
+}
+_TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+
+
+class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
+    """The endpoint does not answer as one."""
+
+
+class Failed(Exception):  # noqa: N818 - an outcome of the query
+    """The endpoint is well, the query is not; `kind` is that of a `Failure`."""
+
+    def __init__(self, kind: str, text: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Dropped(Exception):  # noqa: N818 - may be tried again
+    """The connection broke, or the server asked to come again; `pause` is in seconds, `error` what it is at last."""
+
+    def __init__(self, error: Exception, pause: float = 0.0) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.pause = pause
+
+
+class Driver:
+    """Keeps one session, and so its connections, for each endpoint; `settings` are those of `endpoint.py`."""
+
+    def __init__(self) -> None:
+        warnings.simplefilter("ignore")  # a certificate that is not to be checked is the user's choice
+        rdflib.NORMALIZE_LITERALS = False
+        self._sessions: dict[str, requests.Session] = {}
+
+    def run(
+        self, settings: dict[str, Any], query: str, timeout: float
+    ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+        """Send `query` and read the whole answer; raises one of the exceptions above."""
+        deadline = time.monotonic() + timeout
+        session = self._sessions.setdefault(settings["url"], requests.Session())
+        content_type, body = Exchange(session, settings, deadline).answer(request_of(settings, query))
+        read = graph_of if settings["form"] in GRAPH_FORMS else table_of
+        columns, rows = read(content_type, body)
+        return columns, lambda count: list(islice(rows, count))
+
+    def classify(self, error: Exception) -> tuple[str, ...]:
+        """Whose fault it is, and of what kind."""
+        match error:
+            case Failed():
+                return "failure", error.kind, str(error)
+            case UnicodeEncodeError():
+                return "failure", "invalid", "the query is no Unicode text"
+            case Fault():
+                return "fault", str(error)
+            case _:
+                return "fault", f"{type(error).__name__}: {error}"
+
+
+class Exchange:
+    """One query's way to the endpoint and back, with retries, redirects and one deadline for all of it."""
+
+    def __init__(self, session: requests.Session, settings: dict[str, Any], deadline: float) -> None:
+        self._session = session
+        self._settings = settings
+        self._deadline = deadline
+        self._auth = auth_of(settings)
+
+    def answer(self, request: requests.Request) -> tuple[str, bytes]:
+        """The content type and the body; what is dropped is asked for again."""
+        pause = FIRST_PAUSE
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._follow(request)
+            except Dropped as dropped:
+                pause = max(pause, dropped.pause)
+                if attempt == ATTEMPTS or time.monotonic() + pause > self._deadline:
+                    raise dropped.error from None
+            time.sleep(pause)
+            pause *= 2
+        raise AssertionError("the loop ends by itself")
+
+    def _follow(self, request: requests.Request) -> tuple[str, bytes]:
+        """Send, and send again to where redirects lead; another origin gets no credentials and no headers of ours."""
+        url, own = request.url, origin(request.url)
+        for _ in range(REDIRECTS + 1):
+            trusted = origin(url) == own
+            headers = {**request.headers, **(self._settings["headers"] if trusted else {})}
+            with self._send(request.method, url, request.data, headers, self._auth if trusted else Unsigned()) as found:
+                if not found.is_redirect:
+                    return self._read(found)
+                url = urljoin(url, found.headers["Location"])
+        raise Fault(f"more than {REDIRECTS} redirects")
+
+    def _send(self, method: str, url: str, data: Any, headers: dict[str, str], auth: AuthBase) -> requests.Response:
+        left = self._left()
+        try:
+            return self._session.request(
+                method,
+                url,
+                data=data,
+                headers=headers,
+                auth=auth,
+                timeout=(left, left),
+                allow_redirects=False,
+                stream=True,
+                verify=self._settings["verify"],
+            )
+        except requests.Timeout as error:
+            raise Failed("timeout") from error
+        except requests.exceptions.SSLError as error:
+            raise Fault(f"the certificate is not trusted (`verify:` takes a CA file): {reason(error)}") from error
+        except requests.ConnectionError as error:
+            fault = Fault(f"no connection: {reason(error)}")
+            fresh = isinstance(innermost(error), urllib3.exceptions.NewConnectionError)
+            raise (fault if fresh else Dropped(fault)) from error
+        except (requests.RequestException, ValueError, OSError) as error:
+            raise Fault(reason(error)) from error
+
+    def _read(self, found: requests.Response) -> tuple[str, bytes]:
+        body = self._body(found)
+        content_type = found.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if found.status_code == requests.codes.ok:
+            return content_type, body
+        said = f"HTTP {found.status_code} {found.reason or ''}".rstrip() + message(content_type, body)
+        if found.status_code == requests.codes.bad_request:
+            raise Failed("invalid", said)
+        error = Failed("rejected", said) if found.status_code >= 500 else Fault(said)
+        if found.status_code in (429, 502, 503, 504):
+            raise Dropped(error, retry_after(found))
+        raise error
+
+    def _body(self, found: requests.Response) -> bytes:
+        parts = []
+        room = BODY_BYTES
+        try:
+            for chunk in found.raw.stream(CHUNK_BYTES, decode_content=True):
+                room -= len(chunk)
+                if room < 0:
+                    raise Failed("too_large", f"the answer has more than {BODY_BYTES:,} bytes")
+                parts.append(chunk)
+                self._left()
+        except urllib3.exceptions.TimeoutError as error:
+            raise Failed("timeout") from error
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            broken = f"the answer breaks off after {BODY_BYTES - room:,} bytes, the server may have cancelled the query"
+            raise Dropped(Fault(f"{broken}: {reason(error)}")) from error
+        return b"".join(parts)
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise Failed("timeout")
+        return left
+
+
+def retry_after(found: requests.Response) -> float:
+    """The seconds that the server asks to wait; 0 where it names none."""
+    text = found.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What urllib3 says is at the bottom of an error of requests."""
+    inner = error.args[0] if error.args else None
+    inner = getattr(inner, "reason", None) or inner
+    return inner if isinstance(inner, BaseException) else error
+
+
+def reason(error: BaseException) -> str:
+    """The words of an error, without the objects that urllib3 puts before them."""
+    text = str(innermost(error))
+    return re.sub(r"^.*?object at 0x[0-9a-f]+>: ", "", text)
+
+
+def message(content_type: str, body: bytes) -> str:
+    """What an error's body says, as one text without markup."""
+    text = body[:ERROR_BYTES].decode("utf-8", "replace")
+    if "html" in content_type:
+        text = _TAGS.sub(" ", text)
+    text = " ".join(text.split())
+    return f": {text}" if text else ""
+
+
+def table_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """The columns and rows of SPARQL JSON results; raises `Fault` for anything else."""
+    try:
+        columns, rows = read_json_results(body)
+    except ValueError as error:
+        found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body[:200])}"
+        raise Fault(f"the answer is no whole SPARQL JSON result: {error} ({found})") from error
+    return columns, iter(rows)
+
+
+def graph_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """The triples of a graph; raises `Fault` for what is none."""
+    name = GRAPH_FORMATS.get(content_type)
+    if name is None:
+        raise Fault(f"the answer is no graph: {content_type or 'no content type'}{message(content_type, body[:200])}")
+    graph = rdflib.Graph()
+    try:
+        graph.parse(data=body, format=name)
+    except Exception as error:
+        raise Fault(f"the answer is no whole {content_type}: {error}") from error
+    return ("subject", "predicate", "object"), (tuple([plain_term(term) for term in triple]) for triple in graph)
+
+
+def plain_term(term: Any) -> Any:
+    """A term of rdflib in plain values."""
+    if isinstance(term, rdflib.Literal):
+        return str(term), str(term.datatype or ""), term.language or ""
+    return str(term) if isinstance(term, rdflib.URIRef) else (str(term),)

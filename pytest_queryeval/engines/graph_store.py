@@ -1,0 +1,133 @@
+"""RDF files as a store on disk: parsed once, then found again by their content."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from subprocess import DEVNULL, run
+
+from pytest_queryeval.engines.child_process import child_command
+from pytest_queryeval.errors import SourceError
+from pytest_queryeval.plain import one_line
+
+# By suffix, with the names that pyoxigraph has for them.
+FORMATS = {
+    ".ttl": "TURTLE",
+    ".nt": "N_TRIPLES",
+    ".nq": "N_QUADS",
+    ".trig": "TRIG",
+    ".rdf": "RDF_XML",
+    ".owl": "RDF_XML",
+    ".jsonld": "JSON_LD",
+}
+KEPT_SECONDS = 30 * 24 * 3600
+_BUILDER = Path(__file__).with_name("graph_build.py")
+
+
+def graph_store(files: Sequence[Path]) -> Path:
+    """The folder of the store that holds all `files` together, made if there is none yet.
+
+    It lies in the user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises
+    `SourceError` with the place of what is wrong with a file.
+    """
+    cache = _cache_folder()
+    store = cache / _key(files)
+    with _locked(cache / f"{store.name}.lock"):
+        if not store.is_dir():
+            _drop_unused(cache)
+            _build(files, store)
+    os.utime(store)
+    return store
+
+
+def _cache_folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
+    folder = base / "pytest-queryeval" / "graphs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:  # a home that is not there or cannot be written is usual in containers
+        pass
+    return _private_folder()
+
+
+def _private_folder() -> Path:
+    """A folder of this user among the temporary files; raises `SourceError` where it is somebody else's."""
+    folder = Path(tempfile.gettempdir()) / f"pytest-queryeval-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise SourceError(f"no folder to keep parsed graphs in: {error.strerror}: {folder}") from error
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+        raise SourceError(f"no folder to keep parsed graphs in: {folder} is somebody else's")
+    return folder
+
+
+def _key(files: Sequence[Path]) -> str:
+    """What tells a store from others: the files' formats and contents, and the version that wrote it."""
+    digest = hashlib.sha256(version("pyoxigraph").encode())
+    for file in files:
+        digest.update(_format(file).encode())
+        digest.update(_content_digest(file))
+    return digest.hexdigest()[:32]
+
+
+def _format(file: Path) -> str:
+    name = FORMATS.get(file.suffix.lower())
+    if name is None:
+        raise SourceError(f"{file}: cannot tell its RDF format: known suffixes are {', '.join(FORMATS)}")
+    return name
+
+
+def _content_digest(file: Path) -> bytes:
+    try:
+        if file.exists() and not file.is_file():
+            raise SourceError(f"{file}: {'a directory, not a file' if file.is_dir() else 'not a regular file'}")
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").digest()
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise SourceError(f"{file}: {reason}") from error
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one process at a time in; the others wait."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(files: Sequence[Path], store: Path) -> None:
+    """Parse into a folder beside `store`, which gets its name once it is whole."""
+    with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
+        target = Path(building) / "store"
+        entries = [f"{_format(file)}={file}" for file in files]
+        command = child_command(_BUILDER, ("pyoxigraph",), str(target), str(len(files)), *entries)
+        done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter
+        if done.returncode:
+            lines = done.stderr.decode("utf-8", "replace").split("\n")
+            said = next((line for line in lines if line.strip()), f"the parser died with status {done.returncode}")
+            raise SourceError(one_line(said, 1_000))
+        target.rename(store)
+
+
+def _drop_unused(cache: Path) -> None:
+    """Remove what no run has used for a long time."""
+    oldest = time.time() - KEPT_SECONDS
+    for path in cache.iterdir():
+        if path.is_dir() and path.stat().st_mtime < oldest:
+            shutil.rmtree(path, ignore_errors=True)
+            path.with_name(f"{path.name}.lock").unlink(missing_ok=True)

@@ -1,0 +1,111 @@
+"""RDF files, queried by Oxigraph or rdflib in a child process, or by the first of both that takes the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_queryeval.engines import EngineType, Settings
+from pytest_queryeval.engines.graph_store import graph_store
+from pytest_queryeval.engines.host import Host, Hosts
+from pytest_queryeval.engines.settings import FILE_NAMES, Rule, absolute, check_settings, is_texts, texts
+from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
+from pytest_queryeval.model import Execution, Failure, Source
+from pytest_queryeval.sparql.answers import refusal, with_terms
+from pytest_queryeval.sparql.query import read_query
+
+UNION = "union"
+# What evaluates queries: its driver, the packages that this imports, and how much memory a graph may need.
+EVALUATORS = {
+    "oxigraph": (Path(__file__).with_name("oxigraph_child.py"), ("pyoxigraph",), 2 * 2**30),
+    "rdflib": (Path(__file__).with_name("rdflib_child.py"), ("pyoxigraph", "rdflib"), 4 * 2**30),
+}
+_SETTINGS = {
+    "files": FILE_NAMES,
+    "engine": Rule(is_texts, "the name of an engine, or a list of names"),
+    "default_graph": Rule(is_texts, f"'{UNION}', the IRI of a graph, or a list of IRIs"),
+}
+
+
+def check(settings: Settings) -> None:
+    """Raise `SettingError` for settings that are not these, and for unknown engines."""
+    check_settings(settings, _SETTINGS)
+    if "files" not in settings:
+        raise SettingError("files", "needs files")
+    for name in texts(settings.get("engine", ())):
+        if name not in EVALUATORS:
+            raise SettingError("engine", f"unknown engine '{name}'{did_you_mean(name, EVALUATORS)}")
+
+
+def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
+    """Open `{rdf: files, engine: …, default_graph: …}`; the files are parsed here unless they were before.
+
+    `default_graph` is what a query without FROM sees: by default the graph that has no name; the named graphs with
+    these IRIs, or with `union` all graphs together. Raises `SourceError` for a file that cannot be read.
+    """
+    settings = source.settings
+    try:
+        store = graph_store([absolute(source.folder, name) for name in texts(settings["files"])])
+    except SourceError as error:
+        raise SourceError(f"source '{source.name}': {error}") from error
+    chosen = []
+    for name in texts(settings.get("engine", "oxigraph")):
+        driver, packages, memory = EVALUATORS[name]
+        chosen.append(hosts.get(name, driver, packages=packages, memory=memory))
+    graphs = settings.get("default_graph", [])
+    default_graph = UNION if graphs == UNION else list(texts(graphs))
+    return RdfEngine(source.name, chosen, {"store": str(store), "default_graph": default_graph})
+
+
+class RdfEngine:
+    """A parsed graph, and the hosts that are asked in turn until one of them takes the query."""
+
+    dialect = "sparql"
+
+    def __init__(self, name: str, hosts: Sequence[Host], settings: dict[str, Any]) -> None:
+        self._name = name
+        self._hosts = hosts
+        self._settings = settings
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds on each host that is asked; raises `SourceError`."""
+        outline = read_query(query)
+        if failure := refusal(outline):
+            return Execution(query=query, error=failure, engine=self._hosts[0].name)
+        settings = self._settings | {"default_graph": []} if outline.states_dataset else self._settings
+        refused: list[Execution] = []
+        for host in self._hosts:
+            execution = self._run(host, settings, query, timeout, max_rows)
+            if execution.error is None:
+                return replace(with_terms(execution, outline), note=_note(refused, host.name))
+            refused.append(execution)
+            if execution.error.kind != "invalid":
+                break
+        return refused[0] if len(refused) == 1 else replace(refused[0], error=_all_refused(refused))
+
+    def close(self) -> None:
+        """Do nothing: the store stays for the next run, and the hosts belong to others."""
+
+    def _run(self, host: Host, settings: Mapping[str, Any], query: str, timeout: float, max_rows: int) -> Execution:
+        try:
+            return host.execute(settings, query, timeout=timeout, max_rows=max_rows)
+        except SourceError as error:
+            raise SourceError(f"source '{self._name}': {error}") from error
+
+
+def _note(refused: Sequence[Execution], name: str) -> str:
+    """What the report says where a later engine answered."""
+    if not refused or refused[0].error is None:
+        return ""
+    return f"answered by {name}, since {refused[0].engine} refused the query: {refused[0].error.message}"
+
+
+def _all_refused(refused: Sequence[Execution]) -> Failure:
+    """The last failure's kind, and what every engine said."""
+    said = [(execution.engine, execution.error) for execution in refused if execution.error]
+    return Failure(kind=said[-1][1].kind, message="; ".join(f"{name}: {error.message}" for name, error in said))
+
+
+RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check)

@@ -1,0 +1,61 @@
+"""Checks of the settings of a source, before anything is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_queryeval.errors import SettingError, did_you_mean
+from pytest_queryeval.model import Source
+
+# Names the state of a live source; every source may have it.
+VERSION = "version"
+
+
+class Rule(NamedTuple):
+    """What a setting may be: a test, and the words for what passes it."""
+
+    accepts: Callable[[Any], bool]
+    words: str
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text with something in it, and without NUL."""
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def is_texts(value: Any) -> bool:
+    """Whether it is one such text, or a list of them."""
+    return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
+
+
+FILE_NAME = Rule(is_text, "the name of a file")
+FILE_NAMES = Rule(is_texts, "the name of a file, or a list of names")
+
+
+def check_settings(settings: Mapping[str, Any], known: Mapping[str, Rule]) -> None:
+    """Raise `SettingError` for the first setting that is not known, or is not what its rule says."""
+    for name, value in settings.items():
+        if name == VERSION:
+            continue
+        if name not in known:
+            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, known)}")
+        if not known[name].accepts(value):
+            raise SettingError(name, f"'{name}' is not {known[name].words}")
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """One text, or a list of them, as a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def file_path(source: Source, setting: str) -> Path:
+    """The absolute path of the file that a setting of the source names."""
+    return absolute(source.folder, source.settings[setting])
+
+
+def absolute(folder: Path, name: str) -> Path:
+    """The file called `name`, relative to `folder`, with all links followed."""
+    return Path(os.path.realpath(folder / name))

@@ -1,0 +1,41 @@
+"""Answers of SPARQL engines as tables, and the queries that are never sent to one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_queryeval.model import Execution, Failure
+from pytest_queryeval.sparql.query import UPDATES, Query
+from pytest_queryeval.sparql.terms import graph_table, term_rows
+from pytest_queryeval.table import Table
+
+
+def refusal(query: Query) -> Failure | None:
+    """Why a query is not run, whatever the engine: it would write, or leave the source."""
+    if query.form in UPDATES:
+        return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
+    if query.calls_service:
+        return Failure(kind="unsafe", message="only the source itself may be asked: SERVICE")
+    return None
+
+
+def with_terms(execution: Execution, query: Query) -> Execution:
+    """The execution with the plain terms that a child sent made terms, and a graph made a set of triples."""
+    table = execution.answer
+    if table is None:
+        return execution
+    rows = term_rows(table.rows)
+    if query.gives_graph:
+        return replace(execution, answer=graph_table(rows))
+    answer = Table(columns=table.columns, rows=rows)
+    return replace(execution, answer=_in_text_order(answer, query) if query.selects_all else answer)
+
+
+def _in_text_order(table: Table, query: Query) -> Table:
+    """The columns of `SELECT *` in the order in which the query first names them: engines differ in theirs."""
+    places = {name: place for place, name in enumerate(query.variables)}
+    order = sorted(range(len(table.columns)), key=lambda column: places.get(table.columns[column], len(places)))
+    if order == list(range(len(order))):
+        return table
+    rows = [tuple([row[column] for column in order]) for row in table.rows]
+    return Table(columns=tuple(table.columns[column] for column in order), rows=rows)

@@ -1,0 +1,80 @@
+"""SPARQL JSON results (https://www.w3.org/TR/sparql11-results-json/), read into plain terms.
+
+Also imported by a child process: needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+BOOLEAN = ("boolean",)
+
+
+def read_json_results(body: bytes | str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The columns, from `head.vars`, and the rows as `sparql.terms.PlainTerm`; raises ValueError that says what is off.
+
+    The answer of ASK is one column `boolean` with one row.
+    """
+    try:
+        document = json.loads(body)
+        if "boolean" in document:
+            return BOOLEAN, [(_boolean(document["boolean"]),)]
+        columns = tuple(map(str, document["head"]["vars"]))
+        return columns, [_row(binding, columns) for binding in document["results"]["bindings"]]
+    except RecursionError as error:
+        raise ValueError("it nests too deeply") from error
+    except KeyError as error:
+        raise ValueError(f"it lacks {error}") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError("it has another shape") from error
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("no boolean")
+    return value
+
+
+def _row(binding: dict[str, Any], columns: tuple[str, ...]) -> tuple[Any, ...]:
+    if not binding.keys() <= set(columns):
+        raise ValueError(f"a row binds {', '.join(sorted(binding.keys() - set(columns)))}, not among its variables")
+    return tuple([_term(binding.get(name)) for name in columns])
+
+
+def _term(term: dict[str, Any] | None) -> Any:
+    if term is None:
+        return None
+    kind, value = term["type"], term["value"]
+    if kind == "triple":
+        return _triple(value)
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    match kind:
+        case "uri":
+            return value
+        case "bnode":
+            return (value,)
+        case "literal" | "typed-literal":
+            return value, str(term.get("datatype", "")), str(term.get("xml:lang", ""))
+        case _:
+            raise ValueError(f"it has a term of the unknown type '{kind}'")
+
+
+def _triple(value: dict[str, Any]) -> str:
+    """A triple term as the text that stands for it, in the notation of N-Triples."""
+    subject, predicate, object_ = (_text(_term(value[part])) for part in ("subject", "predicate", "object"))
+    return f"<<( {subject} {predicate} {object_} )>>"
+
+
+def _text(term: Any) -> str:
+    match term:
+        case str(iri):
+            return iri if iri.startswith("<<(") else f"<{iri}>"
+        case (label,):
+            return f"_:{label}"
+        case (lexical, datatype, language):
+            tail = f"@{language}" if language else f"^^<{datatype}>" if datatype else ""
+            return json.dumps(lexical, ensure_ascii=False) + tail
+        case _:
+            raise TypeError("no term")

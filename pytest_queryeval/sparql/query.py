@@ -1,0 +1,89 @@
+"""What a SPARQL query is and asks for, as far as that decides how it runs and how its answer is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_queryeval.sparql.tokens import OPENING, Token, tokens, unescaped
+
+FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
+UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
+MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
+_GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
+
+    `variables` are all that the text names, without `?`, in the order of their first appearance.
+    """
+
+    text: str
+    form: str
+    tokens: tuple[Token, ...]
+    variables: tuple[str, ...]
+    calls_service: bool
+
+    @property
+    def gives_graph(self) -> bool:
+        """Whether the answer is a graph and not a table."""
+        return self.form in ("CONSTRUCT", "DESCRIBE")
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether it is `SELECT *`, whose columns have no order of their own."""
+        head = [token.text.upper() for token in self.tokens[1:3]]
+        return self.form == "SELECT" and "*" in (head[1:] if head[:1] in (["DISTINCT"], ["REDUCED"]) else head[:1])
+
+    @property
+    def states_dataset(self) -> bool:
+        """Whether it says with FROM which graphs it asks."""
+        return any(token.depth == 0 and token.is_word("FROM") for token in self.tokens)
+
+    def modifier(self, word: str) -> int | None:
+        """The place in `tokens` of the modifier that starts with `word`, outside of all brackets; None without it."""
+        places = range(len(self.tokens))
+        return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
+
+
+@lru_cache(maxsize=1024)
+def read_query(text: str) -> Query:
+    """The outline of a query; never raises, whatever the text."""
+    found = tokens(unescaped(text))
+    # Not every parser puts escaped code points in place, and either reading may hide a clause from the other.
+    readings = [found] if unescaped(text) == text else [found, tokens(text)]
+    start = _after_prologue(found)
+    form = found[start].text.upper() if start < len(found) and found[start].kind == "word" else ""
+    names = dict.fromkeys(token.text[1:] for token in found if token.kind == "variable")
+    return Query(
+        text=unescaped(text),
+        form=form if form in FORMS or form in UPDATES else "",
+        tokens=found[start:],
+        variables=tuple(names),
+        calls_service=any(_is_service(read, place) for read in readings for place in range(len(read))),
+    )
+
+
+def _after_prologue(found: Sequence[Token]) -> int:
+    place = 0
+    while place < len(found) and found[place].is_word("PREFIX", "BASE", "VERSION"):
+        place += 3 if found[place].is_word("PREFIX") else 2
+    return place
+
+
+def _is_service(found: Sequence[Token], place: int) -> bool:
+    """Whether a SERVICE clause starts here, also where a parser does without a space around its keyword.
+
+    No keyword but SERVICE holds that word. A prefix may hold it: then a group in braces behind the name gives the
+    clause away, since a name stands before a group as that of a graph only.
+    """
+    token = found[place]
+    if token.kind == "word":
+        return "SERVICE" in token.text.upper()
+    if token.kind != "name" or "SERVICE" not in token.text.partition(":")[0].upper():
+        return False
+    names_graph = place > 0 and found[place - 1].is_word(*_GRAPH_WORDS)
+    return not names_graph and place + 1 < len(found) and found[place + 1].text in OPENING

@@ -1,0 +1,80 @@
+"""A SPARQL query as an HTTP request, built by SPARQLWrapper, and what signs it.
+
+Also imported by a child process: needs nothing else of the package.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+import requests
+from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
+from SPARQLWrapper import GET, POST, SPARQLWrapper
+
+LONGEST_GET = 2_000  # characters of a URL that every server and proxy takes
+GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
+ACCEPT_TABLE = "application/sparql-results+json, application/json;q=0.5"
+ACCEPT_GRAPH = "application/n-triples, text/turtle;q=0.8, application/rdf+xml;q=0.5"
+
+
+def request_of(settings: dict[str, Any], query: str) -> requests.Request:
+    """The request for a query: GET while the URL stays short, then POST."""
+    scheme, host, path, parameters, _ = urlsplit(settings["url"])
+    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")))
+    wrapper.setOnlyConneg(True)
+    for name, value in parse_qsl(parameters, keep_blank_values=True):
+        wrapper.addParameter(name, value)
+    for name in settings["default_graph"]:
+        wrapper.addParameter("default-graph-uri", name)
+    wrapper.setQuery(query)
+    wrapper.queryType = settings["form"]  # its own guess could make an update of the text
+    wrapper.setMethod(GET)
+    built = wrapper._createRequest()
+    if len(built.full_url) > LONGEST_GET:
+        wrapper.setMethod(POST)
+        built = wrapper._createRequest()
+    accept = ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE
+    headers = {**dict(built.header_items()), "Accept": accept}
+    return requests.Request(built.get_method(), built.full_url, data=built.data, headers=headers)
+
+
+def auth_of(settings: dict[str, Any]) -> AuthBase:
+    """What signs a request: as the settings say, else the user info of the URL, else nothing, .netrc files neither."""
+    url = urlsplit(settings["url"])
+    ((scheme, secret),) = (settings["auth"] or {"basic": ""}).items()
+    if not secret and url.username is not None:
+        secret = f"{unquote(url.username)}:{unquote(url.password or '')}"
+    if not secret:
+        return Unsigned()
+    if scheme == "bearer":
+        return Bearer(secret)
+    user, _, password = secret.partition(":")
+    kind = HTTPDigestAuth if scheme == "digest" else HTTPBasicAuth
+    return kind(user.encode(), password.encode()) if scheme == "basic" else kind(user, password)
+
+
+class Unsigned(AuthBase):
+    """No credentials."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Leave the request as it is."""
+        return request
+
+
+class Bearer(Unsigned):
+    """A token (RFC 6750)."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Add the token."""
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """What must be the same for credentials to go along."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)

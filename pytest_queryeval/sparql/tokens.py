@@ -1,0 +1,73 @@
+"""The tokens of a SPARQL query, as its grammar has them (https://www.w3.org/TR/sparql11-query/#grammar).
+
+Parsers that recurse die on hostile text, and slow ones hang on it; a scan by one regular expression does neither.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Quantifiers are possessive, and what does not end runs to the end, so that no text is scanned twice.
+_TOKEN = re.compile(
+    r"""
+      (?P<space>    \s++ | \#[^\r\n]*+ )
+    | (?P<iri>      <[^<>"{}|^`\\\x00-\x20]*+> )
+    | (?P<string>   \"{3} (?: \"{0,2} (?: [^"\\] | \\. ) )*+ \"{0,3}
+                  | '{3} (?: '{0,2} (?: [^'\\] | \\. ) )*+ '{0,3}
+                  | \" (?: [^"\\\r\n] | \\. )*+ \"?
+                  | ' (?: [^'\\\r\n] | \\. )*+ '? )
+    | (?P<variable> [?$]\w++ )
+    | (?P<language> @[A-Za-z]++(?:-[A-Za-z0-9]++)*+ )
+    | (?P<name>     (?: [^\W\d_] (?: [\w-] | \.++(?=[\w-]) )*+ | _ )? : (?: [\w:%-] | \\. | \.++(?=[\w:%\\-]) )*+ )
+    | (?P<word>     [^\W\d_] (?: [\w-] | \.++(?=[\w-]) )*+ )
+    | (?P<number>   (?: \d++\.?+\d*+ | \.\d++ ) (?: [eE][+-]?\d++ )?+ )
+    | (?P<mark>     . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CODE_POINT = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+OPENING, CLOSING = "([{", ")]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`text` from `start` to `end` in the query, within `depth` brackets; brackets stand outside of themselves."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    depth: int
+
+    def is_word(self, *words: str) -> bool:
+        """Whether it is one of these keywords, given in upper case."""
+        return self.kind == "word" and self.text.upper() in words
+
+
+def unescaped(query: str) -> str:
+    """The query with its escapes of code points, which may stand for any of its characters, put in place."""
+    if "\\u" not in query and "\\U" not in query:
+        return query
+    return _CODE_POINT.sub(_character, query)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = int(match[1] or match[2], 16)
+    return chr(code) if code <= 0x10FFFF else match[0]
+
+
+def tokens(query: str) -> tuple[Token, ...]:
+    """All tokens but white space and comments; text that no token fits comes as single marks."""
+    found = []
+    depth = 0
+    for match in _TOKEN.finditer(query):
+        kind, text = match.lastgroup or "", match[0]
+        if kind == "space":
+            continue
+        if text in CLOSING:
+            depth -= 1
+        found.append(Token(kind, text, match.start(), match.end(), depth))
+        if text in OPENING:
+            depth += 1
+    return tuple(found)

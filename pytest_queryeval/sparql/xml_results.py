@@ -1,0 +1,59 @@
+"""SPARQL XML results (https://www.w3.org/TR/rdf-sparql-XMLres/), gathered from the events of a parser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NAMESPACE = "http://www.w3.org/2005/sparql-results#"
+LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
+_TERMS = ("uri", "bnode", "literal")
+
+
+class XmlResults:
+    """`columns`, `rows` (name -> plain term) and `boolean` as the elements come; ValueError for what is none of it."""
+
+    def __init__(self) -> None:
+        self.columns: list[str] = []
+        self.rows: list[dict[str, Any]] = []
+        self.boolean: bool | None = None
+        self._open: list[str] = []
+        self._name = ""
+        self._literal = ("", "")
+        self._text: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        namespace, _, name = tag.rpartition(" ")
+        if namespace != NAMESPACE or (not self._open and name != "sparql"):
+            raise ValueError(f"the element {name} is not of {NAMESPACE}")
+        if name == "triple":
+            raise ValueError("triple terms are not supported in XML")
+        self._open.append(name)
+        self._text = []
+        if name == "variable":
+            self.columns.append(attributes["name"])
+        elif name == "result":
+            self.rows.append({})
+        elif name == "binding":
+            self._name = attributes["name"]
+        elif name == "literal":
+            self._literal = attributes.get("datatype", ""), attributes.get(LANGUAGE, "")
+
+    def text(self, text: str) -> None:
+        """Some text of the element that is open."""
+        self._text.append(text)
+
+    def end(self, _: str) -> None:
+        """The element ends."""
+        name = self._open.pop()
+        text = "".join(self._text)
+        if name == "boolean":
+            self.boolean = text.strip() == "true"
+        elif name in _TERMS:
+            plain = {"uri": text, "bnode": (text,), "literal": (text, *self._literal)}[name]
+            self.rows[-1][self._name] = plain
+
+    def refuse_doctype(self, *_: object) -> None:
+        """Document types define entities, which can blow up or reach for files; results have no use for them."""
+        raise ValueError("a DOCTYPE is not allowed")

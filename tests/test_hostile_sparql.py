@@ -1,0 +1,197 @@
+"""Hostile queries and files: each ends in time and as named, nothing leaves the process, nothing stays behind."""
+
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+from endpoint_faults import good
+from hostile_sparql import ANSWER, HOSTILE
+from servers import FaultServer
+from sparql_queries import ENTITIES, RDF_XML
+
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.errors import SourceError
+from pytest_queryeval.model import Source
+
+LOCAL = ("oxigraph", "rdflib")
+LINKS = 2_000
+COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """Keeps the parsed graphs of these tests apart from the user's."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    before = descendants()
+    with Hosts() as pool:
+        yield pool
+    assert descendants() <= before
+
+
+@pytest.fixture(scope="module")
+def listening():
+    """A server that everybody may connect to and nobody does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        yield server
+        assert nobody_came(server)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A long chain, and a file beside it that is no part of the source."""
+    folder = tmp_path_factory.mktemp("hostile")
+    links = "\n".join(f":n{number} :next :n{number + 1} ." for number in range(LINKS))
+    (folder / "chain.ttl").write_text(f"@prefix : <http://e/> .\n{links}\n")
+    (folder / "secret.nt").write_text("<http://e/secret> <http://e/b> <http://e/c> .\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engines(hosts, folder):
+    found = {name: opened(hosts, folder, files="chain.ttl", engine=name) for name in LOCAL}
+    yield found
+    for engine in found.values():
+        engine.close()
+
+
+def opened(hosts, folder, engine_type="rdf", **settings):
+    return ENGINES[engine_type].open(Source(name="g", engine=engine_type, settings=settings, folder=folder), hosts)
+
+
+def nobody_came(server):
+    try:
+        server.accept()[0].close()
+    except BlockingIOError:
+        return True
+    return False
+
+
+def descendants():
+    """The ids of all processes that come from this one and still run."""
+    lines = subprocess.run(["ps", "-eo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    children = {}
+    for pid, parent, status in map(str.split, lines.splitlines()):
+        if not status.startswith("Z"):
+            children.setdefault(int(parent), []).append(int(pid))
+    found, waiting = set(), [os.getpid()]
+    while waiting:
+        more = children.get(waiting.pop(), [])
+        found.update(more)
+        waiting += more
+    return found
+
+
+@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize(("query", "kinds"), [pytest.param(*case, id=case_id) for case_id, *case in HOSTILE])
+def test_hostile_query_ends_as_named_and_the_next_one_answers(engines, listening, folder, name, query, kinds):
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    text = query.replace("{url}", address).replace("{folder}", str(folder))
+    engines[name].execute("ASK {}", timeout=30, max_rows=1)
+    began = time.monotonic()
+
+    execution = engines[name].execute(text, timeout=1, max_rows=10_000)
+    elapsed = time.monotonic() - began
+    following = engines[name].execute(COUNT, timeout=30, max_rows=1)
+
+    assert (execution.error.kind if execution.error else ANSWER) in kinds, execution.error
+    assert elapsed < 3
+    assert nobody_came(listening)
+    assert following.answer.rows[0][0].lexical == str(LINKS)
+    assert "secret" not in str(execution.answer and execution.answer.rows)
+    assert execution.error is None or is_one_line(execution.error.message)
+
+
+def is_one_line(message):
+    return bool(message) and message.isprintable() and len(message) <= 300
+
+
+@pytest.mark.parametrize("query", ["", " \n\t "])
+@pytest.mark.parametrize("name", LOCAL)
+def test_no_text_is_empty(engines, name, query):
+    assert engines[name].execute(query, timeout=1, max_rows=1).error.kind == "empty"
+
+
+def test_refused_query_is_not_tried_on_the_second_engine(hosts, folder):
+    both = opened(hosts, folder, files="chain.ttl", engine=["oxigraph", "rdflib"])
+
+    execution = both.execute("DROP ALL", timeout=5, max_rows=1)
+    late = both.execute("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", timeout=1, max_rows=1)
+
+    assert execution.error.kind == "unsafe"
+    assert (late.error.kind, late.engine) == ("timeout", "oxigraph")
+
+
+def test_limits_hold_over_27_000_triples(hosts, tmp_path):
+    links = "\n".join(f":n{number} :next :n{number + 1} ." for number in range(27_000))
+    (tmp_path / "long.ttl").write_text(f"@prefix : <http://e/> .\n{links}\n")
+    engine = opened(hosts, tmp_path, files="long.ttl")
+    engine.execute("ASK {}", timeout=30, max_rows=1)
+    slow = ["?a ?b ?c . ?d ?e ?f . ?g ?h ?i", "?a <http://e/next>+ ?b"]
+
+    for pattern in slow:
+        began = time.monotonic()
+        error = engine.execute(f"SELECT (COUNT(*) AS ?n) {{ {pattern} }}", timeout=1, max_rows=1).error
+        assert error.kind == "timeout"
+        assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("query", ["DROP ALL", "INSERT DATA { <a:a> <a:b> 1 }", "SELECT * { SERVICE <http://x/> { } }"])
+def test_endpoint_is_not_asked_for_what_a_query_may_not_do(hosts, tmp_path, query):
+    with FaultServer(good) as server:
+        execution = opened(hosts, tmp_path, "endpoint", url=server.url).execute(query, timeout=5, max_rows=10)
+
+    assert execution.error.kind == "unsafe"
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("query", ['SELECT * { ?s ?p "\ud800" }', "SELECT \0", "nonsense", "# nothing"])
+def test_endpoint_gets_any_text_or_none(hosts, tmp_path, query):
+    with FaultServer(lambda exchange: exchange.reply("no query", "400 Bad Request")) as server:
+        error = opened(hosts, tmp_path, "endpoint", url=server.url).execute(query, timeout=5, max_rows=10).error
+
+    assert error.kind == "invalid"
+    assert is_one_line(error.message)
+
+
+def test_context_elsewhere_is_not_fetched(hosts, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.2)
+        context = f"http://127.0.0.1:{listening.getsockname()[1]}/context.jsonld"
+        (tmp_path / "g.jsonld").write_text(f'{{"@context": "{context}", "name": "x"}}')
+
+        with pytest.raises(SourceError, match=r"g\.jsonld"):
+            opened_files(hosts, tmp_path, files="g.jsonld")
+        with pytest.raises(TimeoutError):
+            listening.accept()
+
+
+@pytest.mark.parametrize("engine", LOCAL)
+@pytest.mark.parametrize("attack", ENTITIES)
+def test_entities_of_rdf_xml_are_harmless(hosts, tmp_path, engine, attack):
+    (tmp_path / "secret.txt").write_text("the secret")
+    document = ENTITIES[attack].replace("{folder}", str(tmp_path))
+    (tmp_path / "g.rdf").write_text(RDF_XML.format(entities=document))
+    began = time.monotonic()
+
+    try:
+        execution = opened_files(hosts, tmp_path, files="g.rdf", engine=engine).execute(
+            "SELECT ?o { ?s ?p ?o }", timeout=20, max_rows=10
+        )
+        said = str(execution)
+    except SourceError as error:
+        said = str(error)
+
+    assert "secret" not in said.replace("secret.txt", "")
+    assert len(said) < 10_000
+    assert time.monotonic() - began < 20

@@ -1,0 +1,293 @@
+"""All SPARQL engines give the same tables: two on files, two behind real servers."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+import servers
+from sparql_queries import ANSWERS, DIFFERENCES, FORMATS, NAMED, ORDERED, PREFIXES, QUERIES, TURTLE
+
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.errors import SourceError
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.model import Source
+from pytest_queryeval.table import IRI, Literal, Table
+
+LOCAL = ("oxigraph", "rdflib")
+LIVE = ("oxigraph server", "rdflib-endpoint")
+FILES = ("graph.ttl", "named.trig")
+WRITTEN = {"oxigraph": "12.5", "rdflib": "12.5", "oxigraph server": "12.5", "rdflib-endpoint": "12.50"}
+CARTESIAN = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o . ?p ?q ?r }"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """Keeps the parsed graphs of these tests apart from the user's."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    with Hosts() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def run(hosts, tmp_path_factory):
+    """Runs a query on one of the four engines, each of which is opened on first use and then kept."""
+    folder = tmp_path_factory.mktemp("graph")
+    for name, text in zip(FILES, (TURTLE, NAMED), strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+    engines = {}
+
+    with ExitStack() as stack:
+
+        def execute(name, query, timeout=20, max_rows=1000):
+            if name not in engines:
+                engines[name] = open_named(name, hosts, folder, stack)
+                stack.callback(engines[name].close)
+            return engines[name].execute(query, timeout=timeout, max_rows=max_rows)
+
+        yield execute
+
+
+def open_named(name, hosts, folder, stack):
+    files = [folder / file for file in FILES]
+    if name in LOCAL:
+        return opened_files(hosts, folder, files=list(FILES), engine=name)
+    server = servers.oxigraph(folder / "store", files) if name == "oxigraph server" else servers.rdflib_endpoint(files)
+    return opened_url(hosts, folder, stack.enter_context(server))
+
+
+def opened_files(hosts, folder, **settings):
+    return ENGINES["rdf"].open(Source(name="g", engine="rdf", settings=settings, folder=folder), hosts)
+
+
+def opened_url(hosts, folder, url):
+    return ENGINES["endpoint"].open(Source(name="e", engine="endpoint", settings={"url": url}, folder=folder), hosts)
+
+
+def agree(gold, predicted, name):
+    policy = Policy(text_numbers=True, row_order="strict" if name in ORDERED else "auto")
+    return execution_accuracy(gold, predicted, policy=policy) == 1.0
+
+
+def cases(engines, names):
+    """Each query on each engine; a difference that is known is expected to stay."""
+    return [
+        pytest.param(engine, name, id=f"{engine}: {name}", marks=differs(engine, name))
+        for engine in engines
+        for name in names
+    ]
+
+
+def differs(engine, name):
+    reason, *engines = DIFFERENCES.get(name, ("",))
+    return [pytest.mark.xfail(reason=reason, raises=(AssertionError, SourceError))] if engine in engines else []
+
+
+@pytest.mark.parametrize(("engine", "name"), cases(("rdflib", *LIVE), QUERIES))
+def test_every_engine_gives_the_table_that_oxigraph_gives(run, engine, name):
+    gold = run("oxigraph", QUERIES[name])
+
+    execution = run(engine, QUERIES[name])
+
+    assert (gold.error, execution.error) == (None, None)
+    assert execution.answer.columns == gold.answer.columns
+    assert execution.answer.is_graph is gold.answer.is_graph
+    assert agree(gold.answer, execution.answer, name), (gold.answer.rows, execution.answer.rows)
+
+
+@pytest.mark.parametrize(("engine", "name"), cases((*LOCAL, *LIVE), ANSWERS))
+def test_answers_are_those_that_the_graph_holds(run, engine, name):
+    columns, rows = ANSWERS[name]
+
+    execution = run(engine, QUERIES[name])
+
+    assert execution.error is None
+    assert execution.answer.columns == columns
+    assert agree(Table(columns=columns, rows=rows), execution.answer, name), execution.answer.rows
+
+
+@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+def test_execution_names_the_engine_that_answered(run, engine):
+    execution = run(engine, "ASK {}")
+
+    assert execution.engine == (engine if engine in LOCAL else "endpoint")
+    assert execution.seconds > 0
+
+
+@pytest.mark.parametrize(("engine", "written"), WRITTEN.items())
+def test_numbers_are_written_as_the_store_keeps_them_which_for_oxigraph_is_the_shortest_form(run, engine, written):
+    (price,) = run(engine, f"{PREFIXES} SELECT ?p {{ :c1 :price ?p }}").answer.rows[0]
+
+    assert price.lexical == written
+
+
+@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+def test_datatype_and_language_of_texts_are_those_of_rdf_1_1(run, engine):
+    query = f'{PREFIXES} SELECT ?t {{ VALUES ?t {{ "a" "a"^^xsd:string "a"@EN-gb "5"^^xsd:integer }} }}'
+
+    found = {cell for (cell,) in run(engine, query).answer.rows}
+
+    integer = Literal("5", "http://www.w3.org/2001/XMLSchema#integer")
+    assert found == {Literal("a"), Literal("a", "", "en-gb"), integer}
+
+
+@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+def test_one_row_more_than_allowed_is_too_large(run, engine):
+    query = f"{PREFIXES} SELECT ?c {{ ?c a :Concert }}"
+
+    allowed = run(engine, query, max_rows=4)
+    refused = run(engine, query, max_rows=3)
+
+    assert len(allowed.answer.rows) == 4
+    assert refused.answer is None
+    assert (refused.error.kind, refused.error.message) == ("too_large", "more than 3 rows")
+
+
+@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+def test_graph_of_more_triples_than_allowed_is_too_large(run, engine):
+    query = f"{PREFIXES} CONSTRUCT {{ ?c a :Thing }} {{ ?c a :Concert }}"
+
+    allowed = run(engine, query, max_rows=4)
+    refused = run(engine, query, max_rows=3)
+
+    assert len(allowed.answer.rows) == 4
+    assert refused.error.kind == "too_large"
+
+
+@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+def test_query_that_does_not_parse_is_invalid_and_the_parser_is_quoted(run, engine):
+    error = run(engine, "SELECT ?x WHERE { ?x a ").error
+
+    assert error.kind == "invalid"
+    assert "expected" in error.message.lower()
+    assert error.message.isprintable()
+
+
+@pytest.mark.parametrize("engine", LOCAL)
+def test_cartesian_product_ends_in_time_and_the_next_query_answers(run, engine):
+    run(engine, "ASK {}")
+    began = time.monotonic()
+
+    late = run(engine, CARTESIAN, timeout=1)
+    elapsed = time.monotonic() - began
+    following = run(engine, "ASK {}")
+
+    assert late.error.kind == "timeout"
+    assert elapsed < 3
+    assert following.answer.rows == [(True,)]
+
+
+def test_second_engine_answers_what_the_first_refuses(hosts, tmp_path):
+    (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
+    both = opened_files(hosts, tmp_path, files="g.ttl", engine=["oxigraph", "rdflib"])
+    cast = f'{PREFIXES} SELECT (xsd:int("5") AS ?x) {{}}'
+
+    alone = opened_files(hosts, tmp_path, files="g.ttl").execute(cast, timeout=5, max_rows=10)
+    second = both.execute(cast, timeout=20, max_rows=10)
+    first = both.execute("ASK {}", timeout=20, max_rows=10)
+    neither = both.execute("ASK {", timeout=20, max_rows=10)
+
+    assert alone.error.kind == neither.error.kind == "invalid"
+    assert (first.engine, second.engine) == ("oxigraph", "rdflib")
+    assert [cell.lexical for cell in second.answer.rows[0]] == ["5"]
+    assert "oxigraph" in neither.error.message
+    assert "rdflib" in neither.error.message
+
+
+@pytest.mark.parametrize("engine", LOCAL)
+@pytest.mark.parametrize("file", FORMATS)
+def test_all_formats_give_the_same_graph(hosts, tmp_path, engine, file):
+    (tmp_path / file).write_text(FORMATS[file], encoding="utf-8")
+    everything = "SELECT ?s ?p ?o { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
+
+    rows = (
+        opened_files(hosts, tmp_path, files=file, engine=engine)
+        .execute(everything, timeout=20, max_rows=10)
+        .answer.rows
+    )
+
+    a, b = IRI("http://e/a"), IRI("http://e/b")
+    assert sorted(rows, key=repr) == sorted([(a, b, Literal("ü", "", "de")), (a, b, a)], key=repr)
+
+
+def test_files_are_merged_and_blank_nodes_of_each_stay_apart(hosts, tmp_path):
+    (tmp_path / "one.ttl").write_text("_:x <http://e/b> 1 . <http://e/a> <http://e/b> 2 .")
+    (tmp_path / "two.nt").write_text("_:x <http://e/b> <http://e/a> .\n<http://e/a> <http://e/b> <http://e/a> .\n")
+    engine = opened_files(hosts, tmp_path, files=["one.ttl", "two.nt"])
+
+    answer = engine.execute("SELECT (COUNT(*) AS ?n) (COUNT(DISTINCT ?s) AS ?d) { ?s ?p ?o }", timeout=5, max_rows=10)
+
+    assert [cell.lexical for cell in answer.answer.rows[0]] == ["4", "3"]
+
+
+def test_second_run_finds_the_parsed_graph_also_under_another_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = []
+
+    for name in ("one.ttl", "one.ttl", "other.ttl"):
+        (tmp_path / name).write_text("<http://e/a> <http://e/b> 1 .")
+        with Hosts() as hosts:
+            assert opened_files(hosts, tmp_path, files=name).execute("ASK { ?s ?p 1 }", timeout=5, max_rows=1).answer
+        found.append({path: path.stat().st_ino for path in (tmp_path / "cache/pytest-queryeval").rglob("*.sst")})
+
+    assert found[0]
+    assert found[0] == found[1] == found[2]
+
+
+def test_changed_file_is_parsed_again(hosts, tmp_path):
+    answers = []
+
+    for number in (1, 2):
+        (tmp_path / "g.ttl").write_text(f"<http://e/a> <http://e/b> {number} .")
+        engine = opened_files(hosts, tmp_path, files="g.ttl")
+        answers.append(engine.execute("SELECT ?o { ?s ?p ?o }", timeout=5, max_rows=10).answer.rows[0][0].lexical)
+
+    assert answers == ["1", "2"]
+
+
+def test_graph_that_many_open_at_once_is_parsed_once(hosts, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
+
+    with ThreadPoolExecutor(8) as threads:
+        engines = list(threads.map(lambda _: opened_files(hosts, tmp_path, files="g.ttl"), range(8)))
+
+    assert all(engine.execute("ASK {}", timeout=20, max_rows=1).answer.rows == [(True,)] for engine in engines)
+    assert len(list((tmp_path / "cache").rglob("CURRENT"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("bad.ttl", "<http://e/a> <http://e/b> 1 .\n\n<http://e/a> 2 3 .", r"bad\.ttl:3"),
+        ("bad.nt", "<http://e/a> <http://e/b> 1 .", r"bad\.nt:1"),
+        ("bad.rdf", "<rdf:RDF", r"bad\.rdf"),
+        ("bad.trig", "<http://e/g> {\n oh", r"bad\.trig:2"),
+        ("bad.jsonld", '{"@id": ', r"bad\.jsonld"),
+        ("bad.xyz", "", r"bad\.xyz: .*\.ttl"),
+    ],
+)
+def test_file_that_cannot_be_parsed_is_named_with_its_line(hosts, tmp_path, file, text, reason):
+    (tmp_path / file).write_text(text)
+
+    with pytest.raises(SourceError, match=f"^source 'g': .*{reason}"):
+        opened_files(hosts, tmp_path, files=file)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("gone.ttl", r"gone\.ttl: no such file"), ("folder.ttl", "a directory, not a file")]
+)
+def test_what_is_no_file_is_a_source_error(hosts, tmp_path, name, reason):
+    (tmp_path / "folder.ttl").mkdir()
+
+    with pytest.raises(SourceError, match=reason):
+        opened_files(hosts, tmp_path, files=name)
