@@ -66,7 +66,7 @@ WORDS = {
     "long text": "SELECT ?s { ?s ?p ?o FILTER(?o != '''it's a\nSERVICE <http://e/> { }''') } LIMIT 1",
     "prefix": "PREFIX services: <http://e/> SELECT ?o { ?s services:next ?o } LIMIT 1",
     "prefix of that name": "PREFIX service: <http://e/> SELECT ?o { ?s service:next ?o } LIMIT 1",
-    "named graph": "PREFIX service: <http://e/> SELECT ?s { ?s ?p ?o OPTIONAL { GRAPH service:g { ?s ?q ?x } } } LIMIT 1",
+    "named graph": "PREFIX service: <http://e/> ASK { ?s ?p ?o OPTIONAL { GRAPH service:g { ?s ?q ?x } } }",
     "local name": f"{P} SELECT ?s {{ ?s :next ?o OPTIONAL {{ ?s :service ?x }} }} LIMIT 1",
     "variable": "SELECT ?service { ?service ?p ?o } LIMIT 1",
     "dollar variable": "SELECT $SERVICE { $SERVICE ?p ?o } LIMIT 1",
@@ -85,14 +85,17 @@ FROM = {
 CROSS = " ".join(f"?a{number} ?b{number} ?c{number} ." for number in range(8))
 SLOW = {
     "cartesian count": f"SELECT (COUNT(*) AS ?n) {{ {CROSS} }}",
-    "cartesian rows": f"SELECT * {{ {CROSS} FILTER(?a0 = 1) }}",
+    "cartesian rows": f"SELECT * {{ {CROSS} FILTER(CONCAT(STR(?a0), STR(?c7)) = 'no') }}",
     "cartesian order": f"SELECT ?a0 {{ {CROSS} }} ORDER BY ?c1 ?a0",
     "cartesian distinct": f"SELECT (COUNT(DISTINCT *) AS ?n) {{ {CROSS} }}",
     "cartesian construct": f"CONSTRUCT {{ ?a0 ?b1 ?c2 }} {{ {CROSS} FILTER(?a0 = ?c7) }}",
-    "deep path": f"{P} SELECT (COUNT(*) AS ?n) {{ ?a :next+ ?b . ?b :next+ ?c . ?c :next* ?d }}",
-    "nested path": f"{P} SELECT (COUNT(*) AS ?n) {{ ?a ((:next*)*/(^:next|:next)+)+ ?b . ?b (:next/^:next)* ?c }}",
     "group_concat bomb": f"SELECT (STRLEN(GROUP_CONCAT(STR(?a0))) AS ?n) {{ {CROSS} }}",
     "regular expression": f'SELECT ?a0 {{ {CROSS} FILTER(REGEX(CONCAT(STR(?a0), STR(?c3)), "^(a|b|http.*)*c$")) }}',
+}
+# rdflib follows a path by calls within calls, as far as Python allows.
+PATHS = {
+    "deep path": f"{P} SELECT (COUNT(*) AS ?n) {{ ?a :next+ ?b . ?b :next+ ?c . ?c :next* ?d }}",
+    "nested path": f"{P} SELECT (COUNT(*) AS ?n) {{ ?a ((:next*)*/(^:next|:next)+)+ ?b . ?b (:next/^:next)* ?c }}",
 }
 GROWTH = " ".join(f"BIND(CONCAT(?t{n}, ?t{n}, ?t{n}, ?t{n}) AS ?t{n + 1})" for n in range(30))
 REPLACED = 'REPLACE(REPLACE(REPLACE(?t, ".", "$0$0$0$0$0$0$0$0"), ".", "$0$0$0$0$0$0$0$0"), ".", "$0$0$0$0$0$0$0$0")'
@@ -120,7 +123,6 @@ INVALID = {
     "lone surrogate": 'SELECT * { ?s ?p "\ud800" }',
     "escaped surrogate": 'SELECT * { ?s ?p "\\ud800" }',
     "escape codes": "SELECT * { ?s \x1b[2J\r\n##[error]fine\u202e }",
-    "variable that is not grouped": "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o }",
     "over the length limit": f"ASK {{}} #{'x' * 100_000}",
 }
 # How deep an engine follows is its own affair, as long as it comes back.
@@ -151,6 +153,7 @@ HOSTILE = [
         ("word", WORDS, {ANSWER}),
         ("from", FROM, {ANSWER}),
         ("slow", SLOW, {"timeout", "too_large"}),
+        ("path", PATHS, {"timeout", "too_large", "invalid"}),
         ("large", LARGE, {"timeout", "too_large"}),
         ("invalid", INVALID, {"invalid"}),
         ("deep", DEEP, {"invalid", "timeout", "too_large", ANSWER}),

@@ -18,7 +18,7 @@ import requests
 import urllib3
 from requests.auth import AuthBase
 
-from pytest_queryeval.sparql.json_results import read_json_results
+from pytest_queryeval.sparql.json_results import BOOLEAN, read_json_results
 from pytest_queryeval.sparql.request import GRAPH_FORMS, Unsigned, auth_of, origin, request_of
 
 BODY_BYTES = 256 * 2**20
@@ -75,6 +75,8 @@ class Driver:
         content_type, body = Exchange(session, settings, deadline).answer(request_of(settings, query))
         read = graph_of if settings["form"] in GRAPH_FORMS else table_of
         columns, rows = read(content_type, body)
+        if (columns == BOOLEAN) != (settings["form"] == "ASK"):
+            raise Fault(f"the answer to {settings['form']} has the columns {', '.join(columns)}")
         return columns, lambda count: list(islice(rows, count))
 
     def classify(self, error: Exception) -> tuple[str, ...]:

@@ -6,17 +6,23 @@ Loaded by `host_child.py`, whose contract it fulfils; imports nothing of the pac
 from __future__ import annotations
 
 import os
+import re
 import resource
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from pyoxigraph import BlankNode, Literal, NamedNode, QueryBoolean, QuerySolutions, Store
 
 STORES = 16
 UNION = "union"
+OPENED_AT_START = 12  # files of a store that RocksDB surely opens together with it
+LONGEST_LIST = 120
+# Among the tokens that a syntax error expected, Oxigraph lists its own sentences.
+SAID = re.compile(r"[A-Z][a-z]+(?: \w+)+")
 
 
 class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
@@ -28,19 +34,19 @@ class Driver:
 
     def __init__(self) -> None:
         os.environ["RUST_BACKTRACE"] = "0"  # what ends the process is then said in its last line
-        self._open: OrderedDict[str, Store] = OrderedDict()
+        self._open: OrderedDict[str, tuple[Store, int]] = OrderedDict()
 
     def run(
         self, settings: dict[str, Any], query: str, timeout: float
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Start `query`; raises `Fault`, SyntaxError, or whatever Oxigraph makes of it."""
-        store = self._store(settings["store"])
-        with guarded():
+        store, files = self._store(settings["store"])
+        with guarded(files):
             answer = store.query(query, **dataset(settings["default_graph"]))
         columns, rows = rows_of(answer)
 
         def fetch(count: int) -> list[Any]:
-            with guarded():
+            with guarded(files):
                 return list(islice(rows, count))
 
         return columns, fetch
@@ -48,14 +54,16 @@ class Driver:
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind."""
         text = str(error) or type(error).__name__
-        if isinstance(error, Fault):
+        if isinstance(error, Fault | OSError):
             return "fault", text
-        return "failure", "invalid", text
+        return "failure", "invalid", brief(text)
 
-    def _store(self, path: str) -> Store:
+    def _store(self, path: str) -> tuple[Store, int]:
+        """The store, and how many files it may still open while a query runs."""
         if path not in self._open:
             try:
-                self._open[path] = Store.read_only(path)
+                count = len(list(Path(path).glob("*.sst")))
+                self._open[path] = Store.read_only(path), count if count > OPENED_AT_START else 0
             except (OSError, ValueError) as error:
                 raise Fault(str(error)) from error
         self._open.move_to_end(path)
@@ -99,15 +107,33 @@ def plain(term: Any) -> Any:
             return str(term)
 
 
-@contextmanager
-def guarded() -> Iterator[None]:
-    """Keep the process from opening files and sockets while a query runs; those that are open go on.
+def brief(text: str) -> str:
+    """A syntax error without the long list of all that could have stood there, unless one item says what is wrong."""
+    where, expected, items = text.partition(": expected ")
+    if said := SAID.search(items):
+        return f"{where}: {said[0].lower()}"
+    return (
+        f"{where}{expected}{items}" if len(items) <= LONGEST_LIST else f"{where}: the query cannot be read from there"
+    )
 
-    Oxigraph follows SERVICE by itself. Such queries are refused before; this wall stands behind that one. Its panics,
-    which are no Exception for Python, become one.
+
+def next_file() -> int:
+    """The number that the next file to be opened will have."""
+    number = os.dup(0)
+    os.close(number)
+    return number
+
+
+@contextmanager
+def guarded(files: int) -> Iterator[None]:
+    """Keep the process from opening sockets, and more than so many files, while a query runs.
+
+    Oxigraph follows SERVICE by itself. Such queries are refused before; this wall stands behind that one, and is open
+    only for large stores, of which RocksDB opens further files as it needs them. Oxigraph's panics, which are no
+    Exception for Python, become one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, next_file() + files) if files else 0, hard))
     try:
         yield
     except BaseException as error:

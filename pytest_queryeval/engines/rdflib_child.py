@@ -8,14 +8,17 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import pyoxigraph
 import rdflib
 from rdflib import XSD
+from rdflib.namespace import NamespaceManager
 from rdflib.plugins import sparql
-from rdflib.plugins.sparql import evaluate
+from rdflib.plugins.sparql import evaluate, prepareQuery
+from rdflib.plugins.sparql import sparql as prologue
 from rdflib.plugins.sparql.operators import register_custom_function
 from rdflib.plugins.sparql.sparql import SPARQLError
 
@@ -41,6 +44,8 @@ class Driver:
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
         sparql.SPARQL_LOAD_GRAPHS = False  # else FROM reads files and URLs
+        # A query must state its prefixes itself.
+        prologue.NamespaceManager = partial(NamespaceManager, bind_namespaces="none")  # type: ignore
         evaluate.evalServiceQuery = refuse_service  # type: ignore[assignment]
         for datatype in CASTS:
             register_custom_function(datatype, to_integer, override=True)  # type: ignore[arg-type]
@@ -51,7 +56,7 @@ class Driver:
         self, settings: dict[str, Any], query: str, timeout: float
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Start `query`; raises `Fault` or whatever rdflib makes of it."""
-        answer = self._target(settings).query(query)
+        answer = self._target(settings).query(prepareQuery(query))
         columns, rows = rows_of(answer)
         return columns, lambda count: list(islice(rows, count))
 

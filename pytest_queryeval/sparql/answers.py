@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_queryeval.model import Execution, Failure
-from pytest_queryeval.sparql.query import UPDATES, Query
+from pytest_queryeval.sparql.query import FORMS, UPDATES, Query
 from pytest_queryeval.sparql.terms import graph_table, term_rows
 from pytest_queryeval.table import Table
 
@@ -14,6 +14,8 @@ def refusal(query: Query) -> Failure | None:
     """Why a query is not run, whatever the engine: it would write, or leave the source."""
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
+    if query.calls_service and query.form not in FORMS:
+        return Failure(kind="invalid", message=f"the text is no query: none of {', '.join(FORMS)} begins it")
     if query.calls_service:
         return Failure(kind="unsafe", message="only the source itself may be asked: SERVICE")
     return None

@@ -6,8 +6,9 @@ Also imported by a child process: needs nothing but the standard library.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 BOOLEAN = ("boolean",)
 
 
@@ -19,9 +20,9 @@ def read_json_results(body: bytes | str) -> tuple[tuple[str, ...], list[tuple[An
     try:
         document = json.loads(body)
         if "boolean" in document:
-            return BOOLEAN, [(_boolean(document["boolean"]),)]
-        columns = tuple(map(str, document["head"]["vars"]))
-        return columns, [_row(binding, columns) for binding in document["results"]["bindings"]]
+            return BOOLEAN, [(_of_type(bool, document["boolean"]),)]
+        columns = tuple(_of_type(str, name) for name in _of_type(list, document["head"]["vars"]))
+        return columns, [_row(binding, columns) for binding in _of_type(list, document["results"]["bindings"])]
     except RecursionError as error:
         raise ValueError("it nests too deeply") from error
     except KeyError as error:
@@ -30,9 +31,9 @@ def read_json_results(body: bytes | str) -> tuple[tuple[str, ...], list[tuple[An
         raise ValueError("it has another shape") from error
 
 
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("no boolean")
+def _of_type(type_: type[T], value: Any) -> T:
+    if not isinstance(value, type_):
+        raise TypeError(f"no {type_.__name__}")
     return value
 
 
@@ -48,15 +49,13 @@ def _term(term: dict[str, Any] | None) -> Any:
     kind, value = term["type"], term["value"]
     if kind == "triple":
         return _triple(value)
-    if not isinstance(value, str):
-        raise TypeError("no text")
     match kind:
         case "uri":
-            return value
+            return _of_type(str, value)
         case "bnode":
-            return (value,)
+            return (_of_type(str, value),)
         case "literal" | "typed-literal":
-            return value, str(term.get("datatype", "")), str(term.get("xml:lang", ""))
+            return _of_type(str, value), str(term.get("datatype", "")), str(term.get("xml:lang", ""))
         case _:
             raise ValueError(f"it has a term of the unknown type '{kind}'")
 
