@@ -52,8 +52,10 @@ SERVICES = {
     # rdflib compares keywords in upper case, and these letters have it.
     "long s": "SELECT * { \u017fervice <{url}> { ?s ?p ?o } }",
     "dotless i": "SELECT * { SERV\u0131CE <{url}> { ?s ?p ?o } }",
-    # What looks like an IRI from `<` to `>` is a comparison, and hides what stands behind it from a simple scan.
+    # What looks like an IRI from `<` to `>` is a comparison, and what looks like an open long text is two short ones:
+    # both hide what stands behind them from a simple scan.
     "between less and greater": "SELECT * { FILTER(1<2)SERVICE#>\n<{url}>{ ?s ?p ?o } }",
+    "behind what looks like a long text": "SELECT * { VALUES ?x { '''a' } SERVICE <{url}> { ?s ?p ?o } }",
     "in what looks like a text": "SELECT * { FILTER(1<2&&'a>'!='b') SERVICE <{url}> { ?s ?p 'c' } }",
 }
 # No engine takes these for SERVICE; a scan may.

@@ -277,10 +277,13 @@ FORMATS = {
 RDF_XML = """<?xml version="1.0"?><!DOCTYPE rdf:RDF [{entities}]>
     <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">
     <rdf:Description rdf:about="http://e/a"><e:b>&x;</e:b></rdf:Description></rdf:RDF>"""
-LAUGHS = "".join(f'<!ENTITY x{level} "{f"&x{level - 1};" * 10}">' for level in range(1, 10))
+LAUGHS = "".join(f'<!ENTITY x{level} "{f"&x{level - 1};" * 10}">' for level in range(1, 9))
+LAUGHS = f'<!ENTITY x0 "{"ha" * 10}">{LAUGHS}<!ENTITY x "&x8;">'
 ENTITIES = {
-    "a billion laughs": f'<!ENTITY x0 "{"ha" * 10}">{LAUGHS}<!ENTITY x "&x9;">',
+    "two billion laughs": LAUGHS,
+    "two billion laughs behind a long comment": f"<!--{'x' * 2**21}-->{LAUGHS}",
+    "two billion laughs behind many entities": "".join(f'<!ENTITY y{n} "y">' for n in range(100_000)) + LAUGHS,
     "a file": '<!ENTITY x SYSTEM "file://{folder}/secret.txt">',
+    "a file of declarations": '<!ENTITY % p SYSTEM "file://{folder}/secret.txt"> %p;',
     "an entity within itself": '<!ENTITY x "&y;"><!ENTITY y "&x;">',
-    "parameter entities": '<!ENTITY % p SYSTEM "file://{folder}/secret.txt"> %p; <!ENTITY x "1">',
 }

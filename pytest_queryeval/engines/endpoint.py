@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_queryeval.engines import EngineType, Settings
-from pytest_queryeval.engines.host import Host, Hosts
+from pytest_queryeval.engines.host import Host, Hosts, text_refusal
 from pytest_queryeval.engines.settings import Rule, absolute, check_settings, is_text, is_texts, texts
 from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.model import Execution, Failure, Source
@@ -96,9 +96,9 @@ class EndpointEngine:
         A time-out or a server's error is the query's fault only if the endpoint then answers a trivial query; raises
         `SourceError` otherwise, and for everything else that is no answer.
         """
-        outline = read_query(query)
-        if failure := self._refusal(outline):
+        if failure := text_refusal(query) or self._refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._host.name)
+        outline = read_query(query)
         execution = self._ask(outline, query, timeout, max_rows)
         if execution.error and execution.error.kind in ("timeout", "rejected"):
             self._probe(execution.error)

@@ -76,7 +76,7 @@ class Driver:
         read = graph_of if settings["form"] in GRAPH_FORMS else table_of
         columns, rows = read(content_type, body)
         if (columns == BOOLEAN) != (settings["form"] == "ASK"):
-            raise Fault(f"the answer to {settings['form']} has the columns {', '.join(columns)}")
+            raise Fault(f"the answer is no whole SPARQL JSON result of {settings['form']}")
         return columns, lambda count: list(islice(rows, count))
 
     def classify(self, error: Exception) -> tuple[str, ...]:
@@ -84,8 +84,6 @@ class Driver:
         match error:
             case Failed():
                 return "failure", error.kind, str(error)
-            case UnicodeEncodeError():
-                return "failure", "invalid", "the query is no Unicode text"
             case Fault():
                 return "fault", str(error)
             case _:

@@ -55,7 +55,7 @@ class Host:
 
         Raises `SourceError` where the source is at fault, or where the child cannot be started.
         """
-        if failure := _refusal(query):
+        if failure := text_refusal(query):
             return Execution(query=query, error=failure, engine=self.name)
         timeout = min(timeout, LONGEST_WAIT)
         request = (dict(settings), query, timeout, max_rows, RESULT_BYTES)
@@ -183,7 +183,7 @@ def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
                 return rows, message
 
 
-def _refusal(query: str) -> Failure | None:
+def text_refusal(query: str) -> Failure | None:
     """Find what needs no engine to be seen."""
     if not query.strip():
         return Failure(kind="empty", message="the query is empty")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.engines import EngineType, Settings
 from pytest_queryeval.engines.graph_store import graph_store
-from pytest_queryeval.engines.host import Host, Hosts
+from pytest_queryeval.engines.host import Host, Hosts, text_refusal
 from pytest_queryeval.engines.settings import FILE_NAMES, Rule, absolute, check_settings, is_texts, texts
 from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.model import Execution, Failure, Source
@@ -71,9 +71,9 @@ class RdfEngine:
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds on each host that is asked; raises `SourceError`."""
-        outline = read_query(query)
-        if failure := refusal(outline):
+        if failure := text_refusal(query) or refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._hosts[0].name)
+        outline = read_query(query)
         settings = self._settings | {"default_graph": []} if outline.states_dataset else self._settings
         refused: list[Execution] = []
         for host in self._hosts:

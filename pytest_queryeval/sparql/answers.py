@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from pytest_queryeval.model import Execution, Failure
@@ -9,9 +10,13 @@ from pytest_queryeval.sparql.query import FORMS, UPDATES, Query
 from pytest_queryeval.sparql.terms import graph_table, term_rows
 from pytest_queryeval.table import Table
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def refusal(query: Query) -> Failure | None:
     """Why a query is not run, whatever the engine: it would write, or leave the source."""
+    if _SURROGATE.search(query.text):
+        return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
     if query.calls_service and query.form not in FORMS:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan
 from pytest_queryeval.sparql.query import MODIFIERS, Query, read_query
-from pytest_queryeval.sparql.tokens import CLOSING, Token
+from pytest_queryeval.sparql.tokens import BRACKETS, Token
 
 KEY = "queryeval_key_"
 
@@ -60,7 +60,7 @@ def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
         if token.depth == 0 and token.is_word(*MODIFIERS):
             break
         key.append(token)
-        if token.depth == 0 and (token.kind == "variable" or token.text in tuple(CLOSING)):
+        if token.depth == 0 and (token.kind == "variable" or token.text in BRACKETS.values()):
             keys.append(tuple(key[key[0].is_word("ASC", "DESC") :]))
             key = []
     return tuple(keys) if keys and all(keys) and not key else None

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_queryeval.sparql.tokens import OPENING, Token, tokens, unescaped
+from pytest_queryeval.sparql.tokens import BRACKETS, Token, tokens, unescaped
 
 FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
+_BLANK = r"(?:\s|\#[^\r\n]*+)*+"
+# The whole head of a SERVICE clause, to be found wherever it stands.
+_SERVICE = re.compile(
+    rf"SERVICE{_BLANK}(?:SILENT)?{_BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:[\w.:%-]*+){_BLANK}\{{", re.IGNORECASE
+)
 _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 
 
@@ -54,7 +60,7 @@ def read_query(text: str) -> Query:
     """The outline of a query; never raises, whatever the text."""
     found = tokens(unescaped(text))
     # Not every parser puts escaped code points in place, and either reading may hide a clause from the other.
-    readings = [found] if unescaped(text) == text else [found, tokens(text)]
+    readings = {unescaped(text): found, text: found if unescaped(text) == text else tokens(text)}.items()
     start = _after_prologue(found)
     form = found[start].text.upper() if start < len(found) and found[start].kind == "word" else ""
     names = dict.fromkeys(token.text[1:] for token in found if token.kind == "variable")
@@ -63,7 +69,7 @@ def read_query(text: str) -> Query:
         form=form if form in FORMS or form in UPDATES else "",
         tokens=found[start:],
         variables=tuple(names),
-        calls_service=any(_is_service(read, place) for read in readings for place in range(len(read))),
+        calls_service=any(_calls_service(*reading) for reading in readings),
     )
 
 
@@ -74,8 +80,15 @@ def _after_prologue(found: Sequence[Token]) -> int:
     return place
 
 
+def _calls_service(text: str, found: Sequence[Token]) -> bool:
+    """Whether some reading of the text has a SERVICE clause, also where a parser does without spaces around it."""
+    if any(_is_service(found, place) for place in range(len(found))):
+        return True
+    return _is_ambiguous(found) and _SERVICE.search(text) is not None
+
+
 def _is_service(found: Sequence[Token], place: int) -> bool:
-    """Whether a SERVICE clause starts here, also where a parser does without a space around its keyword.
+    """Whether a SERVICE clause starts at this token.
 
     No keyword but SERVICE holds that word. A prefix may hold it: then a group in braces behind the name gives the
     clause away, since a name stands before a group as that of a graph only.
@@ -86,4 +99,26 @@ def _is_service(found: Sequence[Token], place: int) -> bool:
     if token.kind != "name" or "SERVICE" not in token.text.partition(":")[0].upper():
         return False
     names_graph = place > 0 and found[place - 1].is_word(*_GRAPH_WORDS)
-    return not names_graph and place + 1 < len(found) and found[place + 1].text in OPENING
+    return not names_graph and place + 1 < len(found) and found[place + 1].text == "{"
+
+
+def _is_ambiguous(found: Sequence[Token]) -> bool:
+    """Whether parsers may split the text into tokens in several ways, each of which hides other parts of the query.
+
+    Within parentheses, behind something that can be compared, `<` is an operator or the start of an IRI; three quotes
+    that nothing closes are an empty text and the start of another one.
+    """
+    brackets: list[str] = []
+    before = None
+    for token in found:
+        comparable = before is not None and (before.kind != "mark" or before.text == ")")
+        if token.kind == "iri" and comparable and brackets[-1:] == ["("]:
+            return True
+        if token.kind == "string" and not token.is_closed_text:
+            return True
+        if token.text in BRACKETS:
+            brackets.append(token.text)
+        elif token.text in BRACKETS.values() and brackets:
+            brackets.pop()
+        before = token
+    return False

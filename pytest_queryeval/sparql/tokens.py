@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CODE_POINT = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
-OPENING, CLOSING = "([{", ")]}"
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,13 @@ class Token:
     def is_word(self, *words: str) -> bool:
         """Whether it is one of these keywords, given in upper case."""
         return self.kind == "word" and self.text.upper() in words
+
+    @property
+    def is_closed_text(self) -> bool:
+        """Whether it is a string that ends as it begins."""
+        long = self.text[:3] in ('"""', "'''")
+        marks = self.text[:3] if long else self.text[:1]
+        return self.kind == "string" and len(self.text) >= 2 * len(marks) and self.text.endswith(marks)
 
 
 def unescaped(query: str) -> str:
@@ -65,9 +72,9 @@ def tokens(query: str) -> tuple[Token, ...]:
         kind, text = match.lastgroup or "", match[0]
         if kind == "space":
             continue
-        if text in CLOSING:
+        if text in BRACKETS.values():
             depth -= 1
         found.append(Token(kind, text, match.start(), match.end(), depth))
-        if text in OPENING:
+        if text in BRACKETS:
             depth += 1
     return tuple(found)
