@@ -55,6 +55,9 @@ SERVICES = {
     # What looks like an IRI from `<` to `>` is a comparison, and what looks like an open long text is two short ones:
     # both hide what stands behind them from a simple scan.
     "between less and greater": "SELECT * { FILTER(1<2)SERVICE#>\n<{url}>{ ?s ?p ?o } }",
+    "between exists and greater": "SELECT * { FILTER(EXISTS{}<2)SERVICE#>\n<{url}>{ ?s ?p ?o } }",
+    "hidden name with an escape": "PREFIX : <{url}> SELECT * { VALUES ?x { '''a' } SERVICE :a\\-b { ?s ?p ?o } }",
+    "hidden silent with comments": "SELECT * { VALUES ?x { '''a' } SERVICE#\nSILENT#\n<{url}>#\n{ ?s ?p ?o } }",
     "behind what looks like a long text": "SELECT * { VALUES ?x { '''a' } SERVICE <{url}> { ?s ?p ?o } }",
     "in what looks like a text": "SELECT * { FILTER(1<2&&'a>'!='b') SERVICE <{url}> { ?s ?p 'c' } }",
 }

@@ -1,5 +1,6 @@
 """The documentation names everything that a suite can name, and says of it what the code does."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -63,3 +64,11 @@ def test_every_key_of_the_policy_is_documented_with_its_default(name):
     assert default.replace("e-0", "e-") == str(expected.get(name) or getattr(Policy(), name, "")).lower().replace(
         "e-0", "e-"
     )
+
+
+@pytest.mark.parametrize("engine", ["rdf", "endpoint"])
+def test_every_setting_of_a_sparql_source_is_documented(engine):
+    text = (DOCS / "sparql.md").read_text(encoding="utf-8").partition(f": `{engine}`")[2].partition("\n###")[0]
+    known = importlib.import_module(f"pytest_queryeval.engines.{engine}").SETTINGS
+
+    assert [name for name in known if f"`{name}`" not in text] == []

@@ -189,6 +189,27 @@ def test_endpoint_gets_any_text_or_none(hosts, tmp_path, query):
     assert is_one_line(error.message)
 
 
+@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("pattern", ["*.sst", "CURRENT", "MANIFEST-*"])
+def test_damaged_store_is_never_the_fault_of_a_query(tmp_path, monkeypatch, name, pattern):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "g.ttl").write_text("<http://e/a> <http://e/b> 1 .")
+    with Hosts() as hosts:
+        opened(hosts, tmp_path, files="g.ttl")
+    damaged = list((tmp_path / "cache").rglob(pattern))
+    for path in damaged:
+        path.write_bytes(b"no store")
+
+    with Hosts() as hosts:
+        try:
+            error = opened(hosts, tmp_path, files="g.ttl", engine=name).execute(COUNT, timeout=20, max_rows=1).error
+        except SourceError as found:
+            error = None if "cache" in str(found) else found
+
+    assert damaged
+    assert error is None
+
+
 def test_context_elsewhere_is_not_fetched(hosts, listening, tmp_path):
     context = f"http://127.0.0.1:{listening.getsockname()[1]}/context.jsonld"
     (tmp_path / "g.jsonld").write_text(f'{{"@context": "{context}", "name": "x"}}')

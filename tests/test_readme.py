@@ -153,6 +153,24 @@ def test_messages_are_those_that_the_readme_quotes(start, broken):
     assert set(said) <= quoted
 
 
+def test_the_sparql_suite_passes_and_its_sources_are_read(tmp_path, monkeypatch):
+    (suite,) = blocks("yaml", "# building.queryeval.yaml")
+    (sources,) = blocks("yaml", "# beside it")
+    monkeypatch.setenv("GRAPH_TOKEN", "0000")
+    (tmp_path / "building.queryeval.yaml").write_text(f"{sources}{suite}", encoding="utf-8")
+    (tmp_path / "building.ttl").write_text(
+        "@prefix : <http://b/> . @prefix brick: <https://brickschema.org/schema/Brick#> .\n"
+        ":r1 brick:hasPoint :s1 . :r2 brick:hasPoint :s2 . :s1 a brick:Temperature_Sensor . :s2 a brick:Sensor ."
+        ":r3 brick:hasPoint :s3 . :s3 a brick:Temperature_Sensor .",
+        encoding="utf-8",
+    )
+
+    report = evaluate(load_cases(tmp_path))
+
+    assert report["totals"]["passed"] == 1
+    assert report["cases"][0]["scores"]["row_matching_f1"] == 0.8
+
+
 def test_links_lead_somewhere():
     for name in ("README.md", "CONTRIBUTING.md", *(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))):
         text = (ROOT / name).read_text(encoding="utf-8")

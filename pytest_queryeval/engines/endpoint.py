@@ -44,7 +44,7 @@ def _is_headers(value: Any) -> bool:
     )
 
 
-_SETTINGS = {
+SETTINGS = {
     "url": Rule(_is_url, "an http or https URL"),
     "auth": Rule(_is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}"),
     "headers": Rule(_is_headers, "a mapping from names to one-line texts"),
@@ -56,7 +56,7 @@ _SETTINGS = {
 
 def check(settings: Settings) -> None:
     """Raise `SettingError` for settings that are not these."""
-    check_settings(settings, _SETTINGS)
+    check_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs a url")
 

@@ -22,7 +22,7 @@ EVALUATORS = {
     "oxigraph": (Path(__file__).with_name("oxigraph_child.py"), ("pyoxigraph",), 2 * 2**30),
     "rdflib": (Path(__file__).with_name("rdflib_child.py"), ("pyoxigraph", "rdflib"), 4 * 2**30),
 }
-_SETTINGS = {
+SETTINGS = {
     "files": FILE_NAMES,
     "engine": Rule(is_texts, "the name of an engine, or a list of names"),
     "default_graph": Rule(is_texts, f"'{UNION}', the IRI of a graph, or a list of IRIs"),
@@ -31,7 +31,7 @@ _SETTINGS = {
 
 def check(settings: Settings) -> None:
     """Raise `SettingError` for settings that are not these, and for unknown engines."""
-    check_settings(settings, _SETTINGS)
+    check_settings(settings, SETTINGS)
     if "files" not in settings:
         raise SettingError("files", "needs files")
     for name in texts(settings.get("engine", ())):
