@@ -1,0 +1,145 @@
+"""Stored answers of SPARQL queries, and how people write terms into tables."""
+
+import json
+
+import pytest
+from suites import case, enter, problem
+
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.sparql.results import read_results
+from pytest_queryeval.table import IRI, BlankNode, Literal
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+HEAD = "kind: sparql\nsource: a.ttl\n"
+COLUMNS = ("x", "y")
+ROWS = [
+    (IRI("http://e/a"), Literal("5", f"{XSD}integer")),
+    (BlankNode("b0"), Literal(" hé\t<llo> ", "", "en")),
+    (None, Literal("plain")),
+]
+SRJ = {
+    "head": {"vars": ["x", "y"]},
+    "results": {
+        "bindings": [
+            {"x": {"type": "uri", "value": "http://e/a"},
+             "y": {"type": "literal", "value": "5", "datatype": f"{XSD}integer"}},
+            {"x": {"type": "bnode", "value": "b0"}, "y": {"type": "literal", "value": " hé\t<llo> ", "xml:lang": "EN"}},
+            {"y": {"type": "typed-literal", "value": "plain", "datatype": f"{XSD}string"}},
+        ]
+    },
+}  # fmt: skip
+SRX = f"""<?xml version="1.0"?>
+<sparql xmlns="http://www.w3.org/2005/sparql-results#">
+  <head><variable name="x"/><variable name="y"/><link href="metadata.rdf"/></head>
+  <results>
+    <result>
+      <binding name="x"><uri>http://e/a</uri></binding>
+      <binding name="y"><literal datatype="{XSD}integer">5</literal></binding>
+    </result>
+    <result>
+      <binding name="x"><bnode>b0</bnode></binding>
+      <binding name="y"><literal xml:lang="en"> hé\t&lt;llo> </literal></binding>
+    </result>
+    <result><binding name="y"><literal>plain</literal></binding></result>
+  </results>
+</sparql>"""
+TSV = f'?x\t?y\n<http://e/a>\t"5"^^<{XSD}integer>\n_:b0\t" hé\\t<llo> "@en\n\t"plain"\n'
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    return enter(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("suffix", "text"), [(".srj", json.dumps(SRJ)), (".srx", SRX), (".tsv", TSV)])
+def test_every_format_gives_the_same_table(suffix, text):
+    found = read_results(text, suffix)
+
+    assert (found.columns, list(found.rows)) == (COLUMNS, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".srj", '{"head": {}, "boolean": false}'),
+        (".srx", '<sparql xmlns="http://www.w3.org/2005/sparql-results#"><head/><boolean>false</boolean></sparql>'),
+    ],
+)
+def test_the_answer_of_ask_is_a_boolean(suffix, text):
+    found = read_results(text, suffix)
+
+    assert (found.columns, found.rows) == (("boolean",), [(False,)])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "reason"),
+    [
+        (".srj", "", "is no SPARQL JSON result: Expecting value"),
+        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [', "is no SPARQL JSON result: Expecting value"),
+        (".srj", '{"head": {"vars": ["x"]}}', "it lacks 'results'"),
+        (".srj", "[]", "it has another shape"),
+        (".srj", '{"boolean": "true"}', "it has another shape"),
+        (".srj", "[" * 100_000, "it nests too deeply"),
+        (".srj", '{"head": {"vars": []}, "results": {"bindings": [{"x": {"type": "uri", "value": ""}}]}}', "row binds x"),
+        (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "url", "value": ""}}]}}', "'url'"),
+        (".srx", "", "no element found"),
+        (".srx", "<html/>", "the element html is not of"),
+        (".srx", SRX[:-20], "is no SPARQL XML result"),
+        (".srx", '<!DOCTYPE s [<!ENTITY a "b">]><sparql/>', "a DOCTYPE is not allowed"),
+        (".tsv", "x\ty\n1\t2\n", "is no SPARQL TSV result"),
+        (".tsv", "?x\n<http://e/a\n", "is no SPARQL TSV result"),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_said(suffix, text, reason):
+    with pytest.raises(ValueError, match=reason):
+        read_results(text, suffix)
+
+
+def test_a_triple_term_is_its_text():
+    inner = {"subject": {"type": "uri", "value": "a:b"}, "predicate": {"type": "uri", "value": "a:c"},
+             "object": {"type": "literal", "value": 'd"', "xml:lang": "en"}}  # fmt: skip
+    text = json.dumps({"head": {"vars": ["t"]}, "results": {"bindings": [{"t": {"type": "triple", "value": inner}}]}})
+
+    assert read_results(text, ".srj").rows == [(IRI('<<( <a:b> <a:c> "d\\""@en )>>'),)]
+
+
+@pytest.mark.parametrize("name", ["a.srj", "a.srx", "a.tsv"])
+def test_a_case_reads_its_gold_from_a_stored_result(here, name):
+    text = {"a.srj": json.dumps(SRJ), "a.srx": SRX, "a.tsv": TSV}[name]
+    (here / name).write_text(text, encoding="utf-8")
+
+    (stated,) = case(f"gold_file: {name}", head=HEAD).golds
+
+    assert stated.query is None
+    assert list(stated.answer.rows) == ROWS
+
+
+def test_csv_results_write_iris_bare(here):
+    (here / "a.csv").write_text("x,y\nhttp://e/a,5\n_:b0,text\n,urn:x:1\n", encoding="utf-8")
+
+    (stated,) = case("gold_file: a.csv", head=HEAD).golds
+
+    assert stated.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "text"), (None, IRI("urn:x:1"))]
+
+
+def test_tables_in_a_suite_mark_iris_and_blank_nodes(here):
+    table = "gold_table: {columns: [x, y], rows: [['<http://e/a>', 5], ['_:b0', 'http://e/a']]}"
+
+    (stated,) = case(table, head=HEAD).golds
+    (plain,) = case(table).golds
+
+    assert stated.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "http://e/a")]
+    assert plain.answer.rows[0] == ("<http://e/a>", 5)
+
+
+def test_a_broken_file_is_reported_at_its_key(here):
+    (here / "a.srx").write_text("<html/>", encoding="utf-8")
+
+    assert problem("gold_file: a.srx", head=HEAD).startswith("a.srx: is no SPARQL XML result: the element html")
+
+
+def test_stored_and_executed_answers_are_equal_by_value():
+    stored = read_results(json.dumps(SRJ), ".srj")
+    other = read_results(SRX.replace(">5<", ">05.0<").replace("integer", "decimal"), ".srx")
+
+    assert execution_accuracy(stored, other) == 1
