@@ -80,7 +80,7 @@ def test_the_answer_of_ask_is_a_boolean(suffix, text):
         (".srj", "[]", "it has another shape"),
         (".srj", '{"boolean": "true"}', "it has another shape"),
         (".srj", "[" * 100_000, "it nests too deeply"),
-        (".srj", '{"head": {"vars": []}, "results": {"bindings": [{"x": {"type": "uri", "value": ""}}]}}', "row binds x"),
+        (".srj", '{"head": {"vars": []}, "results": {"bindings": [{"x": {"type": "uri", "value": ""}}]}}', "binds x"),
         (".srj", '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "url", "value": ""}}]}}', "'url'"),
         (".srx", "", "no element found"),
         (".srx", "<html/>", "the element html is not of"),
