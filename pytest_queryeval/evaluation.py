@@ -26,7 +26,7 @@ Opened = TypeVar("Opened")
 Fault = TypeVar("Fault", bound=QueryEvalError)
 
 CACHE_CELLS = 1_000_000
-UNPROVEN = "alignment: the search for the best columns or rows stopped at its budget, so scores may be too low"
+UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
 _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 
 

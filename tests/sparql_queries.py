@@ -257,10 +257,8 @@ DIFFERENCES = {
     "no columns and some rows": ("rdflib raises on VALUES without variables", "rdflib", "rdflib-endpoint"),
     "not in by value": ("rdflib's NOT IN compares terms, not values", "rdflib", "rdflib-endpoint"),
     "datatype of a long integer": ("oxigraph keeps integers of every width as xsd:integer", "rdflib-endpoint"),
-    "moments": ("rdflib-endpoint writes +00:00 where the graph has Z", "rdflib-endpoint"),
     "describe": ("rdflib-endpoint labels a described graph as a table", "rdflib-endpoint"),
     "describe what matches": ("rdflib-endpoint labels a described graph as a table", "rdflib-endpoint"),
-    "least and greatest": ("rdflib-endpoint writes +00:00 where the graph has Z", "rdflib-endpoint"),
 }
 
 FORMATS = {

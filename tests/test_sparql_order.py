@@ -60,8 +60,8 @@ def listed(*players):
         (f"{P}SELECT ?player {PLAYERS} LIMIT 2", "eve cy", True),
         (
             f"{P}SELECT ?player {PLAYERS} ORDER BY STRLEN(STR(?player)) (COALESCE(0 - ?score, 0))",
-            "cy ann bob dee eve fay",
-            False,
+            "cy bob ann eve dee fay",
+            True,
         ),
         (f"{P}SELECT ?player {{ {{ SELECT * {PLAYERS} ORDER BY ?player LIMIT 2 }} }}", "bob ann", True),
         (f"{P}SELECT ?player {{ {{ SELECT * {PLAYERS} ORDER BY ?player }} }} LIMIT 2", "eve cy", False),

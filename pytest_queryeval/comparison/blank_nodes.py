@@ -1,16 +1,19 @@
 """Blank nodes have no names of their own: predicted's are renamed to gold's, consistently over the whole table.
 
 Colour refinement: a node's colour is what stands beside it in all its rows, then what the colours of those neighbours
-say, until nothing more is told apart. Nodes of one colour on both sides are paired; where several share a colour, one
-pair is fixed and the refinement goes on, as in the individualisation step of graph-isomorphism programs (McKay, 1981).
+say, until nothing more is told apart. A node whose colour no other one has is known; the known ones cut the rest into
+parts that no row connects, and parts of the same colours are compared by themselves. Where a part has no such node, one
+of its nodes is paired with each that it may be, and the refinement goes on, as in the individualisation step of
+graph-isomorphism programs (McKay, 1981).
 Columns are looked at only where they are positional, since otherwise they are aligned later.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import chain
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import TypeAlias
 
 from pytest_queryeval.table import BlankNode
@@ -18,71 +21,187 @@ from pytest_queryeval.table import BlankNode
 Cells: TypeAlias = tuple[Hashable, ...]
 Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
-ROUNDS = 200  # refinements in all; past it the nodes left over are paired in the order of their appearance
+Names: TypeAlias = dict[BlankNode, BlankNode]
+VISITS = 1_000_000  # rows looked at while nodes are told apart; past it those of one colour are paired as they come
 
 
 def rename_blank_nodes(
     gold: Sequence[Cells], predicted: Sequence[Cells], *, positional: bool = False
-) -> Sequence[Cells]:
-    """The predicted rows with their blank nodes named after gold's; those without a partner get names of their own."""
+) -> tuple[Sequence[Cells], bool]:
+    """The predicted rows with their blank nodes named after gold's, and whether no better names can be overlooked.
+
+    Nodes without a partner get names of their own.
+    """
     nodes = _nodes(predicted)
-    if not nodes:
-        return predicted
-    names = _pairs((gold, predicted), positional)
-    renamed = {node: names.get(node, BlankNode(f"\0{node.label}")) for node in nodes}
-    return [tuple([renamed[cell] if isinstance(cell, BlankNode) else cell for cell in row]) for row in predicted]
+    if not nodes or Counter(gold) == Counter(predicted):
+        return predicted, True
+    search = _Search((gold, predicted), positional)
+    names = search.names()
+    rest = {node: BlankNode(f"\0{node.label}") for node in nodes if node not in names}
+    return _renamed(predicted, {**names, **rest}), search.visits_left >= 0
 
 
-def _nodes(rows: Sequence[Cells]) -> list[BlankNode]:
-    if BlankNode not in set(map(type, chain.from_iterable(rows))):
-        return []
-    return list(dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, BlankNode)))
+def _nodes(rows: Iterable[Cells]) -> list[BlankNode]:
+    return list(dict.fromkeys(cell for cell in chain.from_iterable(rows) if isinstance(cell, BlankNode)))
 
 
-def _pairs(sides: Sides, positional: bool) -> dict[BlankNode, BlankNode]:
-    free = [dict.fromkeys(_nodes(rows), 0) for rows in sides]
-    names: dict[BlankNode, BlankNode] = {}
-    for _ in range(ROUNDS):
-        colours = _refine(sides, (free[0], free[1]), positional)
-        found = _same_colour(*colours)
-        if not found:
-            break
-        certain = [group for group in found if len(group[0]) == len(group[1]) == 1]
-        for golds, others in certain or found[:1]:
-            names[others[0]] = golds[0]
-        step = len(names)
-        free = [dict(side) for side in colours]
-        for number, (other, mine) in enumerate(names.items()):
-            free[0][mine] = free[1][other] = -1 - number
-        if step == min(len(free[0]), len(free[1])):
-            return names
-    rest = [[node for node in side if side[node] >= 0] for side in free]
-    return names | dict(zip(rest[1], rest[0], strict=False))
+def _renamed(rows: Sequence[Cells], names: Mapping[BlankNode, BlankNode]) -> list[Cells]:
+    return [tuple([names[cell] if isinstance(cell, BlankNode) else cell for cell in row]) for row in rows]
+
+
+@dataclass(slots=True)
+class _Part:
+    """Nodes that rows connect, with their colours, and those rows."""
+
+    colours: Colours = field(default_factory=dict)
+    rows: list[Cells] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """Equal for parts that may be the same."""
+        return len(self.rows), *sorted(self.colours.values())
+
+
+class _Search:
+    """The search for the names of predicted's nodes."""
+
+    def __init__(self, sides: Sides, positional: bool) -> None:
+        self._sides = sides
+        self._positional = positional
+        self.visits_left = VISITS
+        self._known = count()
+
+    def names(self) -> Names:
+        """A gold node for each predicted one that has a partner."""
+        start = tuple(dict.fromkeys(_nodes(rows), 0) for rows in self._sides)
+        colours = self._refined(self._sides, (start[0], start[1]))
+        golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
+        names: Names = {}
+        for found in self._partners(golds, predicted):
+            names |= found or {}
+        return names | _leftovers(names, *colours)
+
+    def _partners(self, golds: Iterable[_Part], predicted: Iterable[_Part]) -> Iterator[Names | None]:
+        """The names of each predicted part by the first gold part that is the same and is not taken; None without."""
+        free: defaultdict[tuple[Hashable, ...], list[_Part]] = defaultdict(list)
+        for part in golds:
+            free[part.key].append(part)
+        for part in predicted:
+            candidates = free[part.key]
+            found = None
+            for place, candidate in enumerate(candidates):
+                found = self._same(candidate, part)
+                if found is not None:
+                    del candidates[place]
+                    break
+            yield found
+
+    def _same(self, gold: _Part, predicted: _Part) -> Names | None:
+        """The names by which two parts of equal keys are the same; None where they are not."""
+        groups = _same_colour(gold.colours, predicted.colours)
+        known = {others[0]: mines[0] for mines, others in groups if len(mines) == 1}
+        if known or not groups:
+            return self._same_around(gold, predicted, known)
+        mines, others = min(groups, key=lambda group: len(group[0]))
+        for mine in mines:
+            if self.visits_left < 0:
+                return {other: mine for mines, others in groups for mine, other in zip(mines, others, strict=True)}
+            start = ({**gold.colours, mine: -1}, {**predicted.colours, others[0]: -1})
+            colours = self._refined((gold.rows, predicted.rows), start)
+            if sorted(colours[0].values()) == sorted(colours[1].values()):
+                found = self._same(_Part(colours[0], gold.rows), _Part(colours[1], predicted.rows))
+                if found is not None:
+                    return found
+        return None
+
+    def _same_around(self, gold: _Part, predicted: _Part, known: Names) -> Names | None:
+        """`_same` where some nodes are known, which leaves smaller parts between them."""
+        numbers = {other: next(self._known) for other in known}
+        parts = (
+            _without(gold, {mine: numbers[other] for other, mine in known.items()}),
+            _without(predicted, numbers),
+        )
+        if self._settled(parts[0].rows) != self._settled(parts[1].rows):
+            return None
+        names = dict(known)
+        for found in self._partners(*(_parts(part.rows, part.colours) for part in parts)):
+            if found is None:
+                return None
+            names |= found
+        return names
+
+    def _settled(self, rows: Sequence[Cells]) -> Counter[Hashable]:
+        """The rows in which no node is left to be known."""
+        done = [row for row in rows if not any(isinstance(cell, BlankNode) for cell in row)]
+        return Counter(done if self._positional else [tuple(sorted(map(hash, row))) for row in done])
+
+    def _refined(self, sides: Sides, start: tuple[Colours, Colours]) -> tuple[Colours, Colours]:
+        """Refine until the number of colours stands still."""
+        colours = start
+        told_apart = 0
+        while True:
+            self.visits_left -= len(sides[0]) + len(sides[1])
+            numbers: dict[Hashable, int] = {}
+            gold, predicted = (
+                _recoloured(rows, side, numbers, self._positional) for rows, side in zip(sides, colours, strict=True)
+            )
+            colours = gold, predicted
+            if len(numbers) <= told_apart:
+                return colours
+            told_apart = len(numbers)
+
+
+def _without(part: _Part, known: Mapping[BlankNode, int]) -> _Part:
+    """The part with values of their own for known nodes, which are nodes no more."""
+    rows = [
+        tuple([("known", known[cell]) if isinstance(cell, BlankNode) and cell in known else cell for cell in row])
+        for row in part.rows
+    ]
+    return _Part({node: colour for node, colour in part.colours.items() if node not in known}, rows)
+
+
+def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Part]:
+    """Split nodes and rows so that no row holds nodes of two parts."""
+    head = {node: node for node in colours}
+
+    def root(node: BlankNode) -> BlankNode:
+        while head[node] != node:
+            head[node] = head[head[node]]
+            node = head[node]
+        return node
+
+    inside = [(row, [cell for cell in row if isinstance(cell, BlankNode)]) for row in rows]
+    for _, nodes in inside:
+        for node in nodes[1:]:
+            head[root(node)] = root(nodes[0])
+    parts: defaultdict[BlankNode, _Part] = defaultdict(_Part)
+    for node, colour in colours.items():
+        parts[root(node)].colours[node] = colour
+    for row, nodes in inside:
+        if nodes:
+            parts[root(nodes[0])].rows.append(row)
+    return parts.values()
 
 
 def _same_colour(gold: Colours, predicted: Colours) -> list[tuple[list[BlankNode], list[BlankNode]]]:
     groups: defaultdict[int, tuple[list[BlankNode], list[BlankNode]]] = defaultdict(lambda: ([], []))
     for place, side in enumerate((gold, predicted)):
         for node, colour in side.items():
-            if colour >= 0:
-                groups[colour][place].append(node)
+            groups[colour][place].append(node)
     return [group for group in groups.values() if all(group)]
 
 
-def _refine(sides: Sides, start: tuple[Colours, Colours], positional: bool) -> tuple[Colours, Colours]:
-    """Refine until the number of colours stands still; nodes that are paired already have negative, fixed colours."""
-    colours = start
-    told_apart = 0
-    while True:
-        numbers: dict[Hashable, int] = {}
-        refined = tuple(_recolour(rows, side, numbers, positional) for rows, side in zip(sides, colours, strict=True))
-        colours = refined[0], refined[1]
-        if len(numbers) <= told_apart:
-            return colours
-        told_apart = len(numbers)
+def _leftovers(names: Names, gold: Colours, predicted: Colours) -> Names:
+    """Nodes of parts without a partner: by label, as one source gives them to all queries, then as they come."""
+    taken = set(names.values())
+    free = {node: None for node in gold if node not in taken}
+    rest = [node for node in predicted if node not in names]
+    by_label = {node: node for node in rest if node in free}
+    others = (node for node in free if node not in by_label)
+    return by_label | dict(zip((node for node in rest if node not in by_label), others, strict=False))
 
 
-def _recolour(
+def _recoloured(
     rows: Sequence[Cells], colours: Mapping[BlankNode, int], numbers: dict[Hashable, int], positional: bool
 ) -> Colours:
     signatures: defaultdict[BlankNode, list[int]] = defaultdict(list)
@@ -92,8 +211,7 @@ def _recolour(
         for place, cell in enumerate(row):
             if isinstance(cell, BlankNode):
                 signatures[cell].append(hash((place * positional, alike)))
-    fixed: Colours = {}
-    for node, colour in colours.items():
-        key = (colour, tuple(sorted(signatures[node])))
-        fixed[node] = colour if colour < 0 else numbers.setdefault(key, len(numbers))
-    return fixed
+    return {
+        node: numbers.setdefault((colour, tuple(sorted(signatures[node]))), len(numbers))
+        for node, colour in colours.items()
+    }

@@ -41,11 +41,12 @@ class Pair:
         self.policy = replace(policy, columns="positional") if gold.is_graph else policy
         self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
-        self.predicted_rows = self._rows(self._renamed(canonical_rows(predicted, policy)))
+        rows, self._named = self._renamed(canonical_rows(predicted, policy))
+        self.predicted_rows = self._rows(rows)
 
-    def _renamed(self, rows: Rows) -> Rows:
+    def _renamed(self, rows: Rows) -> tuple[Rows, bool]:
         if rows is self.predicted.rows:
-            return rows
+            return rows, True
         return rename_blank_nodes(self.gold_rows, rows, positional=self.policy.columns == "positional")
 
     def _rows(self, rows: Rows) -> Rows:
@@ -98,9 +99,9 @@ class Pair:
 
     @property
     def unproven(self) -> bool:
-        """Whether an alignment was searched for, and the search stopped at its budget."""
+        """Whether an alignment, or partners of blank nodes, were searched for, and the search stopped at its budget."""
         found = self.__dict__.get("alignment")
-        return found is not None and not found.proven
+        return not self._named or (found is not None and not found.proven)
 
     def fixed(self, columns: tuple[int, ...]) -> Alignment:
         """The alignment that maps gold column i to predicted column `columns[i]`."""

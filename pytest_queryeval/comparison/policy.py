@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import date, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import chain
 from operator import ne
@@ -16,7 +16,8 @@ from pytest_queryeval.table import Cell, Literal, Table
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
-_SPACED_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}")
+_ZONED = re.compile(r"(.{16}(?::[0-9]{2})?)(?:\.([0-9]{1,6}))?(?:Z|[+-][0-9]{2}:[0-9]{2})")
 _SPACES = re.compile(r"\s+")
 _PLAIN = frozenset((type(None), int, str, bytes))
 _NUMERIC_TYPES = frozenset(
@@ -124,8 +125,8 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
 def _text(text: str, policy: Policy) -> Hashable:
     if policy.whitespace == "ignore":
         text = _SPACES.sub(" ", text).strip()
-    if policy.dates == "by_value" and _SPACED_MOMENT.match(text):
-        text = f"{text[:10]}T{text[11:]}"  # the two spellings of ISO 8601 and RFC 3339
+    if policy.dates == "by_value" and _MOMENT.match(text):
+        text = _same_moment(text)
     if policy.text_numbers and _NUMBER.fullmatch(text):
         return _number(text)
     return text.casefold() if policy.case == "ignore" else text
@@ -171,4 +172,17 @@ def _literal(literal: Literal, policy: Policy) -> Hashable:
 
 
 def _moment(text: str, policy: Policy) -> Hashable:
-    return text if policy.dates == "by_value" else ("moment", text)
+    if policy.dates != "by_value":
+        return ("moment", text)
+    return _same_moment(text) if _MOMENT.match(text) else text
+
+
+def _same_moment(text: str) -> str:
+    """One spelling for a moment: with T, as RFC 3339 also allows a blank, and in UTC where it has a time zone."""
+    text = f"{text[:10]}T{text[11:]}"
+    if not _ZONED.fullmatch(text):
+        return text
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):  # no such day, or one at the edge of time
+        return text

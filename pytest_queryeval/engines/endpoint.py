@@ -19,7 +19,7 @@ from pytest_queryeval.sparql.query import FORMS, Query, read_query
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests", "pytest_queryeval")
 PROBE = "ASK {}"
-PROBE_SECONDS = 1.2  # an endpoint that needs longer for nothing is no place to blame a query
+PROBE_SECONDS = 1.0  # an endpoint that needs longer for nothing is no place to blame a query
 SCHEMES = ("basic", "digest", "bearer")
 
 

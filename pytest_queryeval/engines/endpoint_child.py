@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
@@ -72,12 +72,15 @@ class Driver:
         """Send `query` and read the whole answer; raises one of the exceptions above."""
         deadline = time.monotonic() + timeout
         session = self._sessions.setdefault(settings["url"], requests.Session())
-        content_type, body = Exchange(session, settings, deadline).answer(request_of(settings, query))
+        headers, body = Exchange(session, settings, deadline).answer(request_of(settings, query))
+        content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         read = graph_of if settings["form"] in GRAPH_FORMS else table_of
         columns, rows = read(content_type, body)
         if (columns == BOOLEAN) != (settings["form"] == "ASK"):
             raise Fault(f"the answer is no whole SPARQL JSON result of {settings['form']}")
-        return columns, lambda count: list(islice(rows, count))
+        refuse_part(headers, len(rows))
+        left = iter(rows)
+        return columns, lambda count: list(islice(left, count))
 
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind."""
@@ -99,8 +102,8 @@ class Exchange:
         self._deadline = deadline
         self._auth = auth_of(settings)
 
-    def answer(self, request: requests.Request) -> tuple[str, bytes]:
-        """The content type and the body; what is dropped is asked for again."""
+    def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
+        """The headers and the body; what is dropped is asked for again."""
         pause = FIRST_PAUSE
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -113,7 +116,7 @@ class Exchange:
             pause *= 2
         raise AssertionError("the loop ends by itself")
 
-    def _follow(self, request: requests.Request) -> tuple[str, bytes]:
+    def _follow(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
         """Send, and send again to where redirects lead; another origin gets no credentials and no headers of ours."""
         url, own = request.url, origin(request.url)
         for _ in range(REDIRECTS + 1):
@@ -150,12 +153,12 @@ class Exchange:
         except (requests.RequestException, ValueError, OSError) as error:
             raise Fault(reason(error)) from error
 
-    def _read(self, found: requests.Response) -> tuple[str, bytes]:
+    def _read(self, found: requests.Response) -> tuple[Mapping[str, str], bytes]:
         body = self._body(found)
-        content_type = found.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if found.status_code == requests.codes.ok:
-            return content_type, body
-        said = f"HTTP {found.status_code} {found.reason or ''}".rstrip() + message(content_type, body)
+            return found.headers, body
+        said = f"HTTP {found.status_code} {found.reason or ''}".rstrip()
+        said += message(found.headers.get("Content-Type", ""), body)
         if found.status_code == requests.codes.bad_request:
             raise Failed("invalid", said)
         error = Failed("rejected", said) if found.status_code >= 500 else Fault(said)
@@ -187,6 +190,14 @@ class Exchange:
         return left
 
 
+def refuse_part(headers: Mapping[str, str], rows: int) -> None:
+    """Raise `Failed` where Virtuoso says in headers that this is a part of the answer only."""
+    if headers.get("X-SPARQL-MaxRows") == str(rows):
+        raise Failed("too_large", f"the server cuts answers at {rows:,} rows")
+    if headers.get("X-SQL-State", "").startswith("S1T"):
+        raise Failed("rejected", "the server stopped the query at its own time limit and sent what it had")
+
+
 def retry_after(found: requests.Response) -> float:
     """The seconds that the server asks to wait; 0 where it names none."""
     text = found.headers.get("Retry-After", "")
@@ -215,17 +226,16 @@ def message(content_type: str, body: bytes) -> str:
     return f": {text}" if text else ""
 
 
-def table_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+def table_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """The columns and rows of SPARQL JSON results; raises `Fault` for anything else."""
     try:
-        columns, rows = read_json_results(body)
+        return read_json_results(body)
     except ValueError as error:
         found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body[:200])}"
         raise Fault(f"the answer is no whole SPARQL JSON result: {error} ({found})") from error
-    return columns, iter(rows)
 
 
-def graph_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+def graph_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """The triples of a graph; raises `Fault` for what is none."""
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
@@ -235,7 +245,7 @@ def graph_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], Iterator[
         graph.parse(data=body, format=name)
     except Exception as error:
         raise Fault(f"the answer is no whole {content_type}: {error}") from error
-    return ("subject", "predicate", "object"), (tuple([plain_term(term) for term in triple]) for triple in graph)
+    return ("subject", "predicate", "object"), [tuple([plain_term(term) for term in triple]) for triple in graph]
 
 
 def plain_term(term: Any) -> Any:

@@ -7,11 +7,13 @@ status is 1.
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 from xml.parsers.expat import ExpatError, ParserCreate
 
-ENTITY_CHARACTERS = 1_000
+ENTITY_CHARACTERS = 200  # those that shorten the names of vocabularies are shorter
+MEMORY_BYTES = 8 * 2**30
 CHUNK_BYTES = 2**20
 
 
@@ -23,6 +25,7 @@ def main() -> int:
     """Load all files of the command line, blank nodes of each apart; return the exit status."""
     store_path, count, *rest = sys.argv[1:]
     files, folders = rest[: int(count)], rest[int(count) :]
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     sys.path += [folder for folder in folders if folder not in sys.path]
     from pyoxigraph import RdfFormat, Store
 

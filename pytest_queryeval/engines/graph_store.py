@@ -33,8 +33,8 @@ KEPT_SECONDS = 30 * 24 * 3600
 _BUILDER = Path(__file__).with_name("graph_build.py")
 
 
-def graph_store(files: Sequence[Path]) -> Path:
-    """The folder of the store that holds all `files` together, made if there is none yet.
+def graph_store(files: Sequence[Path], *, anew: bool = False) -> Path:
+    """The folder of the store that holds all `files` together, made if there is none yet, or `anew`.
 
     It lies in the user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises
     `SourceError` with the place of what is wrong with a file.
@@ -42,6 +42,8 @@ def graph_store(files: Sequence[Path]) -> Path:
     cache = _cache_folder()
     store = cache / _key(files)
     with _locked(cache / f"{store.name}.lock"):
+        if anew:
+            shutil.rmtree(store, ignore_errors=True)
         if not store.is_dir():
             _drop_unused(cache)
             _build(files, store)

@@ -20,6 +20,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, QueryBoolean, QuerySolutio
 STORES = 16
 UNION = "union"
 OPENED_AT_START = 12  # files of a store that RocksDB surely opens together with it
+DAMAGE = ("IO error", "Corruption")
 LONGEST_LIST = 120
 # Among the tokens that a syntax error expected, Oxigraph lists its own sentences.
 SAID = re.compile(r"[A-Z][a-z]+(?: \w+)+")
@@ -54,7 +55,10 @@ class Driver:
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind."""
         text = str(error) or type(error).__name__
-        if isinstance(error, Fault | OSError):
+        if isinstance(error, OSError) and "Too many open files" in text:
+            return "failure", "unsafe", "only the source itself may be asked: the query opens a connection"
+        if isinstance(error, Fault | OSError) or text.startswith(DAMAGE):
+            self._open.clear()  # the store may be made anew in its place
             return "fault", text
         return "failure", "invalid", brief(text)
 
@@ -64,8 +68,8 @@ class Driver:
             try:
                 count = len(list(Path(path).glob("*.sst")))
                 self._open[path] = Store.read_only(path), count if count > OPENED_AT_START else 0
-            except (OSError, ValueError) as error:
-                raise Fault(str(error)) from error
+            except Exception as error:
+                raise Fault(f"{path}: {error}") from error
         self._open.move_to_end(path)
         if len(self._open) > STORES:
             self._open.popitem(last=False)

@@ -85,10 +85,9 @@ class Driver:
     def _dataset(self, path: str) -> rdflib.Dataset:
         if path not in self._graphs:
             try:
-                store = pyoxigraph.Store.read_only(path)
-            except (OSError, ValueError) as error:
-                raise Fault(str(error)) from error
-            self._graphs[path] = loaded(store)
+                self._graphs[path] = loaded(pyoxigraph.Store.read_only(path))
+            except Exception as error:
+                raise Fault(f"{path}: {error}") from error
         self._graphs.move_to_end(path)
         if len(self._graphs) > GRAPHS:
             self._graphs.popitem(last=False)

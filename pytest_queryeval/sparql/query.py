@@ -15,7 +15,7 @@ MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 _BLANK = r"(?:\s|\#[^\r\n]*+)*+"
 # The whole head of a SERVICE clause, to be found wherever it stands.
 _SERVICE = re.compile(
-    rf"SERVICE{_BLANK}(?:SILENT)?{_BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:[\w.:%-]*+){_BLANK}\{{", re.IGNORECASE
+    rf"SERVICE{_BLANK}(?:SILENT)?{_BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){_BLANK}\{{", re.IGNORECASE
 )
 _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 

@@ -1,0 +1,114 @@
+"""Blank nodes match up to renaming: graphs and tables are equal exactly where some renaming makes them equal."""
+
+import random
+from itertools import pairwise, permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
+from pytest_queryeval.sparql.terms import graph_table
+from pytest_queryeval.table import IRI, BlankNode, Table
+
+LINK = IRI("http://e/link")
+
+
+def cycle(*nodes):
+    return [*pairwise(nodes), (nodes[-1], nodes[0])]
+
+
+def both_ways(edges):
+    return [*edges, *((there, here) for here, there in edges)]
+
+
+def graph(edges, seed=0):
+    """The edges as triples between blank nodes, which get other labels and another order with each seed."""
+    chance = random.Random(seed)
+    nodes = sorted({node for edge in edges for node in edge})
+    labels = dict(zip(nodes, chance.sample(range(len(nodes)), len(nodes)), strict=True))
+    rows = [(BlankNode(f"n{labels[here]}"), LINK, BlankNode(f"n{labels[there]}")) for here, there in edges]
+    return graph_table(chance.sample(rows, len(rows)))
+
+
+TRIANGLES = both_ways(cycle(0, 1, 2) + cycle(3, 4, 5))
+HEXAGON = both_ways(cycle(6, 7, 8, 9, 10, 11))
+PRISM = TRIANGLES + both_ways([(0, 3), (1, 4), (2, 5)])
+PETERSEN = both_ways(cycle(*range(5)) + cycle(5, 7, 9, 6, 8) + [(n, n + 5) for n in range(5)])
+SHAPES = {
+    "one link": [(0, 1)],
+    "triangles": TRIANGLES,
+    "triangles and hexagon": TRIANGLES + HEXAGON,
+    "prism": PRISM,
+    "petersen": PETERSEN,
+    "300 alike pairs": [(2 * n, 2 * n + 1) for n in range(300)],
+    "hub with 500 alike leaves": [(0, n) for n in range(1, 501)],
+    "ring of 200": cycle(*range(200)),
+    "tree of 300": [((n - 1) // 2, n) for n in range(1, 300)],
+    "grid": both_ways([(n, n + 1) for n in range(63) if n % 8 < 7] + [(n, n + 8) for n in range(56)]),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("edges", SHAPES.values(), ids=SHAPES)
+def test_a_graph_equals_itself_under_other_labels_in_another_order(edges, seed):
+    pair = Pair(graph(edges, seed), graph(edges, seed + 100), Policy())
+
+    assert pair.row_f1(pair.alignment) == 1
+    assert not pair.unproven
+
+
+@pytest.mark.parametrize(
+    ("edges", "others"),
+    [
+        (TRIANGLES, HEXAGON),
+        (TRIANGLES + HEXAGON, TRIANGLES + both_ways(cycle(6, 7, 8) + cycle(9, 10, 11))),
+        (PRISM, both_ways([(here, there) for here in range(3) for there in range(3, 6)])),
+        ([(0, 1), (1, 2)], [(0, 1), (2, 1)]),
+        ([(0, 1), (1, 0), (2, 2)], [(0, 0), (1, 1), (2, 0)]),
+    ],
+)
+def test_graphs_of_other_shapes_differ(edges, others):
+    assert execution_accuracy(graph(edges), graph(others)) == 0
+
+
+def test_subject_and_object_do_not_swap():
+    a, b, value = BlankNode("a"), BlankNode("b"), IRI("http://e/v")
+
+    assert execution_accuracy(graph_table([(a, LINK, value)]), graph_table([(value, LINK, b)])) == 0
+    assert execution_accuracy(graph_table([(a, LINK, b)]), graph_table([(b, LINK, a)])) == 1
+
+
+def test_labels_that_say_the_same_keep_their_partners_where_tables_differ():
+    gold = Table(columns=("node", "value"), rows=[(BlankNode("a"), 1), (BlankNode("b"), 2), (BlankNode("c"), 3)])
+    predicted = Table(columns=("node", "value", "more"), rows=[(BlankNode("b"), 2, 7), (BlankNode("a"), 1, 8)])
+
+    assert row_matching_f1(gold, predicted) == pytest.approx(2 * 2 / 5)
+
+
+def test_a_node_stands_for_the_same_thing_in_the_whole_answer():
+    gold = Table(columns=("x", "y"), rows=[(BlankNode("a"), 1), (BlankNode("a"), 2)])
+    split = Table(columns=("x", "y"), rows=[(BlankNode("a"), 1), (BlankNode("b"), 2)])
+
+    assert execution_accuracy(gold, split) == 0
+    assert execution_accuracy(split, gold) == 0
+
+
+def isomorphic(edges, others):
+    """By trying every renaming."""
+    nodes = sorted({node for edge in (*edges, *others) for node in edge})
+    renamings = (dict(zip(nodes, order, strict=True)) for order in permutations(nodes))
+    return any({(names[here], names[there]) for here, there in edges} == others for names in renamings)
+
+
+EDGES = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(edges=EDGES, others=EDGES, seed=st.integers(0, 9))
+def test_equal_means_isomorphic(edges, others, seed):
+    assert execution_accuracy(graph(sorted(edges), seed), graph(sorted(others))) == isomorphic(edges, others)
+    assert execution_accuracy(graph(sorted(edges), seed), graph(sorted(edges))) == 1
