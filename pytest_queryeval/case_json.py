@@ -8,9 +8,22 @@ from typing import Any
 from pytest_queryeval.comparison.difference import Difference, difference
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome
 from pytest_queryeval.plain import plain, plain_cell, storable
-from pytest_queryeval.table import Row, Table
+from pytest_queryeval.table import BlankNode, Cell, Row, Table
 
 QUERY_CHARACTERS = 20_000
+
+
+class ShortLabels:
+    """Blank nodes as b1, b2 … as they are shown, since engines make long labels and other ones in each run."""
+
+    def __init__(self) -> None:
+        self._labels: dict[BlankNode, BlankNode] = {}
+
+    def of(self, cell: Cell) -> Cell:
+        """The cell as it is to be shown."""
+        if not isinstance(cell, BlankNode):
+            return cell
+        return self._labels.setdefault(cell, BlankNode(f"b{len(self._labels) + 1}"))
 
 
 def case_json(case: Case, *, nodeid: str, path: str, outcome: Outcome, message: str = "") -> dict[str, Any]:
@@ -41,12 +54,13 @@ def case_json(case: Case, *, nodeid: str, path: str, outcome: Outcome, message: 
 def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome, message: str = "") -> dict[str, Any]:
     """A case that was scored; `nodeid` and `path` are as pytest names the test and its file."""
     case = result.case
+    labels = ShortLabels()
     return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message) | {
         "scores": dict(result.scores),
         "missed": [_missed(missed) for missed in result.missed],
-        "gold": _execution(result.gold, case) | {"index": result.gold_index},
-        "predicted": _execution(result.predicted, case) | {"error": _failure(result.predicted)},
-        "difference": _difference(result),
+        "gold": _execution(result.gold, case, labels) | {"index": result.gold_index},
+        "predicted": _execution(result.predicted, case, labels) | {"error": _failure(result.predicted)},
+        "difference": _difference(result, labels),
         "prediction": {
             "source": storable(result.prediction.predictor),
             "seconds": _seconds(result.prediction.seconds),
@@ -74,27 +88,29 @@ def _failure(execution: Execution) -> dict[str, str] | None:
     return None if error is None else {"kind": error.kind, "message": storable(error.message)}
 
 
-def _execution(execution: Execution, case: Case) -> dict[str, Any]:
+def _execution(execution: Execution, case: Case, labels: ShortLabels) -> dict[str, Any]:
     table = execution.answer
     query = execution.query
     return {
         "query": None if query is None else storable(query[:QUERY_CHARACTERS]),
         "columns": [storable(name) for name in table.columns] if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
-        "sample": _rows(table.rows[: case.report_rows]) if table is not None else [],
+        "sample": _rows(table.rows[: case.report_rows], labels) if table is not None else [],
         "seconds": _seconds(execution.seconds),
     }
 
 
-def _difference(result: CaseResult) -> dict[str, Any] | None:
+def _difference(result: CaseResult, labels: ShortLabels) -> dict[str, Any] | None:
     found = result_difference(result, limit=result.case.report_rows)
     if found is None:
         return None
     return {
         "summary": found.summary,
-        "missing": _rows(found.missing),
-        "extra": _rows(found.extra),
-        "changed": [{"gold": _row(gold), "predicted": _row(predicted)} for gold, predicted in found.changed],
+        "missing": _rows(found.missing, labels),
+        "extra": _rows(found.extra, labels),
+        "changed": [
+            {"gold": _row(gold, labels), "predicted": _row(predicted, labels)} for gold, predicted in found.changed
+        ],
     }
 
 
@@ -106,9 +122,9 @@ def _seconds(seconds: Any) -> float:
         return 0.0
 
 
-def _rows(rows: Any) -> list[list[Any]]:
-    return [_row(row) for row in rows]
+def _rows(rows: Any, labels: ShortLabels) -> list[list[Any]]:
+    return [_row(row, labels) for row in rows]
 
 
-def _row(row: Row) -> list[Any]:
-    return [plain_cell(cell) for cell in row]
+def _row(row: Row, labels: ShortLabels) -> list[Any]:
+    return [plain_cell(labels.of(cell)) for cell in row]

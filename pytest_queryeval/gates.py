@@ -35,13 +35,15 @@ def judge(
     fitting = [case for case in cases if _is_below(case["path"], gate) and _fits(case, gate)]
     value, n = _value(gate, fitting)
     verdict = {name: wish for name, wish in gate.items() if name != "whole"} | {"value": value, "n": n}
+    verdict["errors"] = 0 if gate["metric"] == PASS_RATE else totals(fitting)["errors"]
     unread = [path for path in broken if _is_below(path, gate)]
     if unread:
         return verdict | {"ok": False, "reason": f"{unread[0]} could not be read"}
     if stopped:
         return verdict | {"ok": None, "reason": "the run was stopped"}
     if value is None:
-        narrowed = not fitting and (selected or not gate.get("whole", True))
+        evaluated = any(case["outcome"] != "skipped" for case in fitting)
+        narrowed = not evaluated and (selected or not gate.get("whole", True))
         return verdict | {"ok": None if narrowed else False, "reason": "no case was evaluated"}
     threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
     return verdict | {"ok": threshold.admits(value), "reason": ""}

@@ -13,6 +13,8 @@ from pytest_queryeval.table import IRI, BlankNode, Literal
 CELL_CHARACTERS = 200
 INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
 LEVELS = 20
+XSD = "http://www.w3.org/2001/XMLSchema#"
+_LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d-\d\d.*|<.*>|_:.*|")
 _TOO_LARGE = 10**INTEGER_DIGITS
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -82,8 +84,18 @@ def _term(term: IRI | BlankNode | Literal) -> str:
             return f"<{text}>"
         case BlankNode(label=text):
             return f"_:{text}"
-        case Literal(lexical=text):
-            return text
+        case Literal(lexical=text, datatype=datatype, language=language):
+            return _literal(text, datatype, language)
+
+
+def _literal(text: str, datatype: str, language: str) -> str:
+    """A literal as short as it can be without looking like another one."""
+    if language:
+        return f'"{text}"@{language}'
+    if datatype.startswith(XSD):
+        return text
+    looks_typed = _LOOKS_TYPED.fullmatch(text) is not None
+    return f'"{text}"^^<{datatype}>' if datatype else f'"{text}"' if looks_typed else text
 
 
 def plain_cell(value: Any) -> Any:

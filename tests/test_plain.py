@@ -127,7 +127,7 @@ def test_what_is_plain_already_stays_as_it_is(value):
         (time(12, 30), "12:30:00"),
         (IRI("http://a/b"), "<http://a/b>"),
         (BlankNode("b0"), "_:b0"),
-        (Literal("x", language="en"), "x"),
+        (Literal("x", language="en"), '"x"@en'),
         ("\ud800", "\\ud800"),
         ((1, {2: None}), [1, {"2": None}]),
         ({7}, [7]),

@@ -77,6 +77,11 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
             "{endpoint: 'http://x/s', auth: {basic: me}}",
             "'auth' is not {basic: user:password}, {digest: user:password} or {bearer: token}",
         ),
+        ("{rdf: a.ttl, default_graph: uniun}", "'default_graph' is not 'union', the IRI of a graph, or a list of IRIs"),
+        (
+            "{endpoint: 'http://x/s', default_graph: union}",
+            "'default_graph' is not the IRI of a graph, or a list of IRIs",
+        ),
         ("{endpoint: 'http://x/s', verify: 5}", "'verify' is not true, false or the name of a CA file"),
     ],
 )
@@ -85,7 +90,9 @@ def test_settings_that_cannot_be_right_are_reported(written, problem_):
 
 
 def test_a_source_must_run_queries_of_the_kind():
-    expected = "source 'a.db' (sqlite) does not run queries of the kind 'sparql'"
+    expected = (
+        "source 'a.db' (sqlite) runs queries of the kind 'sql', not 'sparql': write `kind: sql`, or name another source"
+    )
 
     assert problem(head="kind: sparql\nsource: a.db\n") == expected
 
@@ -144,7 +151,7 @@ def test_a_query_needs_a_source():
 
 def test_a_case_needs_a_kind():
     assert problems("source: a.db\ncases:\n  - {id: a, gold: x, predicted: y}\n") == [
-        "s.queryeval.yaml:3: no kind: add `kind: sql` to the file"
+        "s.queryeval.yaml:3: no kind: add `kind: sql | sparql` to the file"
     ]
 
 

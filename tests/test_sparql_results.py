@@ -7,6 +7,7 @@ from suites import case, enter, problem
 
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sparql.results import read_results
+from pytest_queryeval.sparql.terms import stated_term
 from pytest_queryeval.table import IRI, BlankNode, Literal
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -128,8 +129,26 @@ def test_tables_in_a_suite_mark_iris_and_blank_nodes(here):
     (stated,) = case(table, head=HEAD).golds
     (plain,) = case(table).golds
 
-    assert stated.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), "http://e/a")]
+    assert stated.answer.rows == [(IRI("http://e/a"), 5), (BlankNode("b0"), IRI("http://e/a"))]
     assert plain.answer.rows[0] == ("<http://e/a>", 5)
+
+
+@pytest.mark.parametrize(
+    ("written", "term"),
+    [
+        ('"Nana"@FR', Literal("Nana", "", "fr")),
+        ('"5"^^xsd:integer', Literal("5", f"{XSD}integer")),
+        ('"5"^^<http://e/unit>', Literal("5", "http://e/unit")),
+        ('"http://e/a"', Literal("http://e/a")),
+        (r'"a \"b\"\n"', Literal('a "b"\n')),
+        ('"open', '"open'),
+        ("urn:x:1", IRI("urn:x:1")),
+        ("a: b", "a: b"),
+        ("", ""),
+    ],
+)
+def test_terms_in_a_suite_are_written_as_in_sparql(written, term):
+    assert stated_term(written) == term
 
 
 def test_a_broken_file_is_reported_at_its_key(here):

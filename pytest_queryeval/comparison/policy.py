@@ -156,7 +156,7 @@ def _as_float(number: float | Decimal) -> float:
 def _literal(literal: Literal, policy: Policy) -> Hashable:
     """By value unless `rdf_terms: strict`; a literal that its datatype does not allow counts as its text."""
     if policy.rdf_terms == "strict":
-        return literal
+        return literal if literal.datatype or literal.language else literal.lexical
     text = literal.lexical.strip()
     if literal.datatype in _NUMERIC_TYPES:
         number = text[1:] if text.startswith("+") else text

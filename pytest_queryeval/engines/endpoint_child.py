@@ -105,10 +105,14 @@ class Exchange:
     def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
         """The headers and the body; what is dropped is asked for again."""
         pause = FIRST_PAUSE
+        first = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._follow(request)
+            except Fault as fault:
+                raise Fault(f"{first}{fault}") from fault
             except Dropped as dropped:
+                first = first or f"{dropped.error}; asked again: "
                 pause = max(pause, dropped.pause)
                 if attempt == ATTEMPTS or time.monotonic() + pause > self._deadline:
                     raise dropped.error from None
@@ -145,7 +149,9 @@ class Exchange:
         except requests.Timeout as error:
             raise Failed("timeout") from error
         except requests.exceptions.SSLError as error:
-            raise Fault(f"the certificate is not trusted (`verify:` takes a CA file): {reason(error)}") from error
+            trust = "the certificate is not trusted (`verify:` takes a CA file)"
+            problem = trust if "CERTIFICATE" in str(error) else "no TLS connection (is it an http:// URL?)"
+            raise Fault(f"{problem}: {reason(error)}") from error
         except requests.ConnectionError as error:
             fault = Fault(f"no connection: {reason(error)}")
             fresh = isinstance(innermost(error), urllib3.exceptions.NewConnectionError)
@@ -161,6 +167,8 @@ class Exchange:
         said += message(found.headers.get("Content-Type", ""), body)
         if found.status_code == requests.codes.bad_request:
             raise Failed("invalid", said)
+        if found.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
+            said += f" ({sent(self._settings['auth'], found)})"
         error = Failed("rejected", said) if found.status_code >= 500 else Fault(said)
         if found.status_code in (429, 502, 503, 504):
             raise Dropped(error, retry_after(found))
@@ -213,8 +221,17 @@ def innermost(error: BaseException) -> BaseException:
 
 def reason(error: BaseException) -> str:
     """The words of an error, without the objects that urllib3 puts before them."""
-    text = str(innermost(error))
+    inner = innermost(error)
+    # urllib3 puts what happened last, behind its own words.
+    text = str(inner.args[-1] if inner.args and isinstance(inner.args[-1], Exception) else inner)
     return re.sub(r"^.*?object at 0x[0-9a-f]+>: ", "", text)
+
+
+def sent(auth: dict[str, str] | None, found: requests.Response) -> str:
+    """Which credentials were sent, never what they are, and which the server asks for."""
+    asked = found.headers.get("WWW-Authenticate", "").split(" ")[0]
+    mine = f"`auth: {next(iter(auth))}` was sent" if auth else "no `auth` is set"
+    return f"{mine}, the server asks for {asked.lower()}" if asked else mine
 
 
 def message(content_type: str, body: bytes) -> str:
@@ -232,6 +249,8 @@ def table_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], list[tupl
         return read_json_results(body)
     except ValueError as error:
         found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body[:200])}"
+        if "html" in content_type:
+            raise Fault(f"a web page came back: is the URL that of the query endpoint? ({found})") from error
         raise Fault(f"the answer is no whole SPARQL JSON result: {error} ({found})") from error
 
 

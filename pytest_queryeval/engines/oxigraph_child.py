@@ -43,7 +43,7 @@ class Driver:
         """Start `query`; raises `Fault`, SyntaxError, or whatever Oxigraph makes of it."""
         store, files = self._store(settings["store"])
         with guarded(files):
-            answer = store.query(query, **dataset(settings["default_graph"]))
+            answer = store.query(query, **dataset(store, settings["default_graph"]))
         columns, rows = rows_of(answer)
 
         def fetch(count: int) -> list[Any]:
@@ -76,11 +76,15 @@ class Driver:
         return self._open[path]
 
 
-def dataset(default_graph: list[str] | str) -> dict[str, Any]:
+def dataset(store: Store, default_graph: list[str] | str) -> dict[str, Any]:
     """What a query sees beside the named graphs: the unnamed graph, some named ones, or all together."""
     if default_graph == UNION:
         return {"use_default_graph_as_union": True}
-    return {"default_graph": [NamedNode(name) for name in default_graph]} if default_graph else {}
+    graphs = [NamedNode(name) for name in default_graph]
+    for graph in graphs:
+        if not store.contains_named_graph(graph):
+            raise Fault(f"default_graph: the files have no graph {graph}")
+    return {"default_graph": graphs} if graphs else {}
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:

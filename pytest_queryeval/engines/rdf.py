@@ -10,7 +10,7 @@ from typing import Any
 from pytest_queryeval.engines import EngineType, Settings
 from pytest_queryeval.engines.graph_store import graph_store
 from pytest_queryeval.engines.host import Host, Hosts, text_refusal
-from pytest_queryeval.engines.settings import FILE_NAMES, Rule, absolute, check_settings, is_texts, texts
+from pytest_queryeval.engines.settings import FILE_NAMES, Rule, absolute, check_settings, is_iris, is_texts, texts
 from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.model import Execution, Failure, Source
 from pytest_queryeval.sparql.answers import refusal, with_terms
@@ -26,7 +26,9 @@ EVALUATORS = {
 SETTINGS = {
     "files": FILE_NAMES,
     "engine": Rule(is_texts, "the name of an engine, or a list of names"),
-    "default_graph": Rule(is_texts, f"'{UNION}', the IRI of a graph, or a list of IRIs"),
+    "default_graph": Rule(
+        lambda value: value == UNION or is_iris(value), f"'{UNION}', the IRI of a graph, or a list of IRIs"
+    ),
 }
 
 
@@ -80,7 +82,7 @@ class RdfEngine:
             execution = self._run(host, outline, query, timeout, max_rows)
             if execution.error is None:
                 return replace(with_terms(execution, outline), note=_note(refused, host.name))
-            refused.append(execution)
+            refused.append(with_terms(execution, outline))
             if execution.error.kind != "invalid":
                 break
         return refused[0] if len(refused) == 1 else replace(refused[0], error=_all_refused(refused))

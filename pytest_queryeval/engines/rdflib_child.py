@@ -22,7 +22,7 @@ from rdflib.plugins.sparql import sparql as prologue
 from rdflib.plugins.sparql.operators import register_custom_function
 from rdflib.plugins.sparql.sparql import SPARQLError
 
-GRAPHS = 4
+DATASETS = 4
 UNION = "union"
 FORBIDDEN_EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "subprocess.Popen")
 
@@ -39,7 +39,7 @@ class Fault(Exception):  # noqa: N818 - the source's, not an error of this modul
 
 
 class Driver:
-    """Keeps the last 4 graphs; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
+    """Keeps the last 4 datasets; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
 
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
@@ -50,13 +50,13 @@ class Driver:
         for datatype in CASTS:
             register_custom_function(datatype, to_integer, override=True)  # type: ignore[arg-type]
         sys.addaudithook(no_way_out)
-        self._graphs: OrderedDict[str, rdflib.Dataset] = OrderedDict()
+        self._datasets: OrderedDict[tuple[str, frozenset[str]], rdflib.Dataset] = OrderedDict()
 
     def run(
         self, settings: dict[str, Any], query: str, timeout: float
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Start `query`; raises `Fault` or whatever rdflib makes of it."""
-        answer = self._target(settings).query(prepareQuery(query))
+        answer = self._dataset(settings).query(prepareQuery(query))
         columns, rows = rows_of(answer)
         return columns, lambda count: list(islice(rows, count))
 
@@ -69,41 +69,43 @@ class Driver:
             return "failure", "unsafe", text
         return "failure", "invalid", "the query nests too deeply" if isinstance(error, RecursionError) else text
 
-    def _target(self, settings: dict[str, Any]) -> rdflib.Graph:
-        graphs = settings["default_graph"]
-        dataset = self._dataset(settings["store"])
-        dataset.default_union = graphs == UNION
-        if graphs == UNION or not graphs:
-            return dataset
-        chosen = rdflib.Dataset()
-        for graph in dataset.graphs():
-            chosen.graph(graph.identifier).__iadd__(graph)
-        for name in graphs:
-            chosen.default_graph += dataset.graph(rdflib.URIRef(name))
-        return chosen
-
-    def _dataset(self, path: str) -> rdflib.Dataset:
-        if path not in self._graphs:
+    def _dataset(self, settings: dict[str, Any]) -> rdflib.Dataset:
+        path, graphs = settings["store"], settings["default_graph"]
+        chosen = frozenset() if graphs == UNION else frozenset(graphs)
+        if (path, chosen) not in self._datasets:
             try:
-                self._graphs[path] = loaded(pyoxigraph.Store.read_only(path))
+                self._datasets[path, chosen] = loaded(pyoxigraph.Store.read_only(path), chosen)
+            except Fault:
+                raise
             except Exception as error:
                 raise Fault(f"{path}: {error}") from error
-        self._graphs.move_to_end(path)
-        if len(self._graphs) > GRAPHS:
-            self._graphs.popitem(last=False)
-        return self._graphs[path]
+        self._datasets.move_to_end((path, chosen))
+        if len(self._datasets) > DATASETS:
+            self._datasets.popitem(last=False)
+        dataset = self._datasets[path, chosen]
+        dataset.default_union = graphs == UNION
+        return dataset
 
 
-def loaded(store: pyoxigraph.Store) -> rdflib.Dataset:
-    """All quads of a store in memory."""
+def loaded(store: pyoxigraph.Store, chosen: frozenset[str]) -> rdflib.Dataset:
+    """All quads of a store in memory; its default graph holds the `chosen` graphs, or else what has no name."""
+    for name in chosen:
+        if not store.contains_named_graph(pyoxigraph.NamedNode(name)):
+            raise Fault(f"default_graph: the files have no graph <{name}>")
     dataset = rdflib.Dataset()
-    known: dict[Any, rdflib.Graph] = {}
+    named: dict[Any, rdflib.Graph] = {}
     for quad in store:
+        triple = (rdflib_term(quad.subject), rdflib_term(quad.predicate), rdflib_term(quad.object))
         name = quad.graph_name
-        if name not in known:
-            default = isinstance(name, pyoxigraph.DefaultGraph)
-            known[name] = dataset.default_graph if default else dataset.graph(rdflib_term(name))
-        known[name].add((rdflib_term(quad.subject), rdflib_term(quad.predicate), rdflib_term(quad.object)))
+        if isinstance(name, pyoxigraph.DefaultGraph):
+            if not chosen:
+                dataset.default_graph.add(triple)
+            continue
+        if name not in named:
+            named[name] = dataset.graph(rdflib_term(name))
+        named[name].add(triple)
+        if isinstance(name, pyoxigraph.NamedNode) and name.value in chosen:
+            dataset.default_graph.add(triple)
     return dataset
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_queryeval.errors import SettingError, did_you_mean
 from pytest_queryeval.model import Source
 
+_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 # Names the state of a live source; every source may have it.
 VERSION = "version"
 
@@ -29,6 +31,11 @@ def is_text(value: Any) -> bool:
 def is_texts(value: Any) -> bool:
     """Whether it is one such text, or a list of them."""
     return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
+
+
+def is_iris(value: Any) -> bool:
+    """Whether it is an absolute IRI, or a list of them."""
+    return is_texts(value) and all(_IRI.fullmatch(text) for text in texts(value))
 
 
 FILE_NAME = Rule(is_text, "the name of a file")

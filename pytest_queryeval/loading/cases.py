@@ -70,7 +70,7 @@ class CaseReader:
 
     def _resolved(self, values: Values, node: Node) -> Settings:
         if "kind" not in values:
-            raise node.problem("no kind: add `kind: sql` to the file")
+            raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to the file")
         return resolve(values)
 
     def _kind(self, values: Values) -> Kind | None:
@@ -96,7 +96,9 @@ class CaseReader:
             problems.append(node.problem("no source: add `source` to the file"))
         if settings.source and ENGINES[settings.source.engine].kind not in (None, settings.kind.name):
             source = f"source '{settings.source.name}' ({settings.source.engine})"
-            problems.append(node.problem(f"{source} does not run queries of the kind '{settings.kind.name}'"))
+            runs = ENGINES[settings.source.engine].kind
+            said = f"{source} runs queries of the kind '{runs}', not '{settings.kind.name}'"
+            problems.append(node.problem(f"{said}: write `kind: {runs}`, or name another source"))
         if predicted is not None or not self._require_prediction:
             return
         if settings.predictor is None or settings.predictor.kind == "inline":

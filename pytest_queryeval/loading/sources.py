@@ -68,8 +68,10 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
         # The text as written: what the environment put into it may be a secret.
         written = str(source.node.value)
         suggestion = did_you_mean(written, named) if named else ""
+        known = f"{', '.join(ENGINE_OF_SUFFIX)}, https://…"
         raise source.node.problem(
-            f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine{suggestion}"
+            f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine"
+            f"{suggestion or f': known are {known}'}"
         )
     _check_engine(engine, source.node)
     settings = {ENGINES[engine].text_setting: source.text}

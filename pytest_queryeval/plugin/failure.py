@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from pytest_queryeval.case_json import result_difference
+from pytest_queryeval.case_json import ShortLabels, result_difference
 from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.model import CaseResult, Threshold
+from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.model import Case, CaseResult, Threshold
 from pytest_queryeval.plain import one_line, plain_cell, printable
 
 ROWS = 8
@@ -46,7 +47,7 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     yield from _query("predicted", result.predicted.query)
     yield from _answers(result)
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
-    if changed := _policy(result.case.policy):
+    if changed := _policy(result.case):
         yield f"  compare    {changed}"
     yield f"  scores     {', '.join(f'{name} {score(value)}' for name, value in result.scores.items())}"
     yield f"  case       {result.case.location}"
@@ -84,14 +85,15 @@ def _answers(result: CaseResult) -> Iterator[str]:
     if found is None:
         return
     yield f"  answers    {found.summary}"
+    labels = ShortLabels()
     if found.missing or found.extra or found.changed:
         names = result.gold.answer.columns if result.gold.answer else ()
         yield f"    columns  | {_row(names)}"
-    yield from (f"    missing  | {_row(row)}" for row in found.missing)
-    yield from (f"    extra    | {_row(row)}" for row in found.extra)
+    yield from (f"    missing  | {_row(map(labels.of, row))}" for row in found.missing)
+    yield from (f"    extra    | {_row(map(labels.of, row))}" for row in found.extra)
     for gold, predicted in found.changed:
-        yield f"    gold     | {_row(gold)}"
-        yield f"    instead  | {_row(predicted)}"
+        yield f"    gold     | {_row(map(labels.of, gold))}"
+        yield f"    instead  | {_row(map(labels.of, predicted))}"
 
 
 def _row(cells: Iterable[Any]) -> str:
@@ -101,14 +103,14 @@ def _row(cells: Iterable[Any]) -> str:
 def _cell(cell: Any) -> str:
     if isinstance(cell, str):
         return one_line(repr(cell) if cell != cell.strip() or not cell else cell, CELL_CHARACTERS)
+    if isinstance(cell, bool):
+        return str(cell).lower()
     return "NULL" if cell is None else one_line(str(plain_cell(cell)), CELL_CHARACTERS)
 
 
-def _policy(policy: Policy) -> str:
-    """The settings of the policy that are not the default."""
-    changed = {
-        field.name: getattr(policy, field.name)
-        for field in fields(policy)
-        if getattr(policy, field.name) != field.default
-    }
-    return ", ".join(f"{name}: {value}" for name, value in changed.items())
+def _policy(case: Case) -> str:
+    """The settings of the policy that are not the default of the kind."""
+    usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
+    settings = [(field.name, getattr(case.policy, field.name)) for field in fields(Policy)]
+    changed = [f"{name}: {_cell(value)}" for name, value in settings if value != getattr(usual, name)]
+    return ", ".join(changed)

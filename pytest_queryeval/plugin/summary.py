@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson, Report
@@ -25,6 +27,7 @@ def summary_lines(report: Report, *, width: int) -> Iterator[Line]:
     yield from _weakest(report["cases"], width)
     yield from _slowest(report["cases"], width)
     yield from _empty_golds(report["cases"])
+    yield from _other_engines(report["cases"])
     yield from _gates(report["gates"])
 
 
@@ -92,7 +95,8 @@ def _weakest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
         yield "", {}
         yield f"weakest cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
     for case in weak[:LISTED]:
-        message = case["message"].partition("\n")[0]
+        place = f"{PurePosixPath(case['path']).name}:{case['line']}: "
+        message = case["message"].partition("\n")[0].rpartition(place)[2]  # the node id tells the place
         yield (
             shortened(f"  {case['nodeid']}: {one_line(message)}", max(width, 60)),
             {"red": case["outcome"] != "missed"},
@@ -129,6 +133,15 @@ def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:
         )
 
 
+def _other_engines(cases: Sequence[CaseJson]) -> Iterator[Line]:
+    """How many answers came from another engine than the first of their source."""
+    notes = [note for case in cases for note in case["details"].get("notes", ()) if ": answered by " in note]
+    counts = Counter(note.partition(": answered by ")[2].partition(",")[0] for note in notes)
+    for name, number in counts.items():
+        yield "", {}
+        yield f"{number:,} answer(s) by {name}, since the engine before it refused the query", {"yellow": True}
+
+
 def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     if gates:
         yield "", {}
@@ -142,5 +155,8 @@ def gate_text(gate: Mapping[str, Any]) -> str:
     low = "" if gate["min"] is None else f" at least {gate['min']:g}"
     high = "" if gate["max"] is None else f" at most {gate['max']:g}"
     where = "".join(f" where {name} is {value}" for name, value in gate["where"].items())
-    value = gate["reason"] if gate["value"] is None or gate["reason"] else f"{score(gate['value'])} over {gate['n']:,}"
+    errors = f", {gate['errors']:,} in error not counted" if gate["errors"] else ""
+    value = f"{score(gate['value'])} over {gate['n']:,}{errors}"
+    if gate["value"] is None or gate["reason"]:
+        value = gate["reason"]
     return f"{gate['metric']}{low}{' and' if low and high else ''}{high}{where} in {gate['folder'] or '.'}: {value}"

@@ -6,10 +6,12 @@ import re
 from dataclasses import replace
 
 from pytest_queryeval.model import Execution, Failure
+from pytest_queryeval.plain import one_line
 from pytest_queryeval.sparql.query import FORMS, UPDATES, Query
 from pytest_queryeval.sparql.terms import graph_table, term_rows
 from pytest_queryeval.table import Table
 
+MOST_LEVELS = 500  # parsers recurse, and some die of it
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -17,10 +19,13 @@ def refusal(query: Query) -> Failure | None:
     """Why a query is not run, whatever the engine: it would write, or leave the source."""
     if _SURROGATE.search(query.text):
         return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
+    if query.depth > MOST_LEVELS:
+        return Failure(kind="invalid", message=f"the query nests brackets more than {MOST_LEVELS} deep")
+    if query.tokens and query.form not in (*FORMS, *UPDATES):
+        began = f"it begins with '{one_line(query.text.strip(), 20)}'"
+        return Failure(kind="invalid", message=f"the text is no query of {', '.join(FORMS)}: {began}")
     if query.form in UPDATES:
         return Failure(kind="unsafe", message=f"only reading is allowed: {query.form}")
-    if query.calls_service and query.form not in FORMS:
-        return Failure(kind="invalid", message=f"the text is no query: none of {', '.join(FORMS)} begins it")
     if query.calls_service:
         return Failure(kind="unsafe", message="only the source itself may be asked: SERVICE")
     return None
@@ -30,12 +35,21 @@ def with_terms(execution: Execution, query: Query) -> Execution:
     """The execution with the plain terms that a child sent made terms, and a graph made a set of triples."""
     table = execution.answer
     if table is None:
-        return execution
+        return _with_prefix(execution, query)
     rows = term_rows(table.rows)
     if query.gives_graph:
         return replace(execution, answer=graph_table(rows))
     answer = Table(columns=table.columns, rows=rows)
     return replace(execution, answer=_in_text_order(answer, query) if query.selects_all else answer)
+
+
+def _with_prefix(execution: Execution, query: Query) -> Execution:
+    """A failed execution whose message names the prefix that the query does not declare."""
+    error = execution.error
+    if error is None or error.kind != "invalid" or query.undeclared_prefix is None:
+        return execution
+    message = f"{error.message} (the prefix {query.undeclared_prefix} is not declared)"
+    return replace(execution, error=replace(error, message=message))
 
 
 def _in_text_order(table: Table, query: Query) -> Table:

@@ -24,13 +24,15 @@ _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 class Query:
     """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
 
-    `variables` are all that the text names, without `?`, in the order of their first appearance.
+    `variables` are all that the text names, without `?`, in the order of their first appearance; `prefixes` are those
+    that its prologue declares, without colon.
     """
 
     text: str
     form: str
     tokens: tuple[Token, ...]
     variables: tuple[str, ...]
+    prefixes: frozenset[str]
     calls_service: bool
 
     @property
@@ -48,6 +50,17 @@ class Query:
     def states_dataset(self) -> bool:
         """Whether it says with FROM which graphs it asks."""
         return any(token.depth == 0 and token.is_word("FROM") for token in self.tokens)
+
+    @property
+    def depth(self) -> int:
+        """How deeply its brackets are nested."""
+        return max((token.depth for token in self.tokens), default=0)
+
+    @property
+    def undeclared_prefix(self) -> str | None:
+        """The first prefix that is used and not declared, with its colon."""
+        used = (token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
+        return next((f"{prefix}:" for prefix in used if prefix not in self.prefixes | {"_"}), None)
 
     def modifier(self, word: str) -> int | None:
         """The place in `tokens` of the modifier that starts with `word`, outside of all brackets; None without it."""
@@ -69,6 +82,7 @@ def read_query(text: str) -> Query:
         form=form if form in FORMS or form in UPDATES else "",
         tokens=found[start:],
         variables=tuple(names),
+        prefixes=frozenset(token.text.rstrip(":") for token in found[:start] if token.kind == "name"),
         calls_service=any(_calls_service(*reading) for reading in readings),
     )
 

@@ -8,13 +8,17 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Row, Table
 
-XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+XSD_STRING = f"{XSD}string"
 GRAPH_COLUMNS = ("subject", "predicate", "object")
 # None, the boolean of ASK, the text of an IRI, (label,) of a blank node, (lexical, datatype, language) of a literal.
 PlainTerm: TypeAlias = bool | str | tuple[str] | tuple[str, str, str] | None
 _IRI = re.compile(r'<([^<>"{}|^`\\\x00-\x20]*)>')
 _BLANK_NODE = re.compile(r"_:(\S+)")
-_BARE_IRI = re.compile(r'(?:[a-z][a-z0-9+.-]*://|urn:|mailto:)[^<>"{}|^`\\\x00-\x20]+', re.IGNORECASE)
+_BARE_IRI = re.compile(r'((?:[a-z][a-z0-9+.-]*://|urn:|mailto:)[^<>"{}|^`\\\x00-\x20]+)', re.IGNORECASE)
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z][A-Za-z0-9-]*)|\^\^<?(xsd:\w+|[^<>\s]+)>?)?', re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def term(plain: PlainTerm) -> Cell:
@@ -43,19 +47,29 @@ def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 def graph_table(triples: Iterable[Row]) -> Table:
-    """A graph as a table of three columns: each triple once, in no order."""
-    return Table(columns=GRAPH_COLUMNS, rows=list(dict.fromkeys(triples)), is_graph=True)
+    """A graph as a table of three columns: each triple once, in an order that labels of blank nodes do not change."""
+    return Table(columns=GRAPH_COLUMNS, rows=sorted(dict.fromkeys(triples), key=_place), is_graph=True)
+
+
+def _place(triple: Row) -> list[str]:
+    return ["" if isinstance(cell, BlankNode) else repr(cell) for cell in triple]
 
 
 def stated_term(cell: Cell) -> Cell:
-    """A cell of a table that people write: `<http://…>` is an IRI, `_:x` a blank node, anything else stays."""
-    if not isinstance(cell, str):
-        return cell
-    if found := _IRI.fullmatch(cell):
-        return IRI(found[1])
-    return BlankNode(found[1]) if (found := _BLANK_NODE.fullmatch(cell)) else cell
+    """A cell of a table that people write, as SPARQL has it: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
+
+    `http://…` and the like are IRIs without brackets, too; anything else stays.
+    """
+    if isinstance(cell, str) and (found := _LITERAL.fullmatch(cell)):
+        text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), found[1])
+        return term((text, (found[3] or "").replace("xsd:", XSD), found[2] or ""))
+    return csv_term(cell)
 
 
 def csv_term(cell: Cell) -> Cell:
-    """A cell of SPARQL CSV results, which write IRIs bare: `http://…` and the like are IRIs there."""
-    return IRI(cell) if isinstance(cell, str) and _BARE_IRI.fullmatch(cell) else stated_term(cell)
+    """A cell of SPARQL CSV results: IRIs, bare or in brackets, and blank nodes; anything else stays."""
+    if not isinstance(cell, str):
+        return cell
+    if found := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):
+        return IRI(found[1])
+    return BlankNode(found[1]) if (found := _BLANK_NODE.fullmatch(cell)) else cell
