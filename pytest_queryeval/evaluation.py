@@ -160,6 +160,7 @@ def _score(index: int, gold: Execution, predicted: Execution, case: Case, sessio
         details["empty_gold"] = True
     if notes := [f"{name}: {run.note}" for name, run in (("gold", gold), ("predicted", predicted)) if run.note]:
         details["notes"] = notes
+        details["answered_by"] = {"gold": gold.engine, "predicted": predicted.engine}
     gold = _with_order(gold, predicted, case, session, details)
     names = dict.fromkeys((*case.metrics, *case.thresholds))
     scores = {name: _value(name, gold, predicted, case, session) for name in names}

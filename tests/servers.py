@@ -180,6 +180,7 @@ class Request:
     """One request as it came; `headers` have names in lower case."""
 
     method: str
+    target: str
     path: str
     headers: dict[str, str]
     parameters: dict[str, list[str]]
@@ -293,4 +294,4 @@ def read_request(incoming: BinaryIO) -> Request | None:
     body = incoming.read(int(headers.get("content-length", 0))).decode()
     target = urllib.parse.urlsplit(line[1])
     parameters = urllib.parse.parse_qs(f"{target.query}&{body}", keep_blank_values=True)
-    return Request(line[0], target.path, headers, parameters)
+    return Request(line[0], line[1], target.path, headers, parameters)

@@ -82,6 +82,20 @@ def test_subject_and_object_do_not_swap():
     assert execution_accuracy(graph_table([(a, LINK, b)]), graph_table([(b, LINK, a)])) == 1
 
 
+def test_a_graph_has_no_order_whatever_the_policy_says():
+    a, b = IRI("http://e/a"), IRI("http://e/b")
+    policy = Policy(row_order="strict", columns="any")
+
+    assert execution_accuracy(graph_table([(a, LINK, b)]), graph_table([(b, LINK, a)]), policy=policy) == 0
+    assert execution_accuracy(graph(TRIANGLES), graph(TRIANGLES, 7), policy=policy) == 1
+
+
+def test_a_long_chain_ends_at_its_budget():
+    pair = Pair(graph([(n, n + 1) for n in range(3_000)]), graph([(n, n + 1) for n in range(2_999)]), Policy())
+
+    assert pair.row_f1(pair.alignment) < 1
+
+
 def test_labels_that_say_the_same_keep_their_partners_where_tables_differ():
     gold = Table(columns=("node", "value"), rows=[(BlankNode("a"), 1), (BlankNode("b"), 2), (BlankNode("c"), 3)])
     predicted = Table(columns=("node", "value", "more"), rows=[(BlankNode("b"), 2, 7), (BlankNode("a"), 1, 8)])

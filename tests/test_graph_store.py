@@ -105,8 +105,9 @@ def test_of_a_store_of_many_files_more_are_opened_while_a_query_runs(cache, file
     counted(file)
     monkeypatch.setattr(oxigraph_child, "OPENED_AT_START", 0)
     (store,) = (path for path in cache.iterdir() if path.is_dir())
+    settings = {"store": str(store), "default_graph": [], "states_dataset": False}
 
-    _, fetch = oxigraph_child.Driver().run({"store": str(store), "default_graph": []}, COUNT, 30)
+    _, fetch = oxigraph_child.Driver().run(settings, COUNT, 30)
 
     assert fetch(2)[0][0][0] == "2"
 

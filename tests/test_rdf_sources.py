@@ -74,6 +74,23 @@ def test_what_is_wrong_with_a_query_is_named(execute, query, said):
     assert said in error.message
 
 
+def test_the_report_says_which_engine_answered_and_why_not_the_first(tmp_path):
+    (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
+    cast = "SELECT ?s { ?s ?p ?o FILTER(<http://www.w3.org/2001/XMLSchema#int>(?o) = 0) }"
+    suite = (
+        "kind: sparql\nsource: {rdf: g.trig, engine: [oxigraph, rdflib]}\ncases:\n"
+        f"  - id: a\n    gold: |\n      {cast}\n    predicted: |\n      SELECT ?s {{ ?s ?p 0 }}\n"
+    )
+    (tmp_path / "s.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    (case,) = evaluate(load_cases(tmp_path))["cases"]
+
+    assert case["outcome"] == "passed"
+    assert case["details"]["answered_by"] == {"gold": "rdflib", "predicted": "oxigraph"}
+    assert [note.partition(":")[0] for note in case["details"]["notes"]] == ["gold"]
+    assert "answered by rdflib, since oxigraph refused the query: The custom function" in case["details"]["notes"][0]
+
+
 def test_fifty_levels_are_no_problem(execute):
     assert execute(f"SELECT ?s {'{' * 50} ?s ?p ?o {'}' * 50}").answer.rows
 

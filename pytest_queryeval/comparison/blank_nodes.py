@@ -146,7 +146,7 @@ class _Search:
                 _recoloured(rows, side, numbers, self._positional) for rows, side in zip(sides, colours, strict=True)
             )
             colours = gold, predicted
-            if len(numbers) <= told_apart:
+            if len(numbers) <= told_apart or self.visits_left < 0:
                 return colours
             told_apart = len(numbers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import TypeAlias
@@ -38,7 +38,7 @@ class Pair:
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
         self.gold, self.predicted = gold, predicted
-        self.policy = replace(policy, columns="positional") if gold.is_graph else policy
+        self.policy = policy.of(gold)
         self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
         rows, self._named = self._renamed(canonical_rows(predicted, policy))

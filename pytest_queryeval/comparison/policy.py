@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import chain
@@ -48,6 +48,10 @@ class Policy:
     columns: OneOf["any", "positional", "by_name"] = "any"
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
+
+    def of(self, gold: Table) -> Policy:
+        """The policy for an answer: a graph is a set of triples, so neither its columns nor its rows may be moved."""
+        return replace(self, columns="positional", row_order="ignore") if gold.is_graph else self
 
     def close(self, x: float | Decimal, y: float | Decimal) -> bool:
         """Whether two numbers are equal within the tolerance; two integers must be the same."""

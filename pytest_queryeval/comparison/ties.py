@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
 from pytest_queryeval.comparison.policy import Policy, canonical, canonical_rows
-from pytest_queryeval.table import Row, Table, Tie
+from pytest_queryeval.table import BlankNode, Row, Table, Tie
 
 NO_KEYS = "order: gold's sort keys could not be read, so its rows must stand in exactly their order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
 UNCUT_FAILED = "order: the rows that gold's LIMIT cut off could not be read, so only the rows it returned count"
 CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them is right"
 _BY_VALUE = Policy()
+_NODE = BlankNode("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,24 +102,27 @@ def _groups_by_keys(table: Table, positions: Sequence[int], policy: Policy) -> l
 def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
     """The part of the groups that the answer covers; None where the answer's rows are not those of the groups."""
     start, end = offset, offset + len(table.rows)
+    mine = _comparable(table.rows, table, policy)
+    theirs = iter(_comparable(list(chain.from_iterable(groups)), table, policy))
     ties = []
     position = taken = 0
     for rows in groups:
+        allowed = Counter(islice(theirs, len(rows)))
         size = min(position + len(rows), end) - max(position, start)
         position += len(rows)
         if size <= 0:
             continue
-        allowed = Counter(_canonical(rows, table, policy))
-        mine = Counter(_canonical(table.rows[taken : taken + size], table, policy))
-        if mine - allowed:
+        if Counter(mine[taken : taken + size]) - allowed:
             return None
         ties.append(Tie(size=size, rows=tuple(rows)))
         taken += size
     return tuple(ties) if taken == len(table.rows) else None
 
 
-def _canonical(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    return canonical_rows(Table(columns=table.columns, rows=list(rows)), policy)
+def _comparable(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
+    """Canonical rows of one run that can be told from those of another: blank nodes may have other labels in each."""
+    canonical_ = canonical_rows(Table(columns=table.columns, rows=list(rows)), policy)
+    return [tuple([_NODE if isinstance(cell, BlankNode) else cell for cell in row]) for row in canonical_]
 
 
 def _positions(plan: OrderPlan, table: Table) -> tuple[int, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,10 @@ from pytest_queryeval.sparql.query import Query, read_query
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests", "pytest_queryeval")
 PROBE = "ASK {}"
-PROBE_SECONDS = 0.8  # an endpoint that needs longer for nothing is no place to blame a query
+# After its time limit a query has this long, in seconds, until the probe must be answered, too.
+GRACE_SECONDS = 1.7
+START_SECONDS = 0.8  # of which a new child takes this much
+LEAST_SECONDS = 0.6
 SCHEMES = ("basic", "digest", "bearer")
 
 
@@ -34,7 +38,7 @@ def _is_auth(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     ((scheme, secret),) = value.items()
-    return scheme in SCHEMES and is_text(secret) and (scheme == "bearer" or ":" in secret)
+    return scheme in SCHEMES and is_text(secret) and secret.isprintable() and (scheme == "bearer" or ":" in secret)
 
 
 def _is_headers(value: Any) -> bool:
@@ -99,9 +103,11 @@ class EndpointEngine:
         if failure := text_refusal(query) or self._refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._host.name)
         outline = read_query(query)
+        began = time.monotonic()
         execution = self._ask(outline, query, timeout, max_rows)
         if execution.error and execution.error.kind in ("timeout", "rejected"):
-            self._probe(execution.error)
+            started = START_SECONDS if self._host.pid is None else 0.0
+            self._probe(execution.error, began + timeout + GRACE_SECONDS - started - time.monotonic())
         return with_terms(execution, outline)
 
     def close(self) -> None:
@@ -122,10 +128,10 @@ class EndpointEngine:
         except SourceError as error:
             raise SourceError(f"source '{self._name}': {error}") from error
 
-    def _probe(self, failure: Failure) -> None:
-        """Raise `SourceError` unless the endpoint answers a trivial query."""
+    def _probe(self, failure: Failure, seconds: float) -> None:
+        """Raise `SourceError` unless the endpoint answers a trivial query within `seconds`, and some."""
         try:
-            answered = self._ask(read_query(PROBE), PROBE, PROBE_SECONDS, 1)
+            answered = self._ask(read_query(PROBE), PROBE, max(seconds, LEAST_SECONDS), 1)
         except SourceError as error:
             raise SourceError(f"{error} (asked after this: {failure.message})") from error
         if answered.error:

@@ -18,7 +18,7 @@ import requests
 import urllib3
 from requests.auth import AuthBase
 
-from pytest_queryeval.sparql.json_results import BOOLEAN, read_json_results
+from pytest_queryeval.sparql.json_results import read_json_results
 from pytest_queryeval.sparql.request import GRAPH_FORMS, Unsigned, auth_of, origin, request_of
 
 BODY_BYTES = 256 * 2**20
@@ -59,7 +59,7 @@ class Dropped(Exception):  # noqa: N818 - may be tried again
 
 
 class Driver:
-    """Keeps one session, and so its connections, for each endpoint; `settings` are those of `endpoint.py`."""
+    """Keeps one session, and so its connections, for each source; `settings` are those of `endpoint.py`."""
 
     def __init__(self) -> None:
         warnings.simplefilter("ignore")  # a certificate that is not to be checked is the user's choice
@@ -71,16 +71,23 @@ class Driver:
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Send `query` and read the whole answer; raises one of the exceptions above."""
         deadline = time.monotonic() + timeout
-        session = self._sessions.setdefault(settings["url"], requests.Session())
+        session = self._session(settings)
         headers, body = Exchange(session, settings, deadline).answer(request_of(settings, query))
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        read = graph_of if settings["form"] in GRAPH_FORMS else table_of
-        columns, rows = read(content_type, body)
-        if (columns == BOOLEAN) != (settings["form"] == "ASK"):
-            raise Fault(f"the answer is no whole SPARQL JSON result of {settings['form']}")
+        if settings["form"] in GRAPH_FORMS:
+            columns, rows = graph_of(content_type, body, settings["url"])
+        else:
+            columns, rows = table_of(content_type, body, ask=settings["form"] == "ASK")
         refuse_part(headers, len(rows))
         left = iter(rows)
         return columns, lambda count: list(islice(left, count))
+
+    def _session(self, settings: dict[str, Any]) -> requests.Session:
+        """One for each set of credentials: sessions keep cookies."""
+        key = repr([settings[name] for name in ("url", "auth", "headers", "verify")])
+        if key not in self._sessions:
+            self._sessions[key] = requests.Session()
+        return self._sessions[key]
 
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind."""
@@ -148,6 +155,8 @@ class Exchange:
             )
         except requests.Timeout as error:
             raise Failed("timeout") from error
+        except requests.exceptions.InvalidHeader as error:  # its words hold the value, which may be secret
+            raise Fault("a header or a token of the source cannot be sent: it holds what no header may") from error
         except requests.exceptions.SSLError as error:
             trust = "the certificate is not trusted (`verify:` takes a CA file)"
             problem = trust if "CERTIFICATE" in str(error) else "no TLS connection (is it an http:// URL?)"
@@ -243,10 +252,10 @@ def message(content_type: str, body: bytes) -> str:
     return f": {text}" if text else ""
 
 
-def table_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """The columns and rows of SPARQL JSON results; raises `Fault` for anything else."""
     try:
-        return read_json_results(body)
+        return read_json_results(body, ask=ask)
     except ValueError as error:
         found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body[:200])}"
         if "html" in content_type:
@@ -254,14 +263,16 @@ def table_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], list[tupl
         raise Fault(f"the answer is no whole SPARQL JSON result: {error} ({found})") from error
 
 
-def graph_of(content_type: str, body: bytes) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The triples of a graph; raises `Fault` for what is none."""
+def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The triples of a graph; raises `Fault` for what is none, and for a document type, whose entities may explode."""
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
         raise Fault(f"the answer is no graph: {content_type or 'no content type'}{message(content_type, body[:200])}")
+    if name == "xml" and b"<!DOCTYPE" in body:
+        raise Fault("the answer is RDF/XML with a document type, which is not read")
     graph = rdflib.Graph()
     try:
-        graph.parse(data=body, format=name)
+        graph.parse(data=body, format=name, publicID=url.partition("?")[0])
     except Exception as error:
         raise Fault(f"the answer is no whole {content_type}: {error}") from error
     return ("subject", "predicate", "object"), [tuple([plain_term(term) for term in triple]) for triple in graph]

@@ -10,7 +10,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import DEVNULL, run
@@ -33,21 +33,22 @@ KEPT_SECONDS = 30 * 24 * 3600
 _BUILDER = Path(__file__).with_name("graph_build.py")
 
 
-def graph_store(files: Sequence[Path], *, anew: bool = False) -> Path:
-    """The folder of the store that holds all `files` together, made if there is none yet, or `anew`.
+def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
+    """The folder of the store that holds all `files` together, made if there is none yet.
 
-    It lies in the user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises
-    `SourceError` with the place of what is wrong with a file.
+    It is made anew if its inode is that of the `damaged` one: another process may have been faster. It lies in the
+    user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises `SourceError` with the
+    place of what is wrong with a file.
     """
     cache = _cache_folder()
     store = cache / _key(files)
     with _locked(cache / f"{store.name}.lock"):
-        if anew:
+        if store.is_dir() and store.stat().st_ino == damaged:
             shutil.rmtree(store, ignore_errors=True)
         if not store.is_dir():
-            _drop_unused(cache)
             _build(files, store)
-    os.utime(store)
+        os.utime(store)
+    _drop_unused(cache)
     return store
 
 
@@ -78,8 +79,9 @@ def _private_folder() -> Path:
 
 
 def _key(files: Sequence[Path]) -> str:
-    """What tells a store from others: the files' formats and contents, and the version that wrote it."""
+    """What tells a store from others: the files' formats and contents, and what wrote it."""
     digest = hashlib.sha256(version("pyoxigraph").encode())
+    digest.update(_BUILDER.read_bytes())
     for file in files:
         digest.update(_format(file).encode())
         digest.update(_content_digest(file))
@@ -105,10 +107,10 @@ def _content_digest(file: Path) -> bytes:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Let one process at a time in; the others wait."""
+def _locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time in; the others wait, or with `wait=False` meet BlockingIOError."""
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
 
 
@@ -130,6 +132,7 @@ def _drop_unused(cache: Path) -> None:
     """Remove what no run has used for a long time."""
     oldest = time.time() - KEPT_SECONDS
     for path in cache.iterdir():
-        if path.is_dir() and path.stat().st_mtime < oldest:
-            shutil.rmtree(path, ignore_errors=True)
-            path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
+        # Another process may be at the same work, or may just have begun to use the store.
+        with suppress(FileNotFoundError, BlockingIOError), _locked(cache / f"{path.stem}.lock", wait=False):
+            if path.is_dir() and path.stat().st_mtime < oldest:
+                shutil.rmtree(path, ignore_errors=True)

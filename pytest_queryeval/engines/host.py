@@ -25,6 +25,7 @@ MESSAGE_CHARACTERS = 300
 RESULT_BYTES = 256 * 2**20
 MEMORY_BYTES = 2**30
 LONGEST_WAIT = 2_000_000.0  # seconds; the system counts milliseconds in 31 bits
+RETRY_SECONDS = 0.5
 GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a new process
 _LOOP = Path(__file__).with_name("host_child.py")
 
@@ -63,8 +64,10 @@ class Host:
             child = self._started()
             began = time.monotonic()
             rows, last = self._exchange(child, request, timeout)
-            if last[0] == "died":  # perhaps it was killed before it saw the query: the end of a second child tells
-                rows, last = self._exchange(self._started(), request, timeout)
+            elapsed = time.monotonic() - began
+            if last[0] == "died" and elapsed < RETRY_SECONDS:
+                # Perhaps it was killed before it saw the query: the end of a second child tells.
+                rows, last = self._exchange(self._started(), request, timeout - elapsed)
         if last[:2] == ("failure", "timeout"):
             last = (*last[:2], f"no answer within {timeout:g} s")
         return self._execution(query, rows, last, time.monotonic() - began)

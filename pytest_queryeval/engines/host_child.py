@@ -145,7 +145,9 @@ def load(path: str) -> Any:
 def main() -> None:
     """Serve with the driver and the limit of the command line."""
     path, memory, *folders = sys.argv[1:]
-    sys.path += [folder for folder in folders if folder not in sys.path]
+    # Before what is installed for all: the parent may run from a folder of its own.
+    place = next((at for at, folder in enumerate(sys.path) if folder.endswith("-packages")), len(sys.path))
+    sys.path[place:place] = folders
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not print between the messages
     limit(int(memory))

@@ -21,6 +21,7 @@ STORES = 16
 UNION = "union"
 OPENED_AT_START = 12  # files of a store that RocksDB surely opens together with it
 DAMAGE = ("IO error", "Corruption")
+DAMAGED = "the parsed graph is damaged"
 LONGEST_LIST = 120
 # Among the tokens that a syntax error expected, Oxigraph lists its own sentences.
 SAID = re.compile(r"[A-Z][a-z]+(?: \w+)+")
@@ -43,7 +44,7 @@ class Driver:
         """Start `query`; raises `Fault`, SyntaxError, or whatever Oxigraph makes of it."""
         store, files = self._store(settings["store"])
         with guarded(files):
-            answer = store.query(query, **dataset(store, settings["default_graph"]))
+            answer = store.query(query, **dataset(store, settings))
         columns, rows = rows_of(answer)
 
         def fetch(count: int) -> list[Any]:
@@ -59,7 +60,7 @@ class Driver:
             return "failure", "unsafe", "only the source itself may be asked: the query opens a connection"
         if isinstance(error, Fault | OSError) or text.startswith(DAMAGE):
             self._open.clear()  # the store may be made anew in its place
-            return "fault", text
+            return "fault", f"{DAMAGED}: {text}" if text.startswith(DAMAGE) else text
         return "failure", "invalid", brief(text)
 
     def _store(self, path: str) -> tuple[Store, int]:
@@ -69,15 +70,18 @@ class Driver:
                 count = len(list(Path(path).glob("*.sst")))
                 self._open[path] = Store.read_only(path), count if count > OPENED_AT_START else 0
             except Exception as error:
-                raise Fault(f"{path}: {error}") from error
+                raise Fault(f"{DAMAGED}: {path}: {error}") from error
         self._open.move_to_end(path)
         if len(self._open) > STORES:
             self._open.popitem(last=False)
         return self._open[path]
 
 
-def dataset(store: Store, default_graph: list[str] | str) -> dict[str, Any]:
-    """What a query sees beside the named graphs: the unnamed graph, some named ones, or all together."""
+def dataset(store: Store, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a query without FROM sees beside the named graphs: the unnamed graph, some named ones, or all together."""
+    default_graph = settings["default_graph"]
+    if settings["states_dataset"]:
+        return {}
     if default_graph == UNION:
         return {"use_default_graph_as_union": True}
     graphs = [NamedNode(name) for name in default_graph]
@@ -112,7 +116,7 @@ def plain(term: Any) -> Any:
         case BlankNode():
             return (term.value,)
         case _:
-            return str(term)
+            return f"<<( {term} )>>"
 
 
 def brief(text: str) -> str:

@@ -17,6 +17,7 @@ from pytest_queryeval.sparql.answers import refusal, with_terms
 from pytest_queryeval.sparql.query import Query, read_query
 
 UNION = "union"
+DAMAGED = "the parsed graph is damaged"  # the beginning of what the children say
 LOAD_SECONDS = 600.0  # for a graph that rdflib takes into memory
 # What evaluates queries: its driver, the packages that this imports, and how much memory a graph may need.
 EVALUATORS = {
@@ -68,7 +69,8 @@ class RdfEngine:
         self._files = files
         self._hosts = hosts
         self._default_graph = default_graph
-        self._store = self._stored(anew=False)
+        self._store = self._stored()
+        self._inode = self._store.stat().st_ino
         self._made_anew = False
         self._loaded_by: dict[str, int | None] = {}
 
@@ -92,26 +94,32 @@ class RdfEngine:
 
     def _run(self, host: Host, outline: Query, query: str, timeout: float, max_rows: int) -> Execution:
         """Run on one host; a store that cannot be read, since something damaged it, is made anew once."""
-        settings = {"store": str(self._store), "default_graph": [] if outline.states_dataset else self._default_graph}
+        settings = {
+            "store": str(self._store),
+            "default_graph": self._default_graph,
+            "states_dataset": outline.states_dataset,
+        }
         try:
             self._load(host, settings)
             return host.execute(settings, query, timeout=timeout, max_rows=max_rows)
         except SourceError as error:
-            if self._made_anew:
+            if self._made_anew or DAMAGED not in str(error):
                 raise SourceError(f"source '{self._name}': {error}") from error
         self._made_anew = True
-        self._store = self._stored(anew=True)
+        self._store = self._stored(damaged=self._inode)
         return self._run(host, outline, query, timeout, max_rows)
 
     def _load(self, host: Host, settings: Mapping[str, Any]) -> None:
         """Have a new child read the graph, so that this does not count as time of a query."""
         if host.pid is None or self._loaded_by.get(host.name) != host.pid:
-            host.execute(settings, "ASK {}", timeout=LOAD_SECONDS, max_rows=1)
+            answer = host.execute(settings, "ASK {}", timeout=LOAD_SECONDS, max_rows=1)
+            if answer.error:
+                raise SourceError(f"{host.name} cannot load the graph: {answer.error.message}")
             self._loaded_by[host.name] = host.pid
 
-    def _stored(self, *, anew: bool) -> Path:
+    def _stored(self, *, damaged: int | None = None) -> Path:
         try:
-            return graph_store(self._files, anew=anew)
+            return graph_store(self._files, damaged=damaged)
         except SourceError as error:
             raise SourceError(f"source '{self._name}': {error}") from error
 

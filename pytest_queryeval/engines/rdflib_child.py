@@ -22,7 +22,8 @@ from rdflib.plugins.sparql import sparql as prologue
 from rdflib.plugins.sparql.operators import register_custom_function
 from rdflib.plugins.sparql.sparql import SPARQLError
 
-DATASETS = 4
+DATASETS = 32
+DAMAGED = "the parsed graph is damaged"
 UNION = "union"
 FORBIDDEN_EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "subprocess.Popen")
 
@@ -39,7 +40,7 @@ class Fault(Exception):  # noqa: N818 - the source's, not an error of this modul
 
 
 class Driver:
-    """Keeps the last 4 datasets; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
+    """Keeps the last 32 datasets; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
 
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
@@ -78,7 +79,7 @@ class Driver:
             except Fault:
                 raise
             except Exception as error:
-                raise Fault(f"{path}: {error}") from error
+                raise Fault(f"{DAMAGED}: {path}: {error}") from error
         self._datasets.move_to_end((path, chosen))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
@@ -122,7 +123,7 @@ def rdflib_term(term: Any) -> Any:
             plain_text = term.datatype == pyoxigraph.Literal("").datatype
             return rdflib.Literal(term.value, datatype=None if plain_text else rdflib.URIRef(term.datatype.value))
         case _:
-            return rdflib.URIRef(str(term))
+            return rdflib.URIRef(f"<<( {term} )>>")
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:

@@ -58,8 +58,8 @@ def _csv(file: File, kind: Kind) -> Stated:
 
 
 def _tsv(file: File, kind: Kind) -> Stated:
-    """SPARQL TSV results have a `?` before each variable."""
-    if kind.name == "sparql" and file.text(MAX_STATED_BYTES).lstrip().startswith("?"):
+    """SPARQL TSV results have a `?` before each variable, and no other table has."""
+    if all(name.startswith("?") for name in file.text(MAX_STATED_BYTES).partition("\n")[0].split("\t")):
         return _sparql_results(file, kind)
     return _separated(file, "\t", kind.csv_cell)
 

@@ -25,6 +25,7 @@ def execution_accuracy(gold: Table, predicted: Table, *, policy: Policy = Policy
     """
     if not gold.rows or not predicted.rows:
         return float(len(gold.rows) == len(predicted.rows))
+    policy = policy.of(gold)
     a, b = len(gold.columns), len(predicted.columns)
     if b < a or (b > a and policy.extra_columns == "reject"):
         return 0.0

@@ -12,13 +12,15 @@ T = TypeVar("T")
 BOOLEAN = ("boolean",)
 
 
-def read_json_results(body: bytes | str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """The columns, from `head.vars`, and the rows as `sparql.terms.PlainTerm`; raises ValueError that says what is off.
 
-    The answer of ASK is one column `boolean` with one row.
+    The answer of ASK is one column `boolean` with one row; `ask` tells whether it is to be one, where that is known.
     """
     try:
         document = json.loads(body)
+        if ask is not None and ask != ("boolean" in document):
+            raise ValueError(f"it is {'no' if ask else 'a'} boolean")
         if "boolean" in document:
             return BOOLEAN, [(_of_type(bool, document["boolean"]),)]
         columns = tuple(_of_type(str, name) for name in _of_type(list, document["head"]["vars"]))

@@ -12,7 +12,7 @@ from pytest_queryeval.sparql.tokens import BRACKETS, Token
 KEY = "queryeval_key_"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def order_plan(text: str, columns: tuple[str, ...]) -> OrderPlan | None:
     """The plan of a query whose answer has these columns; None where it has neither ORDER BY nor LIMIT.
 

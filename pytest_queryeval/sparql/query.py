@@ -12,6 +12,7 @@ from pytest_queryeval.sparql.tokens import BRACKETS, Token, tokens, unescaped
 FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
+MOST_SERVICES = 50  # in a text that reads in two ways; each costs a search to its end
 _BLANK = r"(?:\s|\#[^\r\n]*+)*+"
 # The whole head of a SERVICE clause, to be found wherever it stands.
 _SERVICE = re.compile(
@@ -68,7 +69,7 @@ class Query:
         return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
 def read_query(text: str) -> Query:
     """The outline of a query; never raises, whatever the text."""
     found = tokens(unescaped(text))
@@ -98,7 +99,8 @@ def _calls_service(text: str, found: Sequence[Token]) -> bool:
     """Whether some reading of the text has a SERVICE clause, also where a parser does without spaces around it."""
     if any(_is_service(found, place) for place in range(len(found))):
         return True
-    return _is_ambiguous(found) and _SERVICE.search(text) is not None
+    words = text.upper().count("SERVICE")
+    return words > 0 and _is_ambiguous(found) and (words > MOST_SERVICES or _SERVICE.search(text) is not None)
 
 
 def _is_service(found: Sequence[Token], place: int) -> bool:

@@ -6,7 +6,7 @@ Also imported by a child process: needs nothing else of the package.
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
@@ -21,22 +21,23 @@ ACCEPT_GRAPH = "application/n-triples, text/turtle;q=0.8, application/rdf+xml;q=
 def request_of(settings: dict[str, Any], query: str) -> requests.Request:
     """The request for a query: GET while the URL stays short, then POST."""
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
-    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")))
+    url = urlunsplit((scheme, host.rpartition("@")[2], path, "", ""))
+    wrapper = SPARQLWrapper(url)
     wrapper.setOnlyConneg(True)
-    for name, value in parse_qsl(parameters, keep_blank_values=True):
-        wrapper.addParameter(name, value)
     for name in settings["default_graph"]:
         wrapper.addParameter("default-graph-uri", name)
     wrapper.setQuery(query)
     wrapper.queryType = settings["form"]  # its own guess could make an update of the text
     wrapper.setMethod(GET)
     built = wrapper._createRequest()
-    if len(built.full_url) > LONGEST_GET:
+    if len(built.full_url) + len(parameters) > LONGEST_GET:
         wrapper.setMethod(POST)
         built = wrapper._createRequest()
     accept = ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE
     headers = {**dict(built.header_items()), "Accept": accept}
-    return requests.Request(built.get_method(), built.full_url, data=built.data, headers=headers)
+    # The parameters of the URL stay there, also in a POST: they may tell tenant or repository.
+    asked = "&".join(text for text in (parameters, urlsplit(built.full_url).query) if text)
+    return requests.Request(built.get_method(), f"{url}?{asked}" if asked else url, data=built.data, headers=headers)
 
 
 def auth_of(settings: dict[str, Any]) -> AuthBase:

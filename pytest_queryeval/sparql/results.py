@@ -33,8 +33,10 @@ def _xml(text: str) -> Table:
     parser.StartDoctypeDeclHandler = found.refuse_doctype
     try:
         parser.Parse(text.encode(), True)
-    except (ExpatError, ValueError) as error:
+    except (ExpatError, ValueError, KeyError, IndexError) as error:
         raise ValueError(f"is no SPARQL XML result: {error}") from error
+    if found.boolean is None and not found.has_results:
+        raise ValueError("is no SPARQL XML result: it has neither results nor a boolean")
     if found.boolean is not None:
         return Table(columns=BOOLEAN, rows=[(found.boolean,)])
     columns = tuple(found.columns)
@@ -68,4 +70,4 @@ def _plain(term: object) -> object:
         case pyoxigraph.BlankNode():
             return (term.value,)
         case _:
-            return str(term)
+            return f"<<( {term} )>>"

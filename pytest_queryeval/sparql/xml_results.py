@@ -17,6 +17,7 @@ class XmlResults:
         self.columns: list[str] = []
         self.rows: list[dict[str, Any]] = []
         self.boolean: bool | None = None
+        self.has_results = False
         self._open: list[str] = []
         self._name = ""
         self._literal = ("", "")
@@ -33,6 +34,8 @@ class XmlResults:
         self._text = []
         if name == "variable":
             self.columns.append(attributes["name"])
+        elif name == "results":
+            self.has_results = True
         elif name == "result":
             self.rows.append({})
         elif name == "binding":
@@ -49,7 +52,7 @@ class XmlResults:
         name = self._open.pop()
         text = "".join(self._text)
         if name == "boolean":
-            self.boolean = text.strip() == "true"
+            self.boolean = {"true": True, "false": False}[text.strip()]
         elif name in _TERMS:
             plain = {"uri": text, "bnode": (text,), "literal": (text, *self._literal)}[name]
             self.rows[-1][self._name] = plain
