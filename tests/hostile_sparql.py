@@ -9,6 +9,9 @@ ANSWER = "answer"
 P = "PREFIX : <http://e/> "
 
 UPDATES = {
+    "query and update": "ASK {} ; DROP ALL",
+    "NUL byte": "SELECT * { ?s ?p ?o }\0DROP ALL",
+    "behind an escaped comment": "#\\u000A SELECT * {}#\nDROP ALL",
     "insert data": "INSERT DATA { <http://e/a> <http://e/b> 1 }",
     "insert where": "INSERT { ?s <http://e/x> ?o } WHERE { ?s ?p ?o }",
     "delete where": "DELETE WHERE { ?s ?p ?o }",
@@ -118,13 +121,11 @@ INVALID = {
     "prologue": "PREFIX : <http://e/>",
     "two queries": "SELECT * { ?s ?p ?o } ; SELECT * { ?s ?p ?o }",
     "two queries without a mark": "ASK {} ASK {}",
-    "query and update": "ASK {} ; DROP ALL",
     "SQL": "SELECT s FROM t WHERE p = 1",
     "unknown prefix": "SELECT * { ?s nowhere:p ?o }",
     "unfinished text": 'SELECT * { ?s ?p "x }',
     "unfinished IRI": "SELECT * { ?s <http://e/ ?o }",
     "unfinished group": "SELECT * { ?s ?p ?o",
-    "NUL byte": "SELECT * { ?s ?p ?o }\0DROP ALL",
     "lone surrogate": 'SELECT * { ?s ?p "\ud800" }',
     "escaped surrogate": 'SELECT * { ?s ?p "\\ud800" }',
     "escape codes": "SELECT * { ?s \x1b[2J\r\n##[error]fine\u202e }",

@@ -76,6 +76,27 @@ def test_a_variable_may_be_called_boolean(hosts, tmp_path):
     assert answer.columns == ("boolean",)
 
 
+@pytest.mark.parametrize("status", ["400 Bad Request", "403 Forbidden", "500 Internal Server Error"])
+def test_what_a_server_repeats_of_our_secrets_is_taken_out(hosts, tmp_path, status):
+    def echo(exchange):
+        request = exchange.request
+        exchange.reply(f"{request.target} {request.headers}", status, Content_Type="text/plain")
+
+    with FaultServer(echo) as server:
+        url = f"{server.url}?apikey=k3y-of-mine"
+        settings = {"url": url, "auth": {"basic": "me:pass word!"}, "headers": {"X-Token": "t0ken-of-mine"}}
+        engine = ENGINES["endpoint"].open(
+            Source(name="e", engine="endpoint", settings=settings, folder=tmp_path), hosts
+        )
+        try:
+            said = engine.execute("ASK {}", timeout=5, max_rows=1).error.message
+        except SourceError as error:
+            said = str(error)
+
+    assert "HTTP" in said
+    assert not [secret for secret in ("k3y", "pass word", "bWU6", "t0ken") if secret in said]
+
+
 def test_a_header_that_cannot_be_sent_stays_secret(hosts, tmp_path):
     with pytest.raises(SourceError) as caught:
         sent(hosts, tmp_path, "ASK {}", headers={"X-Key": " s3cret\x07"})

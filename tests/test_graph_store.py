@@ -75,6 +75,49 @@ def test_a_folder_of_somebody_else_is_not_used(file, tmp_path, monkeypatch):
         counted(file)
 
 
+@pytest.mark.parametrize("start", [" ", "<!-- a -- b -->", "<?xml version='1.0' encoding='x-foo'?>"])
+def test_entities_that_one_parser_does_not_see_are_refused(cache, tmp_path, start):
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 9))
+    text = f"""{start}<?xml version="1.0"?><!DOCTYPE r [<!ENTITY l0 "ha">{laughs}]>
+    <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">
+    <rdf:Description rdf:about="http://e/a"><e:b>&l8;</e:b></rdf:Description></rdf:RDF>"""
+    (tmp_path / "g.rdf").write_text(text, encoding="utf-8")
+
+    with pytest.raises(SourceError, match=r"g\.rdf: (its document type cannot be read|unknown encoding)"):
+        counted(tmp_path / "g.rdf")
+
+
+def test_a_lock_that_is_a_link_is_not_followed(cache, file, tmp_path, monkeypatch):
+    counted(file)
+    (store,) = (path for path in cache.iterdir() if path.is_dir())
+    precious = tmp_path / "precious"
+    precious.write_text("mine", encoding="utf-8")
+    lock = cache / f"{store.name}.lock"
+    lock.unlink()
+    lock.symlink_to(precious)
+    monkeypatch.setattr(graph_store.tempfile, "tempdir", str(tmp_path))
+
+    assert counted(file) == 2
+    assert precious.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_file_that_changes_while_it_is_parsed_is_parsed_again(cache, file, monkeypatch):
+    build = graph_store._build
+
+    def changing(files, store):
+        if "3" not in file.read_text(encoding="utf-8"):
+            file.write_text("<http://e/a> <http://e/b> 1, 2, 3 .", encoding="utf-8")
+        build(files, store)
+
+    monkeypatch.setattr(graph_store, "_build", changing)
+    old = file.read_text(encoding="utf-8")
+
+    assert counted(file) == 3
+    monkeypatch.setattr(graph_store, "_build", build)
+    file.write_text(old, encoding="utf-8")
+    assert counted(file) == 2
+
+
 def test_stores_that_nobody_used_for_long_are_dropped(cache, file):
     counted(file)
     (first,) = [path for path in cache.iterdir() if path.is_dir()]

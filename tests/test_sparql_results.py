@@ -8,7 +8,7 @@ from suites import case, enter, problem
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.sparql.results import read_results
 from pytest_queryeval.sparql.terms import stated_term
-from pytest_queryeval.table import IRI, BlankNode, Literal
+from pytest_queryeval.table import IRI, BlankNode, Literal, Table
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 HEAD = "kind: sparql\nsource: a.ttl\n"
@@ -155,6 +155,21 @@ def test_a_broken_file_is_reported_at_its_key(here):
     (here / "a.srx").write_text("<html/>", encoding="utf-8")
 
     assert problem("gold_file: a.srx", head=HEAD).startswith("a.srx: is no SPARQL XML result: the element html")
+
+
+@pytest.mark.parametrize("text", ["--5", "1_000", "\u0665", "²", "5 apples", "", "0x5", "1e99999", "+-1"])
+def test_what_is_no_number_is_compared_as_text(text):
+    typed = Table(columns=("x",), rows=[(Literal(text, f"{XSD}integer"),)])
+    number = Table(
+        columns=("x",),
+        rows=[
+            (Literal("5", f"{XSD}integer"),),
+        ],
+    )
+
+    assert execution_accuracy(typed, typed) == 1
+    assert execution_accuracy(typed, number) == 0
+    assert execution_accuracy(number, typed) == 0
 
 
 def test_stored_and_executed_answers_are_equal_by_value():

@@ -22,7 +22,7 @@ Cells: TypeAlias = tuple[Hashable, ...]
 Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
 Names: TypeAlias = dict[BlankNode, BlankNode]
-VISITS = 1_000_000  # rows looked at while nodes are told apart; past it those of one colour are paired as they come
+VISITS = 300_000  # rows looked at while nodes are told apart; past it those of one colour are paired as they come
 
 
 def rename_blank_nodes(
@@ -75,11 +75,18 @@ class _Search:
         """A gold node for each predicted one that has a partner."""
         start = tuple(dict.fromkeys(_nodes(rows), 0) for rows in self._sides)
         colours = self._refined(self._sides, (start[0], start[1]))
+        try:
+            names = self._matched(colours)
+        except RecursionError:  # one part within the other, hundreds of times
+            self.visits_left, names = -1, {}
+        return names | _leftovers(names, *colours)
+
+    def _matched(self, colours: tuple[Colours, Colours]) -> Names:
         golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
         names: Names = {}
         for found in self._partners(golds, predicted):
             names |= found or {}
-        return names | _leftovers(names, *colours)
+        return names
 
     def _partners(self, golds: Iterable[_Part], predicted: Iterable[_Part]) -> Iterator[Names | None]:
         """The names of each predicted part by the first gold part that is the same and is not taken; None without."""

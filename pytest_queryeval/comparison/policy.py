@@ -16,6 +16,7 @@ from pytest_queryeval.table import Cell, Literal, Table
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
+_XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}")
 _ZONED = re.compile(r"(.{16}(?::[0-9]{2})?)(?:\.([0-9]{1,6}))?(?:Z|[+-][0-9]{2}:[0-9]{2})")
 _SPACES = re.compile(r"\s+")
@@ -163,13 +164,9 @@ def _literal(literal: Literal, policy: Policy) -> Hashable:
         return literal if literal.datatype or literal.language else literal.lexical
     text = literal.lexical.strip()
     if literal.datatype in _NUMERIC_TYPES:
-        number = text[1:] if text.startswith("+") else text
-        if text.lower() in ("nan", "inf", "-inf", "+inf"):
+        if text in ("NaN", "INF", "-INF", "+INF"):
             return canonical(float(text), policy)
-        try:
-            return _number(number) if len(number) <= 800 else text
-        except ArithmeticError:
-            return text
+        return _number(text.removeprefix("+")) if len(text) <= 800 and _XSD_NUMBER.fullmatch(text) else text
     if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
         return int(text in ("true", "1"))
     return _text(literal.lexical, policy)

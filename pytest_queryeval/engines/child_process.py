@@ -103,11 +103,18 @@ class Child:
         """Return the exit status of a child whose pipe is closed; negative for a signal."""
         return self._process.wait(START_SECONDS)
 
-    def last_words(self) -> str:
-        """Read the last line that the child wrote to its stderr."""
+    def ran_out_of_memory(self) -> bool:
+        """Whether the child said so before it ended."""
+        return any(words in self._tail() for words in ("memory allocation", "bad_alloc", "annot allocate memory"))
+
+    def _tail(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - TAIL_BYTES))
-        lines = self._stderr.read().decode("utf-8", "replace").split("\n")
+        return self._stderr.read().decode("utf-8", "replace")
+
+    def last_words(self) -> str:
+        """Read the last line that the child wrote to its stderr."""
+        lines = self._tail().split("\n")
         return next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if line.strip()), "")
 
     def kill(self) -> None:

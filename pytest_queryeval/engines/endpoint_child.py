@@ -19,7 +19,15 @@ import urllib3
 from requests.auth import AuthBase
 
 from pytest_queryeval.sparql.json_results import read_json_results
-from pytest_queryeval.sparql.request import GRAPH_FORMS, Unsigned, auth_of, origin, request_of
+from pytest_queryeval.sparql.request import (
+    GRAPH_FORMS,
+    Unsigned,
+    auth_of,
+    origin,
+    redacted,
+    request_of,
+    secrets_of,
+)
 
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024
@@ -65,12 +73,14 @@ class Driver:
         warnings.simplefilter("ignore")  # a certificate that is not to be checked is the user's choice
         rdflib.NORMALIZE_LITERALS = False
         self._sessions: dict[str, requests.Session] = {}
+        self._secrets: tuple[str, ...] = ()
 
     def run(
         self, settings: dict[str, Any], query: str, timeout: float
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Send `query` and read the whole answer; raises one of the exceptions above."""
         deadline = time.monotonic() + timeout
+        self._secrets = secrets_of(settings)
         session = self._session(settings)
         headers, body = Exchange(session, settings, deadline).answer(request_of(settings, query))
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -90,14 +100,15 @@ class Driver:
         return self._sessions[key]
 
     def classify(self, error: Exception) -> tuple[str, ...]:
-        """Whose fault it is, and of what kind."""
+        """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
+        text = redacted(str(error), self._secrets)
         match error:
             case Failed():
-                return "failure", error.kind, str(error)
+                return "failure", error.kind, text
             case Fault():
-                return "fault", str(error)
+                return "fault", text
             case _:
-                return "fault", f"{type(error).__name__}: {error}"
+                return "fault", f"{type(error).__name__}: {text}"
 
 
 class Exchange:
@@ -108,6 +119,7 @@ class Exchange:
         self._settings = settings
         self._deadline = deadline
         self._auth = auth_of(settings)
+        self._own = origin(settings["url"])
 
     def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
         """The headers and the body; what is dropped is asked for again."""
@@ -129,9 +141,9 @@ class Exchange:
 
     def _follow(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
         """Send, and send again to where redirects lead; another origin gets no credentials and no headers of ours."""
-        url, own = request.url, origin(request.url)
+        url = request.url
         for _ in range(REDIRECTS + 1):
-            trusted = origin(url) == own
+            trusted = origin(url) == self._own
             headers = {**request.headers, **(self._settings["headers"] if trusted else {})}
             with self._send(request.method, url, request.data, headers, self._auth if trusted else Unsigned()) as found:
                 if not found.is_redirect:
@@ -142,7 +154,9 @@ class Exchange:
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str], auth: AuthBase) -> requests.Response:
         left = self._left()
         try:
-            return self._session.request(
+            # Cookies stay with the source, too.
+            session = self._session if origin(url) == self._own else requests.Session()
+            return session.request(
                 method,
                 url,
                 data=data,
@@ -178,7 +192,8 @@ class Exchange:
             raise Failed("invalid", said)
         if found.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             said += f" ({sent(self._settings['auth'], found)})"
-        error = Failed("rejected", said) if found.status_code >= 500 else Fault(said)
+        of_query = found.status_code >= 500 or found.status_code in (413, 414, 422)
+        error = Failed("rejected", said) if of_query else Fault(said)
         if found.status_code in (429, 502, 503, 504):
             raise Dropped(error, retry_after(found))
         raise error

@@ -40,29 +40,43 @@ def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
     user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises `SourceError` with the
     place of what is wrong with a file.
     """
-    cache = _cache_folder()
+    try:
+        return _stored_in(_cache_folder(), files, damaged)
+    except OSError:  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
+        private = _private_folder()
+    try:
+        return _stored_in(private, files, damaged)
+    except OSError as error:
+        raise SourceError(f"no folder to keep parsed graphs in: {error.strerror}: {private}") from error
+
+
+def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
+    """The store, in a folder for stores; raises OSError where that cannot be used."""
+    cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
     with _locked(cache / f"{store.name}.lock"):
         if store.is_dir() and store.stat().st_ino == damaged:
             shutil.rmtree(store, ignore_errors=True)
-        if not store.is_dir():
+        is_new = not store.is_dir()
+        if is_new:
             _build(files, store)
         os.utime(store)
     _drop_unused(cache)
+    if is_new and store.name != _key(files):
+        # A file changed while it was parsed: it must not be found under the name of what it was.
+        shutil.rmtree(store, ignore_errors=True)
+        return _stored_in(cache, files, damaged)
     return store
 
 
 def _cache_folder() -> Path:
+    """Where the user keeps what can be made again; raises OSError for a user without a home."""
     home = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
-    folder = base / "pytest-queryeval" / "graphs"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:  # a home that is not there or cannot be written is usual in containers
-        pass
-    return _private_folder()
+        base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
+    except RuntimeError as error:
+        raise FileNotFoundError(str(error)) from error
+    return base / "pytest-queryeval" / "graphs"
 
 
 def _private_folder() -> Path:
@@ -109,9 +123,13 @@ def _content_digest(file: Path) -> bytes:
 @contextmanager
 def _locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Let one process at a time in; the others wait, or with `wait=False` meet BlockingIOError."""
-    with path.open("w") as lock:
+    # Others may be able to write here: no link is followed, and nothing is cut.
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
+    finally:
+        os.close(lock)
 
 
 def _build(files: Sequence[Path], store: Path) -> None:
@@ -123,7 +141,9 @@ def _build(files: Sequence[Path], store: Path) -> None:
         done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter
         if done.returncode:
             lines = done.stderr.decode("utf-8", "replace").split("\n")
-            said = next((line for line in lines if line.strip()), f"the parser died with status {done.returncode}")
+            said = next(
+                (line for line in reversed(lines) if line.strip()), f"the parser died with status {done.returncode}"
+            )
             raise SourceError(one_line(said, 1_000))
         target.rename(store)
 
@@ -131,8 +151,8 @@ def _build(files: Sequence[Path], store: Path) -> None:
 def _drop_unused(cache: Path) -> None:
     """Remove what no run has used for a long time."""
     oldest = time.time() - KEPT_SECONDS
-    for path in cache.iterdir():
+    for path in (path for path in cache.iterdir() if path.is_dir()):
         # Another process may be at the same work, or may just have begun to use the store.
-        with suppress(FileNotFoundError, BlockingIOError), _locked(cache / f"{path.stem}.lock", wait=False):
-            if path.is_dir() and path.stat().st_mtime < oldest:
+        with suppress(OSError), _locked(cache / f"{path.stem}.lock", wait=False):
+            if path.stat().st_mtime < oldest:
                 shutil.rmtree(path, ignore_errors=True)

@@ -120,7 +120,7 @@ class Host:
         if status == -signal.SIGALRM:
             return "failure", "timeout", ""
         # A SIGKILL that is not ours comes from the system, which is out of memory.
-        starved = status == -signal.SIGKILL or "memory allocation" in child.last_words()
+        starved = status == -signal.SIGKILL or child.ran_out_of_memory()
         kind = "too_large" if starved else "invalid"
         reason = signal.strsignal(-status) or "unknown"
         return "died", kind, f"the {self.name} process died with signal {-status} ({reason.lower()})"

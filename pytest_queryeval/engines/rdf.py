@@ -18,6 +18,7 @@ from pytest_queryeval.sparql.query import Query, read_query
 
 UNION = "union"
 DAMAGED = "the parsed graph is damaged"  # the beginning of what the children say
+LEAST_SECONDS = 0.1
 LOAD_SECONDS = 600.0  # for a graph that rdflib takes into memory
 # What evaluates queries: its driver, the packages that this imports, and how much memory a graph may need.
 EVALUATORS = {
@@ -75,13 +76,15 @@ class RdfEngine:
         self._loaded_by: dict[str, int | None] = {}
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds on each host that is asked; raises `SourceError`."""
+        """Run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
         if failure := text_refusal(query) or refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._hosts[0].name)
         outline = read_query(query)
         refused: list[Execution] = []
+        left = timeout
         for host in self._hosts:
-            execution = self._run(host, outline, query, timeout, max_rows)
+            execution = self._run(host, outline, query, left, max_rows)
+            left = max(left - execution.seconds, LEAST_SECONDS)
             if execution.error is None:
                 return replace(with_terms(execution, outline), note=_note(refused, host.name))
             refused.append(with_terms(execution, outline))

@@ -74,18 +74,27 @@ def read_query(text: str) -> Query:
     """The outline of a query; never raises, whatever the text."""
     found = tokens(unescaped(text))
     # Not every parser puts escaped code points in place, and either reading may hide a clause from the other.
-    readings = {unescaped(text): found, text: found if unescaped(text) == text else tokens(text)}.items()
+    readings = {text: tokens(text), unescaped(text): found}
     start = _after_prologue(found)
-    form = found[start].text.upper() if start < len(found) and found[start].kind == "word" else ""
+    forms = {_form(read[_after_prologue(read) :]) for read in readings.values()}
     names = dict.fromkeys(token.text[1:] for token in found if token.kind == "variable")
     return Query(
         text=unescaped(text),
-        form=form if form in FORMS or form in UPDATES else "",
+        form=forms.pop() if len(forms) == 1 else next((form for form in UPDATES if form in forms), ""),
         tokens=found[start:],
         variables=tuple(names),
         prefixes=frozenset(token.text.rstrip(":") for token in found[:start] if token.kind == "name"),
-        calls_service=any(_calls_service(*reading) for reading in readings),
+        calls_service=any(_calls_service(*reading) for reading in readings.items()),
     )
+
+
+def _form(found: Sequence[Token]) -> str:
+    """What the tokens behind the prologue are: an update too where one follows a query."""
+    first = found[0].text.upper() if found else ""
+    if first not in (*FORMS, *UPDATES):
+        return ""
+    words = (token.text.upper() for token in found if token.depth == 0 and token.kind == "word")
+    return next((word for word in words if word in UPDATES), first)
 
 
 def _after_prologue(found: Sequence[Token]) -> int:
