@@ -138,7 +138,10 @@ def _build(files: Sequence[Path], store: Path) -> None:
         target = Path(building) / "store"
         entries = [f"{_format(file)}={file}" for file in files]
         command = child_command(_BUILDER, ("pyoxigraph",), str(target), str(len(files)), *entries)
-        done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter
+        try:
+            done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter
+        except OSError as error:
+            raise SourceError(f"the parser of graphs does not start: {error}") from error
         if done.returncode:
             lines = done.stderr.decode("utf-8", "replace").split("\n")
             said = next(
