@@ -31,7 +31,9 @@ def _evaluated(case: Case, session: Session) -> dict[str, Any]:
     try:
         result = evaluate_case(case, session)
     except QueryEvalError as error:
-        return case_json(case, **place, outcome="error", message=f"{case.location}: {error}")
+        return case_json(
+            case, **place, outcome="error", message=f"{case.location}: {error}", prediction=error.prediction
+        )
     return result_json(result, **place, outcome=_outcome(case, missed=result.fails))
 
 

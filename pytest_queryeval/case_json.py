@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference, difference
-from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome
+from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
 from pytest_queryeval.plain import plain, plain_cell, storable
 from pytest_queryeval.table import BlankNode, Cell, Row, Table
 
@@ -26,8 +26,11 @@ class ShortLabels:
         return self._labels.setdefault(cell, BlankNode(f"b{len(self._labels) + 1}"))
 
 
-def case_json(case: Case, *, nodeid: str, path: str, outcome: Outcome, message: str = "") -> dict[str, Any]:
-    """A case that has no result: skipped, or in error."""
+def case_json(
+    case: Case, *, nodeid: str, path: str, outcome: Outcome, message: str = "", prediction: object = None
+) -> dict[str, Any]:
+    """A case that has no result: skipped, or in error; `prediction` is what the system had said by then, if it had."""
+    said = prediction if isinstance(prediction, Prediction) else None
     return {
         "id": case.id,
         "nodeid": nodeid,
@@ -42,9 +45,9 @@ def case_json(case: Case, *, nodeid: str, path: str, outcome: Outcome, message: 
         "scores": {},
         "missed": [],
         "gold": None,
-        "predicted": None,
+        "predicted": _unexecuted(said, case) if said else None,
         "difference": None,
-        "prediction": None,
+        "prediction": _prediction(said) if said else None,
         "trials": [],
         "details": {},
         "message": storable(message),
@@ -61,11 +64,7 @@ def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome,
         "gold": _execution(result.gold, case, labels) | {"index": result.gold_index},
         "predicted": _execution(result.predicted, case, labels) | {"error": _failure(result.predicted)},
         "difference": _difference(result, labels),
-        "prediction": {
-            "source": storable(result.prediction.predictor),
-            "seconds": _seconds(result.prediction.seconds),
-            "metadata": plain(result.prediction.metadata),
-        },
+        "prediction": _prediction(result.prediction),
         "details": plain(result.details),
     }
 
@@ -76,6 +75,19 @@ def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
     if not isinstance(gold, Table) or not isinstance(predicted, Table) or not result.missed:
         return None
     return difference(gold, predicted, result.case.policy, limit=limit)
+
+
+def _prediction(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "source": storable(prediction.predictor),
+        "seconds": _seconds(prediction.seconds),
+        "metadata": plain(prediction.metadata),
+    }
+
+
+def _unexecuted(prediction: Prediction, case: Case) -> dict[str, Any]:
+    stated = Execution(query=prediction.stated.query, answer=prediction.stated.answer)
+    return _execution(stated, case, ShortLabels()) | {"error": None}
 
 
 def _missed(missed: Missed) -> dict[str, Any]:

@@ -9,7 +9,12 @@ from pathlib import Path
 
 
 class QueryEvalError(Exception):
-    """Root of all errors that this package raises on purpose."""
+    """Root of all errors that this package raises on purpose.
+
+    `prediction` is what the system under test had said of the case by then, so that it is not lost.
+    """
+
+    prediction: object = None
 
 
 class QueryEvalWarning(UserWarning):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,10 +120,20 @@ def evaluate_case(case: Case, session: Session) -> CaseResult:
 
     Raises `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
-    and has a threshold. A predicted query that fails is not an error: it scores 0.
+    and has a threshold; what was predicted by then is the error's `prediction`. A predicted query that fails is not an
+    error: it scores 0.
     """
-    golds = [_checked_gold(stated, case, session) for stated in case.golds]
-    prediction = session.predict(case)
+    prediction = None
+    try:
+        golds = [_checked_gold(stated, case, session) for stated in case.golds]
+        prediction = session.predict(case)
+        return _evaluated(case, golds, prediction, session)
+    except QueryEvalError as error:
+        error.prediction = prediction
+        raise
+
+
+def _evaluated(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> CaseResult:
     predicted = session.execute(prediction.stated, case)
     best = max(
         (_score(index, gold, predicted, case, session) for index, gold in enumerate(golds)),

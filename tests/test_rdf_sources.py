@@ -91,6 +91,24 @@ def test_the_report_says_which_engine_answered_and_why_not_the_first(tmp_path):
     assert "answered by rdflib, since oxigraph refused the query: The custom function" in case["details"]["notes"][0]
 
 
+def test_what_was_predicted_is_in_the_report_also_where_the_source_fails(tmp_path):
+    suite = (
+        "kind: sparql\nsource: http://127.0.0.1:9/query\ncases:\n"
+        "  - {id: a, gold_table: {columns: [x], rows: []}, allow_empty: true, predicted: 'ASK {}'}\n"
+        "  - {id: b, gold: 'ASK {}', predicted: 'ASK {}'}\n"
+    )
+    (tmp_path / "s.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    after, before = evaluate(load_cases(tmp_path))["cases"]
+
+    assert (after["outcome"], after["predicted"]["query"], after["prediction"]["source"]) == (
+        "error",
+        "ASK {}",
+        "inline",
+    )
+    assert (before["outcome"], before["predicted"], before["prediction"]) == ("error", None, None)
+
+
 def test_fifty_levels_are_no_problem(execute):
     assert execute(f"SELECT ?s {'{' * 50} ?s ?p ?o {'}' * 50}").answer.rows
 

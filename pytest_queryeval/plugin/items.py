@@ -41,6 +41,7 @@ class CaseItem(pytest.Item):
         super().__init__(**kwargs)
         self.case = case
         self.result: CaseResult | None = None
+        self.prediction: object = None  # of a case in error
         self._mark(case)
 
     def _mark(self, case: Case) -> None:
@@ -55,13 +56,14 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Execute and score the case; whatever breaks is an error of the case, not a failure of the prediction."""
-        self.result = None
+        self.result = self.prediction = None
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         fault = ""
         try:
             result = self._evaluated()
         except (QueryEvalError, QueryEvalWarning) as error:
             fault = f"{self.case.location}: {_behind_margin(str(error))}"
+            self.prediction = getattr(error, "prediction", None)
         if fault:  # outside of the handler, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
@@ -85,7 +87,7 @@ class CaseItem(pytest.Item):
 
     def teardown(self) -> None:
         """Let go of the answers: pytest keeps every item until the end of the run."""
-        self.result = None
+        self.result = self.prediction = None
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Our lines in the form that pytest keeps under xdist and in JUnit: one entry, and a headline of one line."""
@@ -110,7 +112,7 @@ class CaseItem(pytest.Item):
         place = {"nodeid": self.nodeid, "path": self.config.stash[RUN].relative(self.case.location.path)}
         outcome = self._outcome(report)
         if self.result is None:
-            return case_json(self.case, **place, outcome=outcome, message=_message(report))
+            return case_json(self.case, **place, outcome=outcome, message=_message(report), prediction=self.prediction)
         message = headline(self.result) if self.result.fails else _message(report)
         return result_json(self.result, **place, outcome=outcome, message=message)
 
