@@ -21,15 +21,6 @@ LINKS = 2_000
 COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    """Keeps the parsed graphs of these tests apart from the user's."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        yield folder
-
-
 @pytest.fixture(scope="module")
 def hosts():
     before = descendants()
