@@ -15,8 +15,10 @@ Function = TypeVar("Function", bound=Scorer)
 TABLE_KINDS = frozenset({"sql", "sparql"})
 # Seconds of gold and of predicted, a pair an iteration; None where one of the two is no query.
 Timer: TypeAlias = Callable[[int], Sequence[tuple[float, float]] | None]
+# The cosines of pairs of texts by the embedding model of that name.
+Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[float]]
 # Arguments of metrics that the evaluation supplies and suites do not set.
-SUPPLIED = frozenset({"policy", "dialect", "schema", "timer"})
+SUPPLIED = frozenset({"policy", "dialect", "schema", "timer", "similarity"})
 
 
 def unchecked(_: Mapping[str, Any]) -> None:
@@ -44,7 +46,9 @@ class Metric:
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
     raises `SettingError` for the first of them whose value cannot be right. The arguments in `supplied` come from the
     evaluation: the comparison `policy`, the `dialect` of the queries as sqlglot calls it, the `schema` of the database,
-    and a `Timer`.
+    a `Timer`, and the `similarity` of texts. `extra` is the extra of this package that the metric needs, and `paths`
+    are those of its options that may name a file, relative to the file that sets them. A metric with a `parameter` is
+    one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
     """
 
     function: Scorer
@@ -54,6 +58,9 @@ class Metric:
     options: frozenset[str] = frozenset()
     check: Check = unchecked
     supplied: frozenset[str] = frozenset()
+    extra: str = ""
+    paths: frozenset[str] = frozenset()
+    parameter: str = ""
 
     def applies_to(self, kind: str) -> bool:
         """Whether cases of this kind can be scored; a metric that names no kinds suits all."""
@@ -66,11 +73,15 @@ def metric(
     reads: Reads = "answers",
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     check: Check = unchecked,
+    extra: str = "",
+    paths: frozenset[str] = frozenset(),
+    parameter: str = "",
 ) -> Callable[[Function], Function]:
     """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
+    facts = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
+    facts |= {"extra": extra, "paths": paths, "parameter": parameter}
 
     def describe(function: Function) -> Function:
-        facts = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
         function.metric = describe_metric(function, **facts)  # type: ignore[attr-defined]
         return function
 
@@ -83,4 +94,5 @@ def describe_metric(function: Scorer, **facts: Any) -> Metric:
         return described
     parameters = inspect.signature(function).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    return Metric(function=function, options=frozenset(names - SUPPLIED), supplied=frozenset(names & SUPPLIED), **facts)
+    options = frozenset(names - SUPPLIED - {facts.get("parameter")})
+    return Metric(function=function, options=options, supplied=frozenset(names & SUPPLIED), **facts)

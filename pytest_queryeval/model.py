@@ -9,10 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import Location
+from pytest_queryeval.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.schema import Schema
+from pytest_queryeval.selection import Selection, Structure
 from pytest_queryeval.table import Table
 
-Answer: TypeAlias = Table
+Answer: TypeAlias = Table | JsonAnswer | Selection
 FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected"]
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
 
@@ -82,11 +84,21 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One question with its gold, every setting resolved.
 
-    `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite states, None
-    where it is the source's.
+    `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
+    the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
+    states, None where it is the source's; `json_schema` is what JSON answers are to keep; `structure` says which
+    dimensions and codes SDMX selections may hold.
     """
 
     id: str
@@ -94,6 +106,7 @@ class Case:
     kind: str
     source: Source | None
     question: str
+    conversation: tuple[Message, ...]
     evidence: str
     golds: tuple[Stated, ...]
     predicted: Stated | None
@@ -104,6 +117,8 @@ class Case:
     policy: Policy
     dialect: str
     db_schema: Schema | None
+    json_schema: JsonSchema | None
+    structure: Structure | None
     on_miss: Literal["fail", "xfail"]
     timeout: float
     max_rows: int
@@ -144,7 +159,8 @@ class Execution:
     It holds neither where only the text of the query is scored, and nothing is run.
 
     `seconds` is the engine's time; `engine` names what answered and is empty for an answer that was stated and not run;
-    `note` is what a reader of the report should know about how the answer came about.
+    `note` is what a reader of the report should know about how the answer came about; `violations` are the rules of a
+    JSON Schema or an SDMX structure that the answer breaks though it can be read.
     """
 
     query: str | None
@@ -153,6 +169,7 @@ class Execution:
     seconds: float = 0.0
     engine: str = ""
     note: str = ""
+    violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
