@@ -26,9 +26,9 @@ $(EXAMPLE)/.installed: pyproject.toml
 	$(EXAMPLE)/bin/python -m pip install $(PIP_FLAGS) --editable .
 	touch $@
 
-$(TEST)/.installed: pyproject.toml
+$(TEST)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(TEST)
-	$(TEST)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
+	$(TEST)/bin/python -m pip install $(PIP_FLAGS) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_queryeval.plain import score_text
+
 if TYPE_CHECKING:
     from pytest_queryeval.sql.published.table import SpiderTable
 
@@ -33,6 +35,7 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
     """The report of a run, cases ordered by path, then line; `about` holds created, environment, predictor."""
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
     table = _spider_table(ordered)
+    dimensions = _dimensions(ordered)
     return {
         "schema": SCHEMA,
         **about,
@@ -40,6 +43,7 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
         "metrics": metric_statistics(ordered),
         "groups": {group: _grouped(ordered, group) for group in GROUPS},
         **({"spider_table": table} if table else {}),
+        **({"dimensions": dimensions} if dimensions else {}),
         "gates": list(gates),
         "cases": ordered,
     }
@@ -110,6 +114,29 @@ def _grouped(cases: Sequence[CaseJson], group: str) -> dict[str, dict[str, Any]]
         value: {"totals": totals(members[value]), "metrics": metric_statistics(members[value])}
         for value in sorted(members, key=_place)
     }
+
+
+def _dimensions(cases: Sequence[CaseJson]) -> dict[str, dict[str, Any]]:
+    """Per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
+    values: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for case in cases:
+        for name, found in (case["details"].get("dimensions") or {}).items():
+            for metric in ("precision", "recall"):
+                if found[metric] is not None:
+                    values[name][metric].append(found[metric])
+    return {name: {metric: statistics(values[name][metric]) for metric in values[name]} for name in sorted(values)}
+
+
+DIMENSION_COLUMNS = ("precision", "n", "recall", "n")
+
+
+def dimension_cells(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Precision and recall of a dimension with their numbers of cases, for a table of `DIMENSION_COLUMNS`."""
+    cells = []
+    for metric in ("precision", "recall"):
+        known = found.get(metric)
+        cells += [score_text(known["mean"]), f"{known['n']:,}"] if known else ["n/a", "0"]
+    return tuple(cells)
 
 
 def _spider_table(cases: Sequence[CaseJson]) -> SpiderTable | None:

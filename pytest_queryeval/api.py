@@ -19,8 +19,10 @@ def evaluate(cases: Iterable[Case]) -> Report:
 
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
     """
+    every = list(cases)
     with Session() as session:
-        results = [_evaluated(case, session) for case in cases]
+        session.prepare(every)
+        results = [_evaluated(case, session) for case in every]
     return aggregate(results, gates=(), about={"created": datetime.now(UTC).isoformat(timespec="seconds")})
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pytest_queryeval.comparison.difference import Difference, difference
-from pytest_queryeval.kinds import difficulty_of
+from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.kinds import KINDS, difficulty_of
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
 from pytest_queryeval.plain import plain, plain_cell, storable
 from pytest_queryeval.table import BlankNode, Cell, Row, Table
@@ -73,9 +73,16 @@ def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome,
 def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
     """Where the answers differ; None where one is missing or nothing is wrong."""
     gold, predicted = result.gold.answer, result.predicted.answer
-    if not isinstance(gold, Table) or not isinstance(predicted, Table) or not result.missed:
+    if gold is None or predicted is None or not result.missed:
         return None
-    return difference(gold, predicted, result.case.policy, limit=limit)
+    return KINDS[result.case.kind].difference(gold, predicted, result.case, limit=limit)
+
+
+def stated_text(execution: Execution, case: Case) -> str | None:
+    """The query, or the answer as text where it was stated as a value; None for a table."""
+    if execution.query is not None or execution.answer is None:
+        return execution.query
+    return KINDS[case.kind].text(execution.answer)
 
 
 def _prediction(prediction: Prediction) -> dict[str, Any]:
@@ -102,8 +109,8 @@ def _failure(execution: Execution) -> dict[str, str] | None:
 
 
 def _execution(execution: Execution, case: Case, labels: ShortLabels) -> dict[str, Any]:
-    table = execution.answer
-    query = execution.query
+    table = execution.answer if isinstance(execution.answer, Table) else None
+    query = stated_text(execution, case)
     return {
         "query": None if query is None else storable(query[:QUERY_CHARACTERS]),
         "columns": [storable(name) for name in table.columns] if table is not None else None,

@@ -78,7 +78,7 @@ def metric(
     parameter: str = "",
 ) -> Callable[[Function], Function]:
     """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
-    facts = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
+    facts: dict[str, Any] = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
     facts |= {"extra": extra, "paths": paths, "parameter": parameter}
 
     def describe(function: Function) -> Function:

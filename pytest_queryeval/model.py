@@ -77,7 +77,10 @@ class PredictorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """A gold or predicted answer as a case states it: a query to run, or an answer that needs no running."""
+    """A gold or predicted answer as it is stated: a query to run, or an answer that needs no running.
+
+    It holds both where the answer is what its text says, as in JSON.
+    """
 
     query: str | None = None
     answer: Answer | None = None
@@ -106,7 +109,6 @@ class Case:
     kind: str
     source: Source | None
     question: str
-    conversation: tuple[Message, ...]
     evidence: str
     golds: tuple[Stated, ...]
     predicted: Stated | None
@@ -117,8 +119,6 @@ class Case:
     policy: Policy
     dialect: str
     db_schema: Schema | None
-    json_schema: JsonSchema | None
-    structure: Structure | None
     on_miss: Literal["fail", "xfail"]
     timeout: float
     max_rows: int
@@ -129,6 +129,9 @@ class Case:
     skip: str | None
     xfail: str | None
     allow_empty: bool
+    conversation: tuple[Message, ...] = ()
+    json_schema: JsonSchema | None = None
+    structure: Structure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metric import Metric, Score
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import METRICS, options_of
 from pytest_queryeval.model import Case, Execution, Stated
 from pytest_queryeval.row_order import settled_order
 from pytest_queryeval.schema import Schema
@@ -65,7 +65,7 @@ class Scoring:
         if gold is None or predicted is None:
             return None
         metric = METRICS[name]
-        options = self._case.options.get(name, {})
+        options = options_of(self._case, name)
         metric.check(options)
         supplied = {key: self._supplied(key) for key in metric.supplied}
         try:
@@ -87,6 +87,8 @@ class Scoring:
                 return self._case.dialect
             case "schema":
                 return self._schema()
+            case "similarity":
+                return self._session.similarity
             case _:
                 return self._timed
 
@@ -128,10 +130,14 @@ class Scoring:
             predicted,
             self._case.policy,
             planned=lambda: KINDS[self._case.kind].order_plan(query, answer, self._case.dialect),
-            run=lambda rewritten: self._session.execute_once(Stated(query=rewritten), self._case).answer,
+            run=self._table_of,
         )
         self._note(notes)
         return gold if table is answer else replace(gold, answer=table)
+
+    def _table_of(self, query: str) -> Table | None:
+        answer = self._session.execute_once(Stated(query=query), self._case).answer
+        return answer if isinstance(answer, Table) else None
 
     def _tell(self, gold: Execution) -> None:
         """Begin the details with what the executions themselves say."""
@@ -140,7 +146,10 @@ class Scoring:
         runs = {"gold": gold, "predicted": self._predicted}
         if notes := [f"{name}: {run.note}" for name, run in runs.items() if run.note]:
             self._note(notes)
+        if notes and any(run.engine for run in runs.values()):
             self.details["answered_by"] = {name: run.engine for name, run in runs.items()}
+        if self._predicted.violations:
+            self.details["violations"] = list(self._predicted.violations)
 
     def _keep(self, name: str, details: Any) -> None:
         notes = details.get("notes", ()) if isinstance(details, Mapping) else None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A code of a dimension by its id, its name, or both; None for what was not said."""
+    """A code of a dimension by its id, its name, or both; None for what was not said.
+
+    `label` is what to show where no name was said: it is not compared.
+    """
 
     id: str | None
     name: str | None
+    label: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

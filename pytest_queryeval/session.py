@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from pytest_queryeval.engines import ENGINES, Described, Engine, Timed
-from pytest_queryeval.engines.host import Hosts, text_refusal
+from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.errors import PredictorError, QueryEvalError, SourceError
-from pytest_queryeval.metrics import need_answers
+from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, Execution, Prediction, PredictorSpec, Source, Stated
 from pytest_queryeval.predictors import PREDICTORS, Predictor
 from pytest_queryeval.schema import Schema
+from pytest_queryeval.semantic_texts import texts_to_embed
 from pytest_queryeval.table import Table
+
+if TYPE_CHECKING:
+    from pytest_queryeval.embeddings import Embedder
 
 Opened = TypeVar("Opened")
 Fault = TypeVar("Fault", bound=QueryEvalError)
@@ -27,10 +31,12 @@ _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 class Session:
     """What cases of one run share: open engines, open predictors, and queries that were executed before.
 
-    Close it, or use it as a context manager.
+    Close it, or use it as a context manager. `tell` is called with a line while something takes long.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._tell = tell
+        self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
         self._predictors: dict[tuple[str, str], Predictor | PredictorError] = {}
@@ -48,11 +54,12 @@ class Session:
         """Stop every child process and free every file, also where one of them raises; may be called again."""
         with ExitStack() as stack:
             stack.callback(self._hosts.close)
-            for opened in (*self._engines.values(), *self._predictors.values()):
+            for opened in (*self._engines.values(), *self._predictors.values(), *self._embedders.values()):
                 if not isinstance(opened, Exception):
                     stack.callback(opened.close)
             self._engines.clear()
             self._predictors.clear()
+            self._embedders.clear()
             self._schemas.clear()
             self._executions.clear()
             self._cached_cells = 0
@@ -77,19 +84,21 @@ class Session:
         return _or_raise(self._predictors[key]).predict(case)
 
     def execute(self, stated: Stated, case: Case) -> Execution:
-        """Run a query, or take a stated answer as it is; raises `SourceError`.
-
-        A query of a case without a source, which only metrics of texts may score, is read and not run.
-        """
-        if stated.query is None:
-            return Execution(query=None, answer=stated.answer)
-        if case.source is None and not need_answers((*case.metrics, *case.thresholds)):
-            return Execution(query=stated.query, error=text_refusal(stated.query))
-        return self.engine(case.source).execute(stated.query, timeout=case.timeout, max_rows=case.max_rows)
+        """Read what is stated as the case's kind does, or run it; raises `SourceError`, `PredictorError`."""
+        answered = KINDS[case.kind].answered(stated, case, self._hosts)
+        if answered is not None:
+            return answered
+        query = stated.query or ""
+        return self.engine(case.source).execute(query, timeout=case.timeout, max_rows=case.max_rows)
 
     def execute_once(self, stated: Stated, case: Case) -> Execution:
-        """`execute`, remembered for queries that come again; at most CACHE_CELLS cells are kept."""
-        if stated.query is None or case.source is None:
+        """`execute`, remembered for queries that come again; at most CACHE_CELLS cells are kept.
+
+        An answer that is stated is taken as it is.
+        """
+        if stated.answer is not None:
+            return Execution(query=stated.query, answer=stated.answer)
+        if case.source is None:
             return self.execute(stated, case)
         key = (case.source.key, stated.query, case.timeout, case.max_rows)
         if key in self._executions:
@@ -118,10 +127,27 @@ class Session:
         if not isinstance(engine, Timed):
             raise SourceError(f"the engine '{case.source and case.source.engine}' cannot time queries")
         timed = engine.time(gold, predicted, iterations=iterations, timeout=case.timeout)
-        if timed.answer is None:
+        if not isinstance(timed.answer, Table):
             reason = timed.error.message if timed.error else "no answer"
             raise SourceError(f"queries that ran before fail when they are timed: {reason}")
         return [(first, second) for first, second in timed.answer.rows]  # type: ignore[misc]  # seconds
+
+    def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
+        """The cosine of each pair of texts by an embedding model; raises `EmbeddingError`, the same one every time."""
+        return self._embedder(model).similarities(pairs)
+
+    def prepare(self, cases: Iterable[Case]) -> None:
+        """Embed the texts that cases are known to need, all at once; what fails here is told by each case."""
+        for model, texts in texts_to_embed(cases).items():
+            with suppress(QueryEvalError):
+                self._embedder(model).prepare(texts)
+
+    def _embedder(self, model: str) -> Embedder:
+        from pytest_queryeval.embeddings import Embedder
+
+        if model not in self._embedders:
+            self._embedders[model] = Embedder(model, tell=self._tell)
+        return self._embedders[model]
 
     def _remember(self, key: tuple[object, ...], execution: Execution) -> None:
         self._executions[key] = execution

@@ -8,6 +8,7 @@ from samples import answer, fake_source, install_engine, make_case, query
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.errors import Location
+from pytest_queryeval.metric import describe_metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.reports.json import render_json
 
@@ -129,13 +130,14 @@ def test_no_cases_make_an_empty_report():
 
 def test_what_was_opened_is_closed_also_where_the_user_interrupts(monkeypatch):
     engine = install_engine(monkeypatch, {"gold": [(1,)]})
-    case = make_case(source=fake_source(), golds=(query("gold"),))
 
-    def interrupted():
-        yield case
+    def interrupted(gold, predicted):
         raise KeyboardInterrupt
 
+    monkeypatch.setitem(METRICS._members, "interrupted", describe_metric(interrupted))
+    case = make_case(source=fake_source(), golds=(query("gold"),), metrics=("interrupted",))
+
     with pytest.raises(KeyboardInterrupt):
-        evaluate(interrupted())
+        evaluate([case])
 
     assert engine.closed == 1

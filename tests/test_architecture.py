@@ -16,13 +16,13 @@ ROOT = Path(pytest_queryeval.__file__).parent
 # From the ground up. A module imports from its own layer and from those before it, never from a later one.
 LAYERS = (
     # cells, tables, texts, errors
-    ("errors", "table", "schema", "plain", "discreet", "registry"),
+    ("errors", "table", "schema", "json_value", "selection", "plain", "discreet", "registry", "cache_folder"),
     # equality of tables; files as trees of nodes
     ("comparison", "documents"),
     # the types a case goes through
     ("model", "metric"),
     # services behind HTTP; what queries say of themselves
-    ("http", "sql", "sparql"),
+    ("http", "sql", "sparql", "json", "sdmx", "embeddings"),
     # the places to extend
     ("metrics", "predictors", "engines"),
     # what a query language means
@@ -30,7 +30,8 @@ LAYERS = (
     # suite files -> cases
     ("loading",),
     # cases -> results -> report
-    ("row_order", "session"),
+    ("row_order", "semantic_texts"),
+    ("session",),
     ("scoring",),
     ("evaluation", "case_json"),
     ("aggregation", "gates"),
@@ -44,7 +45,7 @@ SHARED_MODULES = {
     "metrics": set(),
     "predictors": set(),
     "reports": set(),
-    "kinds": set(),
+    "kinds": {"queries", "tables", "table_files", "files", "reading"},
 }
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
@@ -68,7 +69,11 @@ OWNERS = {
     "urllib3": {"http.session"},
     "sqlalchemy": {"sql.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},
     "psycopg": {"sql.servers.postgres_values", "engines.postgres_child"},
+    "sdmx": {"sdmx.structure_files"},
+    "sentence_transformers": {"embeddings.model"},
     "jsonpath": {"http.answers"},
+    "jsonschema": {"json.schema_child", "json.schema_file"},
+    "referencing": {"json.schema_child", "json.schema_file"},
     "numpy": {"comparison.solver"},
     "scipy": {"comparison.solver"},
 }
@@ -85,6 +90,7 @@ CHILDREN = {
     "engines.http_child": {"pytest_queryeval"},
     "engines.postgres_child": {"psycopg", "sqlalchemy", "pytest_queryeval"},
     "engines.sqlalchemy_child": {"sqlalchemy", "pytest_queryeval"},
+    "json.schema_child": {"jsonschema", "referencing"},
     "sql.servers.commands": set(),
     "sql.servers.databases": {"sqlalchemy"},
     "sql.servers.postgres_values": {"psycopg", "pytest_queryeval"},

@@ -8,8 +8,8 @@ from trees import is_one_line, outcome, trees
 from pytest_queryeval.documents import json_nodes
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.json_nodes import parse_json, read_jsonl
+from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.errors import CaseError
-from pytest_queryeval.loading.values import json_value
 
 
 @pytest.fixture(autouse=True)

@@ -17,14 +17,10 @@ def test_an_unknown_key_is_reported_with_file_and_line():
     assert top_problem("pridictor: inline") == "unknown key 'pridictor': did you mean 'predictor'?"
 
 
-@pytest.mark.parametrize("key", ["trials", "trials_rule", "json_schema", "structure"])
+@pytest.mark.parametrize("key", ["trials", "trials_rule"])
 def test_keys_of_later_releases_are_named_as_such(key):
     assert problem(f"{key}: 3") == f"'{key}' is not supported yet"
     assert top_problem(f"{key}: 3") == f"'{key}' is not supported yet"
-
-
-def test_conversation_is_not_supported_yet():
-    assert problem("conversation: []") == "'conversation' is not supported yet"
 
 
 def test_a_key_in_the_wrong_place_is_told_where_it_belongs():

@@ -71,6 +71,11 @@ def test_other_keys_of_an_entry_are_metadata(tmp_path_factory, metadata):
     assert prediction.seconds == 1.5
 
 
+def test_a_value_is_no_query(tmp_path):
+    with pytest.raises(PredictorError, match=r"preds\.jsonl: the prediction for 'a' is no text$"):
+        predictions(tmp_path, {"id": "a", "predicted": ["x"]}).predict(make_case())
+
+
 def test_a_file_without_an_entry_for_a_case_says_so(tmp_path):
     with pytest.raises(PredictorError, match=r"preds\.jsonl: no prediction for 'a'$"):
         predictions(tmp_path, {"id": "b", "predicted": "x"}).predict(make_case())
@@ -83,11 +88,10 @@ def test_a_file_without_an_entry_for_a_case_says_so(tmp_path):
         ("[" * 100_000, "not JSON: "),
         ('{"id": "a", "predicted": "x", "n": ' + "1" * 5000 + "}", "not JSON: "),
         ("[]", "a prediction is an object"),
-        ('{"predicted": "x"}', "a prediction needs an `id` and a `predicted`, both of them text"),
+        ('{"predicted": "x"}', "a prediction needs an `id`, which is text, and a `predicted`"),
         ('{"id": 1, "predicted": "x"}', "a prediction needs an `id`"),
         ('{"id": "a"}', "a prediction needs an `id`"),
         ('{"id": "a", "predicted": null}', "a prediction needs an `id`"),
-        ('{"id": "a", "predicted": ["x"]}', "a prediction needs an `id`"),
         ('{"id": "first", "predicted": "x"}', "'first' was predicted on line 1 already"),
         ('{"id": "a", "predicted": "x", "seconds": -1}', "`seconds` is a number"),
         ('{"id": "a", "predicted": "x", "seconds": NaN}', "`seconds` is a number"),

@@ -163,6 +163,17 @@ def test_the_suite_of_texts_passes_without_a_database(tmp_path):
     assert report["cases"][0]["scores"] == {"exact_set_match": 1.0, "partial_where_f1": 1.0}
 
 
+@pytest.mark.parametrize("name", ["searches", "selections"])
+def test_the_suites_of_answers_that_are_read_pass(tmp_path, name):
+    (suite,) = blocks("yaml", f"# {name}.queryeval.yaml")
+    (tmp_path / f"{name}.queryeval.yaml").write_text(suite, encoding="utf-8")
+
+    report = evaluate(load_cases(tmp_path))
+
+    assert report["totals"]["passed"] == 1
+    assert set(report["cases"][0]["scores"].values()) == {1.0}
+
+
 def test_the_sparql_suite_passes_and_its_sources_are_read(tmp_path, monkeypatch):
     (suite,) = blocks("yaml", "# building.queryeval.yaml")
     (sources,) = blocks("yaml", "# beside it")

@@ -179,7 +179,7 @@ def test_without_any_metric_a_query_needs_a_source_too():
 
 def test_a_case_needs_a_kind():
     assert problems("source: a.db\ncases:\n  - {id: a, gold: x, predicted: y}\n") == [
-        "s.queryeval.yaml:3: no kind: add `kind: sql | sparql` to the file"
+        "s.queryeval.yaml:3: no kind: add `kind: sql | sparql | json | sdmx` to the file"
     ]
 
 

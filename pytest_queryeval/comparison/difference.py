@@ -15,9 +15,11 @@ from pytest_queryeval.table import Row, Table
 class Difference:
     """At most `limit` rows of each sort, predicted's cells in the order of gold's columns; `counts` are of all rows.
 
+    `columns` are the names of gold's columns, or of what its rows are shown by where it is no table.
     `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
     """
 
+    columns: tuple[str, ...] = ()
     missing: tuple[Row, ...] = ()
     extra: tuple[Row, ...] = ()
     changed: tuple[tuple[Row, Row], ...] = ()
@@ -41,6 +43,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     extra = [_in_order(predicted_rows[row], columns) for row in predicted_left[: 2 * limit]]
     changed = _changed(missing, extra, policy)
     return Difference(
+        columns=gold.columns,
         missing=tuple(missing[:limit]),
         extra=tuple(extra[:limit]),
         changed=tuple(changed[:limit]),

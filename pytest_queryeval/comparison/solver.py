@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from pytest_queryeval.comparison.row_cells import Codes, RowCells
 from pytest_queryeval.comparison.soft import Shape, Sums
@@ -54,6 +55,13 @@ def greedy_pairs(gold: RowCells, predicted: RowCells) -> Pairs:
     golds = {at: reach for at, reach in enumerate(gold.reach) if at not in used_gold}
     others = {at: cells for at, cells in enumerate(predicted.cells) if at not in used_predicted}
     return pairs + _by_frequent_cells(golds, others)
+
+
+def most_pairs(fits: Sequence[Codes], places: int) -> Pairs:
+    """The most one-to-one pairs of a row with one of the places that `fits` lists for it, numbered from 0."""
+    graph = _counts(fits, {place: place for place in range(places)})
+    found = maximum_bipartite_matching(graph, perm_type="column").tolist()
+    return [(row, place) for row, place in enumerate(found) if place >= 0]
 
 
 def _common(reach: Sequence[Codes], cells: Sequence[Codes], only: Collection[int] | None = None) -> Matrix:

@@ -12,6 +12,7 @@ from pytest_queryeval.model import Execution, Source
 from pytest_queryeval.registry import Registry
 from pytest_queryeval.schema import Schema, schema_of_columns
 from pytest_queryeval.sql.cells import unpacked_rows
+from pytest_queryeval.table import Table
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -50,14 +51,14 @@ class Timed(Protocol):
 
 def described_schema(listed: Execution) -> Schema:
     """The schema in an answer that lists the columns of a source; raises `SourceError` where there is no answer."""
-    if listed.answer is None:
+    if not isinstance(listed.answer, Table):
         raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
     return schema_of_columns(listed.answer.rows)
 
 
 def with_cells(execution: Execution) -> Execution:
     """The execution with the cells of a table, where its child had to pack them."""
-    if execution.answer is None:
+    if not isinstance(execution.answer, Table):
         return execution
     return replace(execution, answer=replace(execution.answer, rows=unpacked_rows(execution.answer.rows)))
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import DEVNULL, run
 
+from pytest_queryeval.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
 from pytest_queryeval.engines.child_process import child_command
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.plain import one_line
@@ -29,7 +28,6 @@ FORMATS = {
     ".owl": "RDF_XML",
     ".jsonld": "JSON_LD",
 }
-KEPT_SECONDS = 30 * 24 * 3600
 _BUILDER = Path(__file__).with_name("graph_build.py")
 
 
@@ -40,10 +38,12 @@ def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
     user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises `SourceError` with the
     place of what is wrong with a file.
     """
+    with suppress(OSError):  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
+        return _stored_in(cache_folder("graphs"), files, damaged)
     try:
-        return _stored_in(_cache_folder(), files, damaged)
-    except OSError:  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
-        private = _private_folder()
+        private = private_folder()
+    except OSError as error:
+        raise SourceError(f"no folder to keep parsed graphs in: {error}") from error
     try:
         return _stored_in(private, files, damaged)
     except OSError as error:
@@ -54,7 +54,7 @@ def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
     """The store, in a folder for stores; raises OSError where that cannot be used."""
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
-    with _locked(cache / f"{store.name}.lock"):
+    with locked(cache / f"{store.name}.lock"):
         if store.is_dir() and store.stat().st_ino == damaged:
             shutil.rmtree(store, ignore_errors=True)
         is_new = not store.is_dir()
@@ -67,29 +67,6 @@ def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
         shutil.rmtree(store, ignore_errors=True)
         return _stored_in(cache, files, damaged)
     return store
-
-
-def _cache_folder() -> Path:
-    """Where the user keeps what can be made again; raises OSError for a user without a home."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
-    except RuntimeError as error:
-        raise FileNotFoundError(str(error)) from error
-    return base / "pytest-queryeval" / "graphs"
-
-
-def _private_folder() -> Path:
-    """A folder of this user among the temporary files; raises `SourceError` where it is somebody else's."""
-    folder = Path(tempfile.gettempdir()) / f"pytest-queryeval-{os.getuid()}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise SourceError(f"no folder to keep parsed graphs in: {error.strerror}: {folder}") from error
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
-        raise SourceError(f"no folder to keep parsed graphs in: {folder} is somebody else's")
-    return folder
 
 
 def _key(files: Sequence[Path]) -> str:
@@ -120,18 +97,6 @@ def _content_digest(file: Path) -> bytes:
         raise SourceError(f"{file}: {reason}") from error
 
 
-@contextmanager
-def _locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time in; the others wait, or with `wait=False` meet BlockingIOError."""
-    # Others may be able to write here: no link is followed, and nothing is cut.
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(lock)
-
-
 def _build(files: Sequence[Path], store: Path) -> None:
     """Parse into a folder beside `store`, which gets its name once it is whole."""
     with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
@@ -156,6 +121,6 @@ def _drop_unused(cache: Path) -> None:
     oldest = time.time() - KEPT_SECONDS
     for path in (path for path in cache.iterdir() if path.is_dir()):
         # Another process may be at the same work, or may just have begun to use the store.
-        with suppress(OSError), _locked(cache / f"{path.stem}.lock", wait=False):
+        with suppress(OSError), locked(cache / f"{path.stem}.lock", wait=False):
             if path.stat().st_mtime < oldest:
                 shutil.rmtree(path, ignore_errors=True)

@@ -1,18 +1,21 @@
-"""What a query language means for an evaluation: its default metrics, its options, what orders its answers."""
+"""What a query language means for an evaluation: how its answers are stated and read, and what they are scored by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.model import Case
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.model import Answer, Case, Execution, Stated
 from pytest_queryeval.registry import Registry
-from pytest_queryeval.table import Cell, Table
+from pytest_queryeval.table import Table
 
 
 class Kind(Protocol):
-    """A query language."""
+    """A query language, or a form of answers that need no source to be run on."""
 
     name: str
     default_metrics: tuple[str, ...]
@@ -20,9 +23,37 @@ class Kind(Protocol):
     has_queries: bool
     text_numbers: bool
     options: frozenset[str]
+    paths: frozenset[str]
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise `SettingError` for an option of the kind whose value cannot be right."""
+
+    def gold(self, node: Node) -> Stated:
+        """Read what stands under `gold`, or an item of `gold_any`; raises `CaseError`."""
+
+    def predicted(self, node: Node) -> Stated:
+        """Read what stands under `predicted`; raises `CaseError` for what no system under test could have said."""
+
+    def table(self, node: Node) -> Stated:
+        """Read what stands under `gold_table` or `predicted_table`; raises `CaseError`."""
+
+    def file(self, node: Node) -> Stated:
+        """Read the file that `gold_file` or `predicted_file` names; raises `CaseError`."""
+
+    def checked_gold(self, gold: Stated, case: Case) -> Stated:
+        """The gold with what the case's settings say of it; raises `ValueError` where it breaks them."""
+
+    def answered(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
+        """What a prediction says, where no source has to run it; None where one has to.
+
+        Raises `PredictorError` for an answer that is none of this kind.
+        """
+
+    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+        """Where two answers differ, at most `limit` rows of each sort; None where they cannot be compared."""
+
+    def text(self, answer: Answer) -> str | None:
+        """An answer as text for reports, where it is not a table."""
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         """How hard a gold query is, where the kind has a rule for that and no one has said it; None otherwise."""
@@ -30,17 +61,16 @@ class Kind(Protocol):
     def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
         """What `query`, whose answer is `table`, says of the order of rows; None where it says nothing."""
 
-    def stated_cell(self, cell: Cell) -> Cell:
-        """A cell of a table as people write it into a suite, as this kind's engines would answer it."""
-
-    def csv_cell(self, cell: Cell) -> Cell:
-        """The same for a cell of a CSV or TSV file, which have no quotes that tell texts from other values."""
-
 
 KINDS: Registry[Kind] = Registry(
     "kind",
     group="pytest_queryeval.kinds",
-    members={"sql": f"{__name__}.sql:SQL", "sparql": f"{__name__}.sparql:SPARQL"},
+    members={
+        "sql": f"{__name__}.sql:SQL",
+        "sparql": f"{__name__}.sparql:SPARQL",
+        "json": f"{__name__}.json:JSON",
+        "sdmx": f"{__name__}.sdmx:SDMX",
+    },
 )
 
 

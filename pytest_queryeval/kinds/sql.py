@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.table import Cell, Table
+from pytest_queryeval.kinds.queries import Queries
+from pytest_queryeval.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sql:
+class Sql(Queries):
     """The kind `sql`."""
-
-    name: str = "sql"
-    default_metrics: tuple[str, ...] = (
-        "execution_accuracy",
-        "row_matching_f1",
-        "soft_f1",
-        "exact_set_match",
-        "valid_query",
-    )
-    default_thresholds: Mapping[str, float] = field(default_factory=lambda: {"execution_accuracy": 1.0})
-    has_queries: bool = True
-    text_numbers: bool = False
-    options: frozenset[str] = frozenset({"dialect"})
 
     def check(self, options: Mapping[str, Any]) -> None:
         """See `kinds.Kind`."""
@@ -48,13 +36,9 @@ class Sql:
 
         return order_plan(query, dialect)
 
-    def stated_cell(self, cell: Cell) -> Cell:
-        """See `kinds.Kind`."""
-        return cell
 
-    def csv_cell(self, cell: Cell) -> Cell:
-        """See `kinds.Kind`."""
-        return cell
-
-
-SQL = Sql()
+SQL = Sql(
+    name="sql",
+    default_metrics=("execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query"),
+    options=frozenset({"dialect"}),
+)

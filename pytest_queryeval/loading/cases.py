@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.documents.document import Node
@@ -9,13 +10,16 @@ from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.errors import Location
 from pytest_queryeval.kinds import KINDS, Kind
+from pytest_queryeval.loading.conversations import turns
 from pytest_queryeval.loading.keys import KEYS, read_keys
 from pytest_queryeval.loading.schemas import stated_schema
 from pytest_queryeval.loading.settings import Settings, Values, added, check_applicable, inherited, resolve
 from pytest_queryeval.loading.stated import read_golds, read_predicted
+from pytest_queryeval.loading.structures import stated_structure
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Case, Stated
 from pytest_queryeval.schema import Schema
+from pytest_queryeval.selection import Structure
 
 # Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
 _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
@@ -23,7 +27,7 @@ _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in (
 # What a case has as its settings have it.
 _INHERITED = (
     *("source", "metrics", "options", "thresholds", "policy", "dialect"),
-    *("on_miss", "timeout", "max_rows", "report_rows"),
+    *("json_schema", "on_miss", "timeout", "max_rows", "report_rows"),
 )
 
 
@@ -43,8 +47,12 @@ class CaseReader:
         self._require_prediction = require_prediction
         self._ids: dict[str, Location] = {}
 
-    def read(self, node: Node) -> Case | None:
-        """Return the case, or None where something is wrong with it."""
+    def read(self, node: Node) -> list[Case]:
+        """Return the cases of a node: one, or one for each turn of a conversation; none where something is wrong."""
+        nodes = self._problems.attempt(turns, node) or ()
+        return [case for one in nodes if (case := self._case(one))]
+
+    def _case(self, node: Node) -> Case | None:
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
@@ -64,8 +72,12 @@ class CaseReader:
         if settings and golds and not problems:
             self._check_needs(settings, golds, predicted, node, problems)
             schema = problems.attempt(_schema, settings, values)
+            structure = problems.attempt(_structure, settings)
             if not problems:
-                return _case(node, values, settings, golds, predicted, schema)
+                case = _case(node, values, settings, golds, predicted, schema, structure)
+                checked = problems.attempt(_with_checked_golds, case, settings.kind, node)
+                if checked is not None:
+                    return checked
         self._problems.extend(problems)
         return None
 
@@ -131,6 +143,21 @@ def _schema(settings: Settings, values: Values) -> Schema | None:
     return stated_schema(settings.db_schema, settings.source, values.get("metadata", {}))
 
 
+def _structure(settings: Settings) -> Structure | None:
+    return None if settings.structure is None else stated_structure(settings.structure)
+
+
+def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
+    """The case with what its settings say of its golds; raises `CaseError` for one that breaks them."""
+    try:
+        golds = tuple(kind.checked_gold(gold, case) for gold in case.golds)
+    except ValueError as error:
+        raise node.problem(str(error)) from error
+    # Not by equality: the names of codes are labels, which are not compared.
+    same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
+    return case if same else replace(case, golds=golds)
+
+
 def _case(
     node: Node,
     values: dict[str, Any],
@@ -138,8 +165,10 @@ def _case(
     golds: tuple[Stated, ...],
     predicted: Stated | None,
     schema: Schema | None,
+    structure: Structure | None,
 ) -> Case:
     get = values.get
+    told: dict[str, Any] = {name: values.get(name) for name in ("difficulty", "skip", "xfail")}
     return Case(
         id=values["id"],
         location=node.location,
@@ -151,11 +180,11 @@ def _case(
         # What a case states comes before what the suite's predictor would say.
         predictor=settings.predictor if predicted is None else None,
         db_schema=schema,
+        structure=structure,
+        conversation=get("conversation", ()),
         tags=added(settings.tags, values["tags"]) if "tags" in values else settings.tags,
-        difficulty=get("difficulty"),
         metadata=get("metadata", {}),
-        skip=get("skip"),
-        xfail=get("xfail"),
         allow_empty=get("allow_empty", False),
+        **told,
         **{name: getattr(settings, name) for name in _INHERITED},
     )

@@ -9,16 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.errors import CaseError, QueryEvalError, SettingError, SuiteError, did_you_mean
-from pytest_queryeval.kinds import KINDS, Kind
-from pytest_queryeval.loading.requirements import read_requires
-from pytest_queryeval.loading.schemas import read_db_schema
-from pytest_queryeval.loading.sources import read_predictor, read_source, read_sources
-from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
-from pytest_queryeval.loading.values import (
+from pytest_queryeval.documents.values import (
     Reader,
     choice,
-    each_entry,
     entries,
     flag,
     json_mapping,
@@ -34,9 +27,27 @@ from pytest_queryeval.loading.values import (
     whole_number,
     whole_text,
 )
-from pytest_queryeval.metric import Metric
-from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Gate, Threshold
+from pytest_queryeval.errors import (
+    CaseError,
+    SuiteError,
+    did_you_mean,
+)
+from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.loading.conversations import read_messages
+from pytest_queryeval.loading.json_schemas import read_json_schema
+from pytest_queryeval.loading.metric_keys import (
+    known_metric,
+    read_limits,
+    read_metrics,
+    read_options,
+    read_thresholds,
+)
+from pytest_queryeval.loading.requirements import read_requires
+from pytest_queryeval.loading.schemas import read_db_schema
+from pytest_queryeval.loading.sources import read_predictor, read_source, read_sources
+from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
+from pytest_queryeval.loading.structures import read_structure
+from pytest_queryeval.model import Gate
 
 Place: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -91,68 +102,6 @@ def read_kind(node: Node) -> str:
     return value
 
 
-def read_metric(node: Node) -> str:
-    """Read the name of a metric that is known and can be imported."""
-    return _metric(text(node), node)
-
-
-def _metric(name: str, node: Node) -> str:
-    try:
-        METRICS[name]
-    except QueryEvalError as error:  # unknown, or not importable: a metric of the user's, an extra that is missing
-        raise node.problem(str(error)) from error
-    return name
-
-
-def read_metrics(node: Node) -> tuple[str, ...]:
-    """Names of metrics, each once."""
-    return tuple(dict.fromkeys(list_of(read_metric)(node)))
-
-
-def read_thresholds(node: Node) -> dict[str, Threshold]:
-    """`{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
-    if node.empty:
-        raise node.problem("thresholds are missing: write {} to require nothing")
-    return each_entry(node, lambda name, value: _threshold(value, _metric(name, value)))
-
-
-def _threshold(node: Node, name: str) -> Threshold:
-    if node.form != "mapping":
-        return Threshold(minimum=number(node))
-    return _limits(node, known_entries(node, {"min": number, "max": number}), name)
-
-
-def _limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
-    minimum, maximum = found.get("min"), found.get("max")
-    if minimum is None and maximum is None:
-        raise node.problem(f"'{name}' needs min or max")
-    if minimum is not None and maximum is not None and minimum > maximum:
-        raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
-    return Threshold(minimum=minimum, maximum=maximum)
-
-
-def read_options(node: Node) -> dict[str, dict[str, Any]]:
-    """`{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
-    return each_entry(node, _options_of)
-
-
-def _options_of(name: str, node: Node) -> dict[str, Any]:
-    if name not in METRICS and name not in KINDS:
-        known = (*METRICS.names(), *KINDS.names())
-        raise node.problem(f"options for '{name}', which is no metric and no kind{did_you_mean(name, known)}")
-    sort = "kind" if name in KINDS else "metric"
-    owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[_metric(name, node)]
-    for key, value in entries(node).items():
-        if key not in owner.options:
-            raise value.problem(f"{sort} '{name}' has no option '{key}'{did_you_mean(key, owner.options)}")
-    options = json_mapping(node)
-    try:
-        owner.check(options)
-    except SettingError as error:
-        raise entries(node).get(error.setting, node).problem(str(error)) from error
-    return options
-
-
 def read_compare(node: Node) -> dict[str, Any]:
     """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
     fields = known_entries(node, COMPARE)
@@ -170,7 +119,7 @@ def _gate(node: Node) -> Gate:
     found = known_entries(node, GATE)
     if "metric" not in found:
         raise node.problem("a gate needs a metric")
-    limits = _limits(node, found, found["metric"])
+    limits = read_limits(node, found, found["metric"])
     return Gate(
         metric=found["metric"],
         where=found.get("where", {}),
@@ -183,7 +132,7 @@ def _gate(node: Node) -> Gate:
 
 def _gate_metric(node: Node) -> str:
     name = text(node)
-    return name if name == SHARE_PASSED else _metric(name, node)
+    return name if name == SHARE_PASSED else known_metric(name, node)
 
 
 def _not_supported(name: str) -> Reader[Any]:
@@ -259,9 +208,9 @@ KEYS: Mapping[str, Key] = {
         _own("allow_empty", flag),
         *map(_own, (*GOLD_FORMS, *PREDICTED_FORMS)),
         Key(name="db_schema", places=_ALL, read=read_db_schema),
-        _later("json_schema", _ALL),
-        _later("structure", _ALL),
-        _later("conversation", _CASE),
+        Key(name="json_schema", places=_ALL, read=read_json_schema),
+        Key(name="structure", places=_ALL, read=read_structure),
+        _own("conversation", read_messages),
     )
 }
 _READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {

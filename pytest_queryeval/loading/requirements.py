@@ -8,8 +8,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 
 from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import items, text
 from pytest_queryeval.errors import QueryEvalError, did_you_mean
-from pytest_queryeval.loading.values import items, text
 
 PACKAGE = "pytest-queryeval"
 REQUIRES = "requires"

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.values import entries, known_entries, stated_text
 from pytest_queryeval.errors import CaseError, did_you_mean
-from pytest_queryeval.loading.values import entries, known_entries, stated_text
 from pytest_queryeval.model import Source
 from pytest_queryeval.schema import Schema, schema_of_entry
 

@@ -10,15 +10,17 @@ from typing import Any, Literal, TypeAlias
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.errors import SuiteError
+from pytest_queryeval.json_value import JsonSchema
 from pytest_queryeval.kinds import KINDS, Kind
 from pytest_queryeval.loading.keys import KEYS, read_keys
 from pytest_queryeval.loading.requirements import MissingExtraError, check_required
 from pytest_queryeval.loading.schemas import SchemaFile
 from pytest_queryeval.loading.sources import resolved_source
-from pytest_queryeval.loading.values import entries, items, text
+from pytest_queryeval.loading.structures import StructureFiles
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Gate, PredictorSpec, Source, Threshold
 
@@ -56,6 +58,8 @@ class Settings:
     policy: Policy
     dialect: str
     db_schema: SchemaFile | None
+    json_schema: JsonSchema | None
+    structure: StructureFiles | None
     on_miss: Literal["fail", "xfail"]
     timeout: float
     max_rows: int
@@ -141,6 +145,8 @@ def resolve(values: Values) -> Settings:
         policy=Policy(**{"text_numbers": kind.text_numbers, **values.get("compare", {})}),
         dialect=_dialect(kind, source, values),
         db_schema=values.get("db_schema"),
+        json_schema=values.get("json_schema"),
+        structure=values.get("structure"),
         on_miss=values.get("on_miss", "fail"),
         timeout=values.get("timeout", DEFAULT_TIMEOUT),
         max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),

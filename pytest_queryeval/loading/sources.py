@@ -10,10 +10,10 @@ from typing import Any
 
 from pytest_queryeval.discreet import discreet
 from pytest_queryeval.documents.document import File, Node
+from pytest_queryeval.documents.values import each_entry, entries, stated_text, whole_number
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
-from pytest_queryeval.loading.values import each_entry, entries, stated_text, whole_number
 from pytest_queryeval.loading.variables import as_written, expanded_text, expanded_value
 from pytest_queryeval.model import PredictorSpec, Source
 from pytest_queryeval.predictors import PREDICTORS

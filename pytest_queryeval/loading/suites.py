@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
 from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.values import items, stated_text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.errors import CaseError, QueryEvalWarning, SuiteError
 from pytest_queryeval.loading.cases import CaseReader
@@ -26,7 +27,6 @@ from pytest_queryeval.loading.settings import (
     folder_chain,
     inherited,
 )
-from pytest_queryeval.loading.values import items, stated_text
 from pytest_queryeval.model import Case
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
@@ -116,12 +116,12 @@ def _default_root(start: Path) -> Path:
 
 def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
     reader = CaseReader(shared, problems, require_prediction=require_prediction)
-    cases = []
+    cases: list[Case] = []
     for node in read_jsonl(file):
         if isinstance(node, CaseError):
             problems.append(node)
-        elif case := reader.read(node):
-            cases.append(case)
+        else:
+            cases += reader.read(node)
     return cases
 
 
@@ -137,7 +137,7 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
         raise top.problem("a suite needs `cases`")
     reader = CaseReader(inherited(shared, values), problems, require_prediction=require_prediction)
     nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
-    cases = [case for node in nodes if (case := reader.read(node))]
+    cases = [case for node in nodes for case in reader.read(node)]
     if len(reader.kinds) == 1:
         check_applicable(top, values, reader.kinds.pop(), problems)
     return cases

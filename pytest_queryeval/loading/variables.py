@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.loading.values import scalar, text
+from pytest_queryeval.documents.values import scalar, text
 
 SECRET = 6  # characters, or more
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from pytest_queryeval.errors import UnknownNameError
 from pytest_queryeval.metric import Metric, describe_metric
 from pytest_queryeval.registry import Registry
 
+if TYPE_CHECKING:
+    from pytest_queryeval.model import Case
+
+
+_OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
+
 
 class MetricRegistry(Registry[Metric]):
-    """Metrics by name; a plain function that is registered is described by its signature."""
+    """Metrics by name; a plain function that is registered is described by its signature.
+
+    A family, such as `recall`, is named with what its parameter is to be: `recall[COUNTRY]`.
+    """
+
+    def __contains__(self, name: str) -> bool:
+        named = _OF_FAMILY.fullmatch(name)
+        if named is None:
+            return super().__contains__(name)
+        return super().__contains__(named["family"]) and bool(super().__getitem__(named["family"]).parameter)
+
+    def __getitem__(self, name: str) -> Metric:
+        """The metric called `name`; raises `UnknownNameError`, also for a family without its argument."""
+        named = _OF_FAMILY.fullmatch(name)
+        if named is None:
+            return super().__getitem__(name)
+        family = super().__getitem__(named["family"])
+        if not family.parameter:
+            raise UnknownNameError(f"metric '{named['family']}' takes nothing in brackets")
+        return replace(family, function=partial(family.function, **{family.parameter: named["argument"]}), parameter="")
 
     def _admit(self, member: Any) -> Metric:
         return member if isinstance(member, Metric) else describe_metric(member)
@@ -52,6 +81,18 @@ METRICS = MetricRegistry(
         "r_ves": f"{__name__}.ves:r_ves",
         "r_ves_bird": f"{__name__}.ves:r_ves_bird",
         "valid_query": f"{__name__}.valid_query:valid_query",
+        "json_equal": f"{__name__}.json_equal:json_equal",
+        "structural_similarity": f"{__name__}.structural_similarity:structural_similarity",
+        "semantic_similarity": f"{__name__}.semantic_similarity:semantic_similarity",
+        "overall_similarity": f"{__name__}.overall_similarity:overall_similarity",
+        "path_f1": f"{__name__}.path_f1:path_f1",
+        "macro_precision": f"{__name__}.macro_precision:macro_precision",
+        "macro_recall": f"{__name__}.macro_precision:macro_recall",
+        "macro_f1": f"{__name__}.macro_precision:macro_f1",
+        "dataset_precision": f"{__name__}.dataset_precision:dataset_precision",
+        "dataset_recall": f"{__name__}.dataset_precision:dataset_recall",
+        "precision": f"{__name__}.dimension_precision:precision",
+        "recall": f"{__name__}.dimension_precision:recall",
     },
 )
 
@@ -60,3 +101,10 @@ def need_answers(names: Iterable[str]) -> bool:
     """Whether some of these metrics need more than the texts of queries; also where there are none of them."""
     reads = {METRICS[name].reads for name in names}
     return reads != {"queries"}
+
+
+def options_of(case: Case, name: str) -> Mapping[str, Any]:
+    """What a case sets for a metric: the options of its kind that the metric has, and those of the metric itself."""
+    shared = case.options.get(case.kind, {})
+    fitting = {key: value for key, value in shared.items() if key in METRICS[name].options}
+    return {**fitting, **case.options.get(name, {})}

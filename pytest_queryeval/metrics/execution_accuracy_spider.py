@@ -10,7 +10,7 @@ from itertools import count
 from pytest_queryeval.comparison.alignment import best_alignment
 from pytest_queryeval.metric import metric
 from pytest_queryeval.model import Execution
-from pytest_queryeval.table import Row
+from pytest_queryeval.table import Row, Table
 
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\bdistinct\b|;""", re.I | re.S)
 
@@ -49,7 +49,7 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     papers.
     Source: taoyds/test-suite-sql-eval, exec_eval.py (one database for each question).
     """
-    if gold.answer is None or predicted.answer is None:
+    if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return 0.0
     golds, others = gold.answer.rows, predicted.answer.rows
     if not golds and not others:

@@ -1,4 +1,4 @@
-"""Whether the predicted query runs."""
+"""Whether the predicted query is one that can be run, or the predicted answer one that can be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pytest_queryeval.metric import metric
 from pytest_queryeval.model import Execution
 
 
-@metric(reads="executions")
+@metric(kinds=None, reads="executions")
 def valid_query(gold: Execution, predicted: Execution) -> float:
-    """1 if the predicted query has an answer, whatever it is; 0 if it is invalid, unsafe, too slow or too large."""
-    return float(predicted.error is None)
+    """1 if the predicted query has an answer, whatever it is; 0 if it is invalid, unsafe, too slow or too large.
+
+    0 as well for an answer that breaks the JSON Schema of its case, or names what the SDMX structure does not have.
+    """
+    return float(predicted.error is None and not predicted.violations)

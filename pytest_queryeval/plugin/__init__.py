@@ -66,6 +66,13 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         items[0].config.stash[RUN].selected = True
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Do at once what takes long for single cases."""
+    if not session.config.option.collectonly and any(hasattr(item, "queryeval_result") for item in session.items):
+        session.config.stash[RUN].prepare(session.items)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

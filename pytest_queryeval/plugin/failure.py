@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from pytest_queryeval.case_json import ShortLabels, result_difference
+from pytest_queryeval.case_json import ShortLabels, result_difference, stated_text
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, CaseResult, Threshold
@@ -43,8 +43,8 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield f"  missed     {', '.join(missed.metric for missed in result.missed)}"
     if result.case.question:
         yield f"  question   {one_line(result.case.question, LINE_CHARACTERS)}"
-    yield from _query("gold", result.gold.query)
-    yield from _query("predicted", result.predicted.query)
+    yield from _query("gold", stated_text(result.gold, result.case))
+    yield from _query("predicted", stated_text(result.predicted, result.case))
     yield from _answers(result)
     yield from _texts(result.details)
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
@@ -78,6 +78,8 @@ def _cut(line: str) -> str:
 
 def _texts(details: Mapping[str, Any]) -> Iterator[str]:
     """Where the texts of the queries differ, as far as a metric told."""
+    for violation in details.get("violations", ())[:ROWS]:
+        yield f"  violation  {one_line(violation, LINE_CHARACTERS)}"
     found = details.get("exact_set_match")
     if isinstance(found, Mapping):
         unread = f"predicted cannot be read: {found['unreadable']}; " if "unreadable" in found else ""
@@ -91,8 +93,7 @@ def _answers(result: CaseResult) -> Iterator[str]:
     yield f"  answers    {found.summary}"
     labels = ShortLabels()
     if found.missing or found.extra or found.changed:
-        names = result.gold.answer.columns if result.gold.answer else ()
-        yield f"    columns  | {_row(names)}"
+        yield f"    columns  | {_row(found.columns)}"
     yield from (f"    missing  | {_row(map(labels.of, row))}" for row in found.missing)
     yield from (f"    extra    | {_row(map(labels.of, row))}" for row in found.extra)
     for gold, predicted in found.changed:

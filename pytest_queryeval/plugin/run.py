@@ -39,8 +39,25 @@ class Run:
         if self._session is None:
             from pytest_queryeval.session import Session
 
-            self._session = Session()
+            self._session = Session(tell=self._tell)
         return self._session
+
+    def prepare(self, items: list[pytest.Item]) -> None:
+        """Embed at once what the cases that will run are known to need; nothing is loaded where no metric asks."""
+        from pytest_queryeval.metrics import METRICS
+        from pytest_queryeval.semantic_texts import asked_for
+
+        cases = [case for item in items if (case := getattr(item, "case", None)) is not None and case.skip is None]
+        names = {name for metrics in {asked_for(case) for case in cases} for name in metrics}
+        if any("similarity" in METRICS[name].supplied for name in names):
+            self.session.prepare(cases)
+
+    def _tell(self, line: str) -> None:
+        """Show a line while something takes long; workers of pytest-xdist have no terminal."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and not hasattr(self.config, "workerinput"):
+            reporter.ensure_newline()
+            reporter.write_line(line)
 
     def close(self) -> None:
         """Stop what was opened."""
@@ -106,13 +123,15 @@ class Run:
 
     def _unbound(self, name: str) -> str:
         """Why a threshold binds no case; empty where it binds one."""
-        from pytest_queryeval.errors import UnknownNameError
+        from pytest_queryeval.errors import QueryEvalError
+        from pytest_queryeval.loading.metric_keys import check_metric
         from pytest_queryeval.metrics import METRICS
 
         try:
-            metric = METRICS[name]
-        except UnknownNameError as error:
+            check_metric(name)
+        except QueryEvalError as error:
             return str(error)
+        metric = METRICS[name]
         if any(metric.applies_to(kind) for kind in self._kinds):
             return ""
         return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from pytest_queryeval.aggregation import CaseJson, Report
+from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
 from pytest_queryeval.gates import gate_text
 from pytest_queryeval.plain import one_line, score_text, shortened
 
@@ -24,6 +24,7 @@ def summary_lines(report: Report, *, width: int) -> Iterator[Line]:
     yield from _metrics(report["metrics"])
     for group in GROUPS_SHOWN:
         yield from _group(group, report["groups"][group])
+    yield from _dimensions(report)
     yield from _spider_table(report)
     yield from _weakest(report["cases"], width)
     yield from _slowest(report["cases"], width)
@@ -75,6 +76,15 @@ def _group(group: str, members: Mapping[str, Mapping[str, Any]]) -> Iterator[Lin
     ]
     yield "", {}
     yield from _columns((group, "cases", "passed", *names), rows)
+
+
+def _dimensions(report: Report) -> Iterator[Line]:
+    """Precision and recall of each SDMX dimension."""
+    if "dimensions" not in report:
+        return
+    yield "", {}
+    rows = [(one_line(name), *dimension_cells(found)) for name, found in report["dimensions"].items()]
+    yield from _columns(("dimension", *DIMENSION_COLUMNS), rows)
 
 
 def _spider_table(report: Report) -> Iterator[Line]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import json
+from typing import Any, Protocol
 
+from pytest_queryeval.metric import TABLE_KINDS
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.registry import Registry
 
@@ -23,6 +25,18 @@ class PredictorOpener(Protocol):
 
     def __call__(self, spec: PredictorSpec) -> Predictor:
         """Open it."""
+
+
+def text_of(answer: Any, case: Case) -> str | None:
+    """An answer as text: itself, or a value as JSON where the case's answers are values; None for anything else."""
+    if isinstance(answer, str):
+        return answer
+    if case.kind in TABLE_KINDS or not isinstance(answer, dict | list | int | float):
+        return None
+    try:
+        return json.dumps(answer, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 PREDICTORS: Registry[PredictorOpener] = Registry(

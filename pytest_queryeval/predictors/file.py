@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_queryeval.errors import Location, PredictorError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
+from pytest_queryeval.predictors import text_of
 
 OWN_KEYS = frozenset({"id", "predicted", "seconds"})
 MAX_SECONDS = 1e9
@@ -26,8 +27,11 @@ class PredictionsFile:
         entry = self._entries.get(case.id)
         if entry is None:
             raise PredictorError(f"{self._path}: no prediction for '{case.id}'")
+        text = text_of(entry["predicted"], case)
+        if text is None:
+            raise PredictorError(f"{self._path}: the prediction for '{case.id}' is no text")
         return Prediction(
-            stated=Stated(query=entry["predicted"]),
+            stated=Stated(query=text),
             predictor=f"file:{self._path.name}",
             seconds=float(entry.get("seconds", 0.0)),
             metadata={key: value for key, value in entry.items() if key not in OWN_KEYS},
@@ -63,8 +67,8 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
 def _check(entry: Any, place: Location) -> None:
     if not isinstance(entry, dict):
         raise PredictorError(f"{place}: a prediction is an object with `id` and `predicted`")
-    if not isinstance(entry.get("id"), str) or not isinstance(entry.get("predicted"), str):
-        raise PredictorError(f"{place}: a prediction needs an `id` and a `predicted`, both of them text")
+    if not isinstance(entry.get("id"), str) or entry.get("predicted") is None:
+        raise PredictorError(f"{place}: a prediction needs an `id`, which is text, and a `predicted`")
     seconds = entry.get("seconds", 0.0)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_SECONDS:
         raise PredictorError(f"{place}: `seconds` is a number from 0 to {MAX_SECONDS:,.0f}")

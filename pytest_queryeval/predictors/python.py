@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
-from pytest_queryeval.table import Table
+from pytest_queryeval.model import Answer, Case, Prediction, PredictorSpec, Stated
+from pytest_queryeval.predictors import text_of
 
 
 class PythonFunction:
@@ -34,9 +34,10 @@ class PythonFunction:
         seconds = time.perf_counter() - start
         if isinstance(answer, Prediction) and _is_whole(answer):
             return answer
-        if not isinstance(answer, str):
+        text = text_of(answer, case)
+        if text is None:
             raise PredictorError(f"{self._target} returned {_described(answer)}")
-        return Prediction(stated=Stated(query=answer), predictor=f"python:{self._target}", seconds=seconds)
+        return Prediction(stated=Stated(query=text), predictor=f"python:{self._target}", seconds=seconds)
 
     def close(self) -> None:
         """Nothing to free."""
@@ -138,7 +139,7 @@ def _is_whole(prediction: Prediction) -> bool:
     stated: Any = prediction.stated
     if not isinstance(stated, Stated) or not isinstance(prediction.predictor, str):
         return False
-    is_stated = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Table)
+    is_stated = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Answer)
     return is_stated and isinstance(prediction.metadata, Mapping)
 
 

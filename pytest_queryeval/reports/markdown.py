@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson, Report
+from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
 from pytest_queryeval.gates import gate_text
 from pytest_queryeval.plain import one_line
 
@@ -24,6 +24,7 @@ def render_markdown(report: Report) -> bytes:
         _gates(report["gates"]),
         _metrics(report["metrics"]),
         *(_group(group, report["groups"][group]) for group in GROUPS_SHOWN),
+        _dimensions(report),
         _spider_table(report),
         _faults(report["cases"]),
     )
@@ -94,6 +95,11 @@ def _group(group: str, members: Mapping[str, Mapping[str, Any]]) -> Iterator[str
         for value, member in list(members.items())[:LISTED]
     ]
     yield from _table((group, "cases", "passed", *names), rows)
+
+
+def _dimensions(report: Report) -> Iterator[str]:
+    rows = [(code(name), *dimension_cells(found)) for name, found in report.get("dimensions", {}).items()]
+    yield from _table(("dimension", *DIMENSION_COLUMNS), rows[:LISTED])
 
 
 def _spider_table(report: Report) -> Iterator[str]:

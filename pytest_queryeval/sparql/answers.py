@@ -34,7 +34,7 @@ def refusal(query: Query) -> Failure | None:
 def with_terms(execution: Execution, query: Query) -> Execution:
     """The execution with the plain terms that a child sent made terms, and a graph made a set of triples."""
     table = execution.answer
-    if table is None:
+    if not isinstance(table, Table):
         return _with_prefix(execution, query)
     rows = term_rows(table.rows)
     if query.gives_graph:

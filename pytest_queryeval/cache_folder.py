@@ -1,0 +1,54 @@
+"""Where this package keeps what can be made again, and how processes take turns at making it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+KEPT_SECONDS = 30 * 24 * 3600  # what no run has used for so long is dropped
+
+
+def cache_folder(name: str) -> Path:
+    """The folder of that name where the user keeps what can be made again, which may not exist yet.
+
+    Raises OSError for a user without a home.
+    """
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
+    except RuntimeError as error:
+        raise FileNotFoundError(str(error)) from error
+    return base / "pytest-queryeval" / name
+
+
+def private_folder() -> Path:
+    """A folder of this user among the temporary files, for where the cache folder cannot be used.
+
+    Raises OSError, whose text names the folder, where it cannot be made or is somebody else's.
+    """
+    folder = Path(tempfile.gettempdir()) / f"pytest-queryeval-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise OSError(f"{error.strerror}: {folder}") from error
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+        raise OSError(f"{folder} is somebody else's")
+    return folder
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time in; the others wait, or with `wait=False` meet BlockingIOError."""
+    # Others may be able to write here: no link is followed, and nothing is cut.
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(lock)

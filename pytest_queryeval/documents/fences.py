@@ -1,0 +1,78 @@
+"""What a language model answers in Markdown: the code in its fenced block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A fenced block: what its opening fence says, its indentation, and where its content begins and ends."""
+
+    info: str
+    indentation: int
+    start: int
+    end: int
+
+
+def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, bool]:
+    r"""The content of the one fenced code block in a text, and True; else the text as it stands, and False.
+
+    Of several blocks it is the only one whose info string begins with one of the `languages`, in whatever case. Fences
+    are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The content
+    comes without its last line end. Takes time in proportion to the text.
+
+    >>> unfenced("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
+    ('{}', True)
+    >>> unfenced("SELECT 1")
+    ('SELECT 1', False)
+    """
+    named: list[_Block] = []
+    only: _Block | None = None
+    for number, block in enumerate(_blocks(text)):
+        only = block if number == 0 else None
+        if _language(block) in languages:
+            named.append(block)
+        if (number and not languages) or len(named) > 1:
+            return text, False
+    chosen = only or (named[0] if named else None)
+    return (text, False) if chosen is None else (_content(text, chosen), True)
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opening is None:
+            opening = fence if _opens(fence) else None
+        elif _closes(fence, opening):
+            yield _block(opening, fence.start())
+            opening = None
+    if opening is not None:
+        yield _block(opening, len(text))
+
+
+def _opens(fence: re.Match[str]) -> bool:
+    # Backticks behind backticks are code within a line.
+    return fence[2][0] == "~" or "`" not in fence[3]
+
+
+def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:
+    return fence[2].startswith(opening[2]) and not fence[3].strip(" \t\r")
+
+
+def _block(opening: re.Match[str], end: int) -> _Block:
+    return _Block(info=opening[3], indentation=len(opening[1]), start=opening.end(), end=end)
+
+
+def _language(block: _Block) -> str:
+    words = block.info.split(maxsplit=1)
+    return words[0].lower() if words else ""
+
+
+def _content(text: str, block: _Block) -> str:
+    content = text[block.start : block.end].removesuffix("\n").removesuffix("\r")
+    return re.sub(rf"(?m)^ {{1,{block.indentation}}}", "", content) if block.indentation else content

@@ -1,0 +1,55 @@
+"""What kinds have in common whose answers are text that is read and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node
+from pytest_queryeval.documents.fences import unfenced
+from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.errors import CaseError, SuiteError
+from pytest_queryeval.model import Failure
+
+T = TypeVar("T")
+
+MAX_TEXT = 32 * MEBIBYTE  # characters
+MAX_VALUES = 1_000_000
+FENCED = "the answer was read from a code block"
+_ANSWER = File(Path("answer"), Path("answer"))
+
+
+def answer_text(text: str) -> tuple[str, str]:
+    """What a model's answer says without the code block around it, and a note where there was one."""
+    if text.lstrip()[:1] in ("{", "["):
+        return text, ""
+    content, was_fenced = unfenced(text, languages=("json",))
+    return content, FENCED if was_fenced else ""
+
+
+def refusal(text: str) -> Failure | None:
+    """Find what makes a text not worth reading: there is nothing, or more than any answer has."""
+    if not text.strip():
+        return Failure(kind="empty", message="the answer is empty")
+    if len(text) > MAX_TEXT:
+        return Failure(kind="too_large", message=f"the answer has {len(text):,} characters, more than {MAX_TEXT:,}")
+    if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+        return Failure(kind="too_large", message=f"the answer has more than {MAX_VALUES:,} values")
+    return None
+
+
+def read_json_text(text: str, read: Callable[[Node], T]) -> T | Failure:
+    """What `read` makes of a text as JSON, or why it cannot, with the place of what is wrong."""
+    try:
+        return read(parse_json(text, _ANSWER, line=0))
+    except SuiteError as error:
+        return _invalid(error.problems[0])
+    except CaseError as error:
+        return _invalid(error)
+
+
+def _invalid(error: CaseError) -> Failure:
+    line, column = error.location.line, error.location.column
+    place = f" at line {line}, column {column}" if column else ""
+    return Failure(kind="invalid", message=f"{error.problem}{place}")

@@ -1,0 +1,21 @@
+"""Path F1: how many scalars of a JSON answer are right, each at its path."""
+
+from __future__ import annotations
+
+from pytest_queryeval.json.paths import equal_leaves, leaves
+from pytest_queryeval.json_value import JsonAnswer
+from pytest_queryeval.metric import metric
+
+
+@metric(kinds=frozenset({"json"}))
+def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
+    """The F1 of the pairs of a path and its scalar, over the whole answers.
+
+    2·common pairs / (gold's + predicted's pairs). Items of lists are told by their index, scalars are compared as in
+    `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer that is a
+    scalar itself has one, with the empty path. In [0, 1].
+
+    >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
+    0.8
+    """
+    return 2 * equal_leaves(gold.value, predicted.value) / (leaves(gold.value) + leaves(predicted.value))

@@ -1,0 +1,40 @@
+"""Structural similarity (StrSS): whether a JSON answer has the right keys."""
+
+from __future__ import annotations
+
+from pytest_queryeval.json.levels import levels
+from pytest_queryeval.json.options import BETA, Depth, Lists, check_options
+from pytest_queryeval.json.similarity import structural
+from pytest_queryeval.json_value import JsonAnswer
+from pytest_queryeval.metric import Score, metric
+
+
+@metric(kinds=frozenset({"json"}), check=check_options)
+def structural_similarity(
+    gold: JsonAnswer,
+    predicted: JsonAnswer,
+    *,
+    beta: float = BETA,
+    at: str = "",
+    depth: Depth = "top",
+    lists: Lists = "index",
+) -> Score | float | None:
+    """How many of gold's keys predicted has, less a little for those that gold has not; values do not count.
+
+    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 where the denominator is 0, which is where
+    neither has keys. Only the keys of the outermost object count, or of that at the level `at`, a JSONPath or a JSON
+    pointer. None where gold has no object there, 0 where predicted has none, both with a note. In [0, 1].
+
+    With `depth` all, the paths below count instead, to objects and lists as well as to scalars. Items of lists are told
+    by their index; with `lists` set all items of a list share one path, so that neither their order nor how many alike
+    there are counts.
+    Source: StrSS (arXiv 2409.16220), with the top level and beta 0.1.
+
+    >>> gold, predicted = JsonAnswer({"a": {"b": 1}}), JsonAnswer({"a": {"c": 1}, "d": 2})
+    >>> structural_similarity(gold, predicted, beta=1)
+    0.5
+    >>> structural_similarity(gold, predicted, beta=1, depth="all")
+    0.25
+    """
+    both = levels(gold, predicted, at)
+    return both if isinstance(both, Score) else structural(*both, beta=beta, depth=depth, lists=lists)

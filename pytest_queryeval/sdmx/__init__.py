@@ -1,0 +1,1 @@
+"""SDMX data queries: selections of terms, what they share, and the structures that say which terms there are."""

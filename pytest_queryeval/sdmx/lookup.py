@@ -1,0 +1,43 @@
+"""The datasets of a structure by their names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pytest_queryeval.sdmx.structure_messages import version_order
+from pytest_queryeval.selection import DatasetStructure, Structure
+
+TIME = "TIME_PERIOD"  # what SDMX calls the time dimension, which structures leave out
+_VERSIONED = re.compile(r"([^()]+)\(([^()]+)\)")
+
+
+class Datasets:
+    """All versions of each dataset."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._versions: defaultdict[str, list[DatasetStructure]] = defaultdict(list)
+        for dataset in structure.datasets:
+            self._versions[dataset.id].append(dataset)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The ids of all datasets, without versions."""
+        return list(self._versions)
+
+    def called(self, id_: str) -> Sequence[str]:
+        """The ids `AGENCY:ID` of all datasets with this ID."""
+        return [dataset for dataset in self._versions if dataset.partition(":")[2] == id_]
+
+    def get(self, dataset: str) -> DatasetStructure | None:
+        """What `AGENCY:ID` or `AGENCY:ID(VERSION)` names: that version, or the newest where it is not there."""
+        match = _VERSIONED.fullmatch(dataset)
+        versions = self._versions.get(match[1] if match else dataset, [])
+        fitting = [one for one in versions if match and one.version == match[2]]
+        return max(fitting or versions, key=lambda one: version_order(one.version), default=None)
+
+
+def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
+    """The names of the codes of each dimension, None where any value may stand."""
+    return {dimension.id: dimension.codes for dimension in dataset.dimensions}

@@ -1,0 +1,93 @@
+"""Selections from nodes, and back to plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import Reader, each, items, known_entries, or_else, whole_text
+from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Selection, Term
+
+AROUND = "indicator_selection"
+
+
+def read_selection(node: Node) -> Selection:
+    """Read a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
+
+    A mapping whose only key is `indicator_selection` may stand around the list; an empty list selects nothing. All
+    texts are the source texts of their scalars; an `id` or a `name` that is null, blank or left out is None. Raises
+    `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
+    """
+    if not isinstance(node.value, dict):
+        return Selection(datasets=_datasets(node))
+    found = known_entries(node, {AROUND: _datasets})
+    return Selection(datasets=_needed(found, AROUND, node))
+
+
+def selection_json(selection: Selection) -> list[dict[str, Any]]:
+    """The selection as plain values of the form that `read_selection` reads, without what was not said."""
+    return [
+        {"dataset_id": dataset.id, "dimensions": [_dimension_json(dimension) for dimension in dataset.dimensions]}
+        for dataset in selection.datasets
+    ]
+
+
+def _dimension_json(dimension: DimensionSelection) -> dict[str, Any]:
+    return {"dimension_name": dimension.name, "values": [_term_json(term) for term in dimension.terms]}
+
+
+def _term_json(term: Term) -> dict[str, str]:
+    return {key: text for key, text in (("id", term.id), ("name", term.name)) if text is not None}
+
+
+def _datasets(node: Node) -> tuple[DatasetSelection, ...]:
+    return tuple(each(items(node), _dataset))
+
+
+def _dataset(node: Node) -> DatasetSelection:
+    found = known_entries(node, _DATASET)
+    return DatasetSelection(id=_needed(found, "dataset_id", node), dimensions=found.get("dimensions", ()))
+
+
+def _dimensions(node: Node) -> tuple[DimensionSelection, ...]:
+    return tuple(each(items(node), _dimension))
+
+
+def _dimension(node: Node) -> DimensionSelection:
+    found = known_entries(node, _DIMENSION)
+    return DimensionSelection(name=_needed(found, "dimension_name", node), terms=found.get("values", ()))
+
+
+def _terms(node: Node) -> tuple[Term, ...]:
+    return tuple(each(items(node), _term))
+
+
+def _term(node: Node) -> Term:
+    found = known_entries(node, _VALUE)
+    term = Term(id=found.get("id"), name=found.get("name"))
+    if term.id is None and term.name is None:
+        raise node.problem("a value without 'id' and 'name': state one of them")
+    return term
+
+
+def _said(node: Node) -> str | None:
+    written = whole_text(node)
+    return None if node.empty or not written.strip() else written
+
+
+def _required(node: Node) -> str:
+    written = _said(node)
+    if written is None:
+        raise node.problem("expected text, found nothing")
+    return written
+
+
+def _needed(found: dict[str, Any], key: str, node: Node) -> Any:
+    if key not in found:
+        raise node.problem(f"'{key}' is missing")
+    return found[key]
+
+
+_DATASET: dict[str, Reader[Any]] = {"dataset_id": _required, "dimensions": or_else((), _dimensions)}
+_DIMENSION: dict[str, Reader[Any]] = {"dimension_name": _required, "values": or_else((), _terms)}
+_VALUE: dict[str, Reader[Any]] = {"id": _said, "name": _said}

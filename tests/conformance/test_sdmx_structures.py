@@ -1,0 +1,130 @@
+"""Real structures of the IMF and the ECB: what they describe, and whether wrong codes are told from right ones."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.loading.structures import read_structure, stated_structure
+from pytest_queryeval.sdmx.checks import named, violations
+from pytest_queryeval.sdmx.data_query import read_data_query
+from pytest_queryeval.sdmx.structure_files import read_message
+from pytest_queryeval.selection import DatasetSelection, Dimension, DimensionSelection, Selection, Structure, Term
+
+CPI = "IMF.STA:CPI"
+CODES = {"COUNTRY": 337, "INDEX_TYPE": 49, "COICOP_1999": 15, "TYPE_OF_TRANSFORMATION": 7, "FREQUENCY": 6}
+
+
+def structure_of_files(*paths: Path) -> Structure:
+    at = file_at(paths[0].parent / "s.queryeval.yaml")
+    return stated_structure(
+        read_structure(Node([Node(path.name, 1, "plain", at) for path in paths], 1, "sequence", at))
+    )
+
+
+@pytest.fixture(scope="module")
+def files(conformance: Path) -> list[Path]:
+    found = sorted((conformance / "sdmx").iterdir())
+    assert len(found) == 8
+    return found
+
+
+@pytest.fixture(scope="module")
+def imf(files: list[Path]) -> Structure:
+    return structure_of_files(*(path for path in files if "IMF" in path.name))
+
+
+def drawn(structure: Structure) -> list[tuple[Dimension, str]]:
+    """Fifty codes: each dimension in turn, and codes of it by chance."""
+    dice = random.Random(5)
+    dimensions = structure.datasets[0].dimensions
+    return [(one, dice.choice(list(one.codes or ()))) for _ in range(10) for one in dimensions]
+
+
+def corrupted(structure: Structure) -> Iterator[tuple[Dimension, str, str]]:
+    """The same codes, with one letter changed so that they are codes no more."""
+    dice = random.Random(6)
+    for dimension, code in drawn(structure):
+        wrong = code
+        while wrong in (dimension.codes or ()):
+            at = dice.randrange(len(code))
+            wrong = code[:at] + dice.choice(string.ascii_uppercase + string.digits) + code[at + 1 :]
+        yield dimension, code, wrong
+
+
+def told(dimension: Dimension, code: str, structure: Structure) -> tuple[str, ...]:
+    terms = DimensionSelection(dimension.id, (Term(code, None),))
+    return violations(Selection((DatasetSelection(CPI, (terms,)),)), structure)
+
+
+def test_every_file_is_read(files: list[Path]) -> None:
+    messages = [read_message(path.read_bytes()) for path in files]
+
+    assert sum(bool(message.structures) for message in messages) == 2
+    assert sum(bool(message.codelists) for message in messages) == 5
+
+
+def test_the_dataflow_of_the_imf_has_its_codelists(imf: Structure) -> None:
+    (dataset,) = imf.datasets
+
+    assert (dataset.id, dataset.version) == (CPI, "4.0.0")
+    assert {one.id: len(one.codes or ()) for one in dataset.dimensions} == CODES
+    assert list(CODES) == [one.id for one in dataset.dimensions]
+    assert (dataset.dimensions[0].codes or {})["MEX"] == "Mexico"
+
+
+def test_the_structure_of_the_ecb_stands_alone(files: list[Path]) -> None:
+    (dataset,) = structure_of_files(files[0]).datasets
+
+    assert (dataset.id, dataset.version) == ("ECB:ECB_EXR1", "1.0")
+    assert [one.id for one in dataset.dimensions] == ["FREQ", "CURRENCY", "CURRENCY_DENOM", "EXR_TYPE", "EXR_SUFFIX"]
+    assert {one.codes for one in dataset.dimensions} == {None}
+
+
+def test_fifty_real_codes_are_known(imf: Structure) -> None:
+    assert [(one.id, code) for one, code in drawn(imf) if told(one, code, imf)] == []
+
+
+def test_fifty_corrupted_codes_are_told_mostly_with_the_right_one(imf: Structure) -> None:
+    sentences = [(code, told(one, wrong, imf)) for one, code, wrong in corrupted(imf)]
+
+    assert len(sentences) == 50
+    assert [code for code, found in sentences if len(found) != 1] == []
+    assert sum(f"did you mean '{code}'" in found[0] for code, found in sentences) >= 35
+
+
+def test_a_real_key_selects_the_right_terms(imf: Structure) -> None:
+    path = "https://api.imf.org/external/sdmx/2.1/data/IMF.STA,CPI,4.0.0/MEX+USA.CPI._T.IX.M?startPeriod=2010"
+
+    (dataset,) = read_data_query(path, imf).datasets
+
+    terms = {one.name: [(term.id, term.name) for term in one.terms] for one in dataset.dimensions}
+    assert dataset.id == "IMF.STA:CPI(4.0.0)"
+    assert terms == {
+        "COUNTRY": [("MEX", "Mexico"), ("USA", "United States")],
+        "INDEX_TYPE": [("CPI", "Consumer price index (CPI)")],
+        "COICOP_1999": [("_T", "All Items ")],
+        "TYPE_OF_TRANSFORMATION": [("IX", "Index")],
+        "FREQUENCY": [("M", "Monthly")],
+    }
+    assert violations(Selection((dataset,)), imf) == ()
+
+
+def test_names_of_recorded_terms_are_those_of_the_codelists(records, imf: Structure) -> None:
+    known = {one.id: one.codes or {} for one in imf.datasets[0].dimensions}
+    seen = 0
+    for record in records("sdmx_cases.jsonl"):
+        for dataset in record["target"] or ():
+            for dimension in dataset["dimensions"]:
+                for value in dimension["values"]:
+                    if dataset["dataset_id"] == CPI and value.get("id") in known.get(dimension["dimension_name"], {}):
+                        seen += 1
+                        term = DimensionSelection(dimension["dimension_name"], (Term(value["id"], None),))
+                        filled = named(Selection((DatasetSelection(CPI, (term,)),)), imf)
+                        assert filled.datasets[0].dimensions[0].terms[0].name
+    assert seen > 100

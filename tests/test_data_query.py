@@ -1,0 +1,284 @@
+"""SDMX REST data queries, and what they select."""
+
+import pytest
+
+from pytest_queryeval.sdmx.data_query import MOST_CHARACTERS, read_data_query
+from pytest_queryeval.selection import DatasetStructure, Dimension, Selection, Structure
+
+AREAS = {"NO": "North", "SO": "South", "EA": "East", "X1": ""}
+GOODS = {"TEA": "Tea", "COF": "Coffee"}
+SALES = (Dimension("AREA", AREAS), Dimension("GOODS", GOODS), Dimension("FREQ", None))
+SHOP = Structure(
+    (
+        DatasetStructure("SHOP:SALES", "1.0", SALES),
+        DatasetStructure("SHOP:SALES", "10.0", (*SALES, Dimension("UNIT", None))),
+        DatasetStructure("SHOP:SALES", "2.0", SALES),
+        DatasetStructure("SHOP.UK:STOCK", "1.0", (Dimension("AREA", AREAS),)),
+        DatasetStructure("SHOP.FR:STOCK", "1.0", (Dimension("AREA", AREAS),)),
+    )
+)
+
+
+def codes(query, structure=SHOP):
+    """The dataset of a query, and the codes that it selects by dimensions."""
+    (dataset,) = read_data_query(query, structure).datasets
+    return dataset.id, {dimension.name: [term.id for term in dimension.terms] for dimension in dataset.dimensions}
+
+
+def selected(query):
+    return codes(query)[1]
+
+
+def problem(query, structure=SHOP):
+    with pytest.raises(ValueError, match=r"(?s).+") as caught:
+        read_data_query(query, structure)
+    return str(caught.value)
+
+
+def test_the_parts_of_a_key_are_the_dimensions_in_their_order():
+    assert selected("data/SHOP,SALES,1.0/NO.TEA.A") == {"AREA": ["NO"], "GOODS": ["TEA"], "FREQ": ["A"]}
+
+
+def test_plus_joins_codes_and_nothing_leaves_a_dimension_open():
+    assert selected("data/SHOP,SALES,1.0/SO+NO+SO..") == {"AREA": ["SO", "NO"]}
+    assert selected("data/SHOP,SALES,1.0/...".rstrip(".") + "..") == {}
+
+
+def test_terms_have_the_names_of_the_structure():
+    read = read_data_query("data/SHOP,SALES,1.0/NO+X1+??.TEA.A", SHOP)
+
+    assert read.by_id
+    assert [[(term.id, term.name) for term in one.terms] for one in read.datasets[0].dimensions] == [
+        [("NO", "North"), ("X1", None), ("??", None)],
+        [("TEA", "Tea")],
+        [("A", None)],
+    ]
+
+
+@pytest.mark.parametrize("key", ["", "/", "/all", "/ALL", "/.."])
+def test_a_key_may_leave_everything_open(key):
+    read = read_data_query(f"data/SHOP,SALES,1.0{key}", SHOP)
+
+    assert (read.datasets[0].id, read.datasets[0].dimensions) == ("SHOP:SALES(1.0)", ())
+
+
+@pytest.mark.parametrize(
+    ("written", "dataset", "dimensions"),
+    [
+        ("SHOP,SALES,1.0", "SHOP:SALES(1.0)", 3),
+        ("SHOP,SALES,10.0", "SHOP:SALES(10.0)", 4),
+        ("SHOP,SALES,9.0.0", "SHOP:SALES(9.0.0)", 4),
+        ("SHOP,SALES", "SHOP:SALES", 4),
+        ("SHOP,SALES,latest", "SHOP:SALES", 4),
+        ("SHOP,SALES,LATEST", "SHOP:SALES", 4),
+        ("SHOP,SALES,+", "SHOP:SALES", 4),
+        ("SHOP,SALES,1.0+.0", "SHOP:SALES", 4),
+        ("SHOP,SALES,", "SHOP:SALES", 4),
+        ("all,SALES,~", "SHOP:SALES", 4),
+        ("SALES", "SHOP:SALES", 4),
+        ("SHOP.FR,STOCK", "SHOP.FR:STOCK", 1),
+    ],
+)
+def test_a_dataset_is_named_by_agency_id_and_version_of_which_only_the_id_is_needed(written, dataset, dimensions):
+    key = ".".join(["NO"] * dimensions)
+
+    name, found = codes(f"data/{written}/{key}")
+
+    assert (name, len(found)) == (dataset, dimensions)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "data/SHOP,SALES,1.0/NO+SO..A",
+        "/data/SHOP,SALES,1.0/NO+SO..A/",
+        "  data/SHOP,SALES,1.0/NO+SO..A\n",
+        "Data/SHOP,SALES,1.0/NO+SO..A",
+        "data/SHOP,SALES,1.0/NO+SO..A/SHOP",
+        "data/SHOP%2CSALES%2C1.0/NO%2BSO..A",
+        "data/SHOP,SALES,1.0/NO+SO..A?startPeriod=2010&endPeriod=2020-M12&detail=dataonly",
+        "data/SHOP,SALES,1.0/NO+SO..A?",
+        "data/SHOP,SALES,1.0/NO+SO..A#top",
+        "https://data.example.org/rest/data/SHOP,SALES,1.0/NO+SO..A?format=jsondata",
+        "https://example.org/data/rest/data/SHOP,SALES,1.0/NO+SO..A",
+        "/rest/v2/data/dataflow/SHOP/SALES/1.0/NO+SO.*.A",
+        "data/dataflow/SHOP/SALES/1.0/NO+SO..A",
+        "data/datastructure/SHOP/SALES/1.0/NO.*.A,SO.*.A",
+        "data/*/SHOP/SALES/1.0/*.*.A?c[AREA]=NO,SO",
+        "data/dataflow/SHOP/SALES/1.0?c[AREA]=NO,SO&c[FREQ]=eq:A&c[TIME_PERIOD]=ge:2010+le:2020",
+        "data/dataflow/SHOP/SALES/1.0/*?c%5BAREA%5D=NO%2CSO&c[FREQ]=A&attributes=none",
+    ],
+)
+def test_all_forms_of_a_query_select_the_same(query):
+    assert codes(query) == ("SHOP:SALES(1.0)", {"AREA": ["NO", "SO"], "FREQ": ["A"]})
+
+
+@pytest.mark.parametrize("path", ["dataflow/SHOP/SALES", "dataflow/*/SALES/*", "*/SHOP/SALES/~/NO"])
+def test_in_sdmx_3_what_stands_last_may_be_left_out(path):
+    name, found = codes(f"data/{path}?c[AREA]=NO")
+
+    assert (name, found) == ("SHOP:SALES", {"AREA": ["NO"]})
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("NO.TEA,SO.TEA", {"AREA": ["NO", "SO"], "GOODS": ["TEA"]}),
+        ("NO.TEA+COF,SO.TEA+COF", {"AREA": ["NO", "SO"], "GOODS": ["TEA", "COF"]}),
+        ("NO.TEA.A,NO.COF.A,SO.TEA.A,SO.COF.A", {"AREA": ["NO", "SO"], "GOODS": ["TEA", "COF"], "FREQ": ["A"]}),
+        ("NO.TEA,NO.TEA", {"AREA": ["NO"], "GOODS": ["TEA"]}),
+        ("NO,*", {}),
+        ("NO.TEA,*.TEA", {"GOODS": ["TEA"]}),
+    ],
+)
+def test_several_keys_select_their_codes_where_they_are_all_combinations(keys, expected):
+    assert selected(f"data/dataflow/SHOP/SALES/1.0/{keys}") == expected
+
+
+@pytest.mark.parametrize("keys", ["NO.TEA,SO.COF", "NO.TEA,NO.COF,SO.TEA", "NO.TEA,SO.TEA,NO.COF.A,SO.COF.A"])
+def test_several_keys_that_are_not_all_combinations_are_refused(keys):
+    told = problem(f"data/dataflow/SHOP/SALES/1.0/{keys}")
+
+    assert told.startswith("the keys ")
+
+
+def test_several_keys_that_differ_in_several_dimensions_name_one_code_in_each():
+    told = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA,SO+EA.COF")
+
+    assert told == "the keys differ in several dimensions, of which one names not one code: write one key"
+
+
+def test_a_filter_and_the_key_hold_together():
+    base = "data/dataflow/SHOP/SALES/1.0"
+
+    assert selected(f"{base}/NO+SO.TEA?c[AREA]=SO,EA") == {"AREA": ["SO"], "GOODS": ["TEA"]}
+    assert selected(f"{base}/NO?c[AREA]=*") == {"AREA": ["NO"]}
+    assert selected(f"{base}/NO?c[COLOUR]=RED") == {"AREA": ["NO"], "COLOUR": ["RED"]}
+    assert problem(f"{base}/NO?c[AREA]=SO") == (
+        "the key and c[AREA] have no code in common: the data query selects nothing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("c[AREA]=ne:NO", "c[AREA]: the operator 'ne' names no codes: only 'eq' can be read"),
+        ("c[AREA]=NO,sw:S", "c[AREA]: the operator 'sw' names no codes: only 'eq' can be read"),
+        ("c[AREA]=NO+SO", "c[AREA]: no data has two codes at once (`+`): separate codes by `,`"),
+        ("c[AREA]=", "c[AREA] lacks a code"),
+        ("c[AREA]=NO,,SO", "c[AREA] lacks a code"),
+        ("c[AREA]=NO&c[AREA]=SO", "the data query filters 'AREA' twice: put the codes into one `c[…]`"),
+        ("c[AREA]=N%00O", "a blank or a control character in the data query: 'N\\x00O'"),
+    ],
+)
+def test_filters_that_name_no_codes_are_refused(parameters, expected):
+    assert problem(f"data/dataflow/SHOP/SALES/1.0?{parameters}") == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("NO", "the key has 1 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
+        ("NO.", "the key has 2 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
+        ("NO.TEA.A.2010", "the key has 4 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
+        ("." * 90_000, "the key has 90,001 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
+        ("NO++SO..", "a code is missing beside a `+` of the key: 'NO++SO'"),
+        ("+..", "a code is missing beside a `+` of the key: '+'"),
+        ("NO,SO..", "a key of SDMX 2.1 parts codes by `+`, not by `,`: 'NO,SO..'"),
+    ],
+)
+def test_a_key_that_does_not_fit_is_refused(key, expected):
+    assert problem(f"data/SHOP,SALES,1.0/{key}") == expected
+
+
+def test_in_sdmx_3_a_key_may_be_short_but_not_long():
+    told = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA.A.X")
+
+    assert told == "the key has 4 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"
+
+
+FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", f"not a data query, which is {FORMS}"),
+        ("I cannot answer that.", f"not a data query, which is {FORMS}"),
+        ("availability/SHOP,SALES", f"not a data query, which is {FORMS}"),
+        ("data", f"the data query names no dataset: write {FORMS}"),
+        ("data///", f"the data query names no dataset: write {FORMS}"),
+        ("data//NO..", "the data query names not one dataset: only queries of one can be read"),
+        ("data/SHOP,SALES,1.0,X/NO..", f"the path of the data query is not {FORMS}"),
+        ("data/SHOP,SALES/NO../SHOP/x", f"the path of the data query is not {FORMS}"),
+        ("data/dataflow/SHOP", f"the path of the data query is not {FORMS}"),
+        ("data/dataflow/SHOP/SALES/1.0/NO/x", f"the path of the data query is not {FORMS}"),
+        ("data/dataflow/SHOP/SALES,STOCK", "the data query names not one dataset: only queries of one can be read"),
+        ("data/dataflow/SHOP/*", "the data query names not one dataset: only queries of one can be read"),
+        (
+            "data/provisionagreement/SHOP/SALES",
+            "a data query of a provision agreement names no dataset: ask for its dataflow",
+        ),
+        ("data/SHOP,SALE/NO..", "no dataset 'SHOP:SALE' in the structure: did you mean 'SHOP:SALES'?"),
+        ("data/SALE/NO..", "no dataset 'SALE' in the structure: did you mean 'SALES'?"),
+        ("data/STOCK/NO", "several datasets are called 'STOCK': name the agency of SHOP.UK:STOCK, SHOP.FR:STOCK"),
+        ("data/../../secret/", "no dataset '..' in the structure: known are SALES, STOCK"),
+        ("data/SHOP,SALES,1.0/N\x00O..", "a blank or a control character in the data query: 'N\\x00O..'"),
+        ("data/SHOP,SALES,1.0/N%1BO..", "a blank or a control character in the data query: 'N\\x1bO..'"),
+        ("data/SHOP,SALES,1.0/N%0AO..", "a blank or a control character in the data query: 'N O..'"),
+        ("data/SHOP,SALES,1.0/N%FFO..", "'N%FFO..' in the data query is not UTF-8"),
+        ("data/SHOP,SALES,1.0/N O..", "a blank or a control character in the data query: 'N O..'"),
+    ],
+)
+def test_a_text_that_is_no_query_of_one_known_dataset_is_refused(query, expected):
+    assert problem(query) == expected
+
+
+def test_a_query_needs_a_structure():
+    told = problem("data/SHOP,SALES/NO..", structure=None)
+
+    assert told == "a data query can be read only with `structure`, which says what the parts of its key are"
+    assert problem("no query", structure=None).startswith("not a data query")
+
+
+def test_a_percent_sign_without_a_number_is_text():
+    assert selected("data/SHOP,SALES,1.0/N%zz..") == {"AREA": ["N%zz"]}
+
+
+def test_a_query_is_not_longer_than_a_query_may_be():
+    start = "data/SHOP,SALES,1.0/"
+    key = "A+" * ((MOST_CHARACTERS - len(start)) // 2 - 1)
+
+    assert selected(f"{start}{key}B..") == {"AREA": ["A", "B"]}
+    assert problem("d" * (MOST_CHARACTERS + 1)) == "a data query has 100,001 characters, more than 100,000"
+
+
+HOSTILE = [
+    "data/SHOP,SALES,1.0/" + "+".join(f"{number:x}" for number in range(17_000)) + "..",
+    "data/dataflow/SHOP/SALES/1.0/" + ",".join(f"{number:x}" for number in range(17_000)),
+    "data/dataflow/SHOP/SALES/1.0/" + "A.B," * 20_000 + "A.B",
+    "data/dataflow/SHOP/SALES/1.0/" + ",".join(f"{number:x}.{number:x}" for number in range(9_000)),
+    "data/dataflow/SHOP/SALES/1.0?" + "&".join(f"c[{number}]=1" for number in range(9_000)),
+    "data/" * 19_999 + "SHOP",
+    "/" * 99_000 + "data",
+    "data/SHOP,SALES,1.0/" + "%" * 90_000,
+    "data/" + "," * 90_000,
+    "data/dataflow/SHOP/SALES/1.0?" + "&" * 90_000,
+    "data/dataflow/SHOP/SALES/1.0?c" + "[" * 90_000,
+    "data/SHOP,SALES," + "1." * 40_000 + "+*~" * 3_000,
+    "data/" + "9" * 90_000,
+    "data/SHOP,SALES," + "9" * 90_000,
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_query_is_read_or_refused_in_one_short_sentence(query):
+    assert len(query) <= MOST_CHARACTERS
+
+    try:
+        read = read_data_query(query, SHOP)
+    except ValueError as error:
+        assert len(str(error)) < 300
+        assert str(error).isprintable()
+    else:
+        assert isinstance(read, Selection)

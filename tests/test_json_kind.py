@@ -1,0 +1,208 @@
+"""JSON cases from the suite to the report."""
+
+import json
+
+import pytest
+from suites import case, load, problem, problems, write
+
+from pytest_queryeval import evaluate
+
+HEAD = "kind: json\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def gold_of(*lines):
+    (gold,) = case(*lines, "predicted: {}", head=HEAD).golds
+    return gold.answer.value
+
+
+def evaluated(*lines, head=HEAD):
+    (result,) = evaluate([case(*lines, head=head)])["cases"]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("{a: 1, b: [true, null, x, 1.5]}", {"a": 1, "b": [True, None, "x", 1.5]}),
+        ("'{\"a\": 1}'", {"a": 1}),
+        ("'\"red\"'", "red"),
+        ('"null"', None),
+        ("5", 5),
+        ("true", True),
+        ("[]", []),
+    ],
+)
+def test_gold_is_a_value_or_json_text(written, value):
+    assert gold_of(f"gold: {written}") == value
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("gold: red", "not JSON: Expecting value"),
+        ("gold: null", 'gold is empty: write "null" in quotes'),
+        ("gold: '{\"a\": NaN}'", "NaN is not JSON"),
+        ('gold: \'{"a": 1, "a": 2}\'', "duplicate key 'a'"),
+        ("gold_table: {columns: [a], rows: []}", "answers of the kind 'json' are no tables"),
+    ],
+)
+def test_a_gold_that_is_no_json_is_a_problem_of_the_suite(line, said):
+    assert said in problem(line, head=HEAD)
+
+
+def test_gold_comes_from_a_file(here):
+    write('{"a": [1, 2]}', "gold.json")
+
+    assert gold_of("gold_file: gold.json") == {"a": [1, 2]}
+
+
+def test_an_equal_answer_passes_without_any_setting():
+    result = evaluated("gold: {a: 1, b: x}", 'predicted: \'{"b": "x", "a": 1.0}\'')
+
+    assert result["outcome"] == "passed"
+    assert result["scores"] == {"json_equal": 1.0, "structural_similarity": 1.0, "path_f1": 1.0}
+    assert json.loads(result["gold"]["query"]) == {"a": 1, "b": "x"}
+
+
+def test_an_answer_in_a_code_block_is_read_and_said_to_be_so():
+    result = evaluated("gold: {a: 1}", 'predicted: "Sure:\\n```json\\n{\\"a\\": 1}\\n```\\nDone."')
+
+    assert result["outcome"] == "passed"
+    assert result["details"]["notes"] == ["predicted: the answer was read from a code block"]
+    assert "answered_by" not in result["details"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("", "empty", "the answer is empty"),
+        ("{", "invalid", "at line 1, column 2"),
+        ('{"a": 1, "a": 2}', "invalid", "duplicate key 'a'"),
+        ('{"a": NaN}', "invalid", "NaN is not JSON"),
+        ('["\\ud800"]', "invalid", "half of a surrogate pair"),
+        ("[" * 100_000, "invalid", "nested deeper than 100 levels"),
+        ("[" * 102 + "]" * 102, "invalid", "nested deeper than 100 levels"),
+        ("[" + "1," * 1_000_001 + "1]", "too_large", "more than 1,000,000 values"),
+        ('"' + "x" * (32 * 2**20) + '"', "too_large", "characters, more than 33,554,432"),
+        ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
+        ("1e400", "invalid", "too large"),
+        ("I cannot answer this.", "invalid", "not JSON"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_an_answer_that_cannot_be_read_is_a_failed_prediction(text, kind, said):
+    write(json.dumps({"id": "a", "predicted": text}), "answers.jsonl")
+    (loaded,) = load(f"{HEAD}predictor: answers.jsonl\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
+
+    (result,) = evaluate([loaded])["cases"]
+
+    assert result["outcome"] == "failed"
+    assert result["predicted"]["error"]["kind"] == kind
+    assert said in result["predicted"]["error"]["message"]
+    assert set(result["scores"].values()) == {0.0}
+
+
+def test_keys_that_differ_by_their_unicode_form_only_are_told_apart_and_named():
+    result = evaluated('gold: {"\u00e9": 1}', 'predicted: {"e\u0301": 1}')
+
+    assert result["scores"]["json_equal"] == 0.0
+    assert "Unicode" in result["difference"]["summary"]
+
+
+def test_what_differs_is_in_the_report_by_its_path():
+    result = evaluated("gold: {a: 1, b: {c: [x]}}", "predicted: {a: 2, d: y}")
+
+    assert result["difference"]["missing"] == [["$.b", '{"c":["x"]}']]
+    assert result["difference"]["extra"] == [["$.d", '"y"']]
+    assert result["difference"]["changed"] == [{"gold": ["$.a", "1"], "predicted": ["$.a", "2"]}]
+
+
+def test_options_of_the_kind_hold_for_each_metric_that_has_them():
+    head = f"{HEAD}options: {{json: {{at: $.q}}}}\nmetrics: [structural_similarity]\nthresholds: {{}}\n"
+
+    result = evaluated("gold: {q: {a: 1, b: 1}}", "predicted: {q: {a: 1}}", head=head)
+
+    assert result["scores"] == {"structural_similarity": 0.5}
+
+
+def test_an_option_of_a_metric_comes_before_that_of_its_kind():
+    options = "options: {json: {beta: 1}, structural_similarity: {beta: 0.5}}\n"
+    head = f"{HEAD}{options}metrics: [structural_similarity]\nthresholds: {{}}\n"
+
+    result = evaluated("gold: {a: 1}", "predicted: {a: 1, b: 1}", head=head)
+
+    assert result["scores"] == {"structural_similarity": pytest.approx(1 / 1.5)}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("{json: {beta: 0}}", "beta"),
+        ("{json: {alpha: 2}}", "alpha"),
+        ("{json: {depth: deep}}", "depth"),
+        ("{json: {at: '$['}}", "at"),
+        ("{json: {depths: all}}", "kind 'json' has no option 'depths': did you mean 'depth'?"),
+        ("{overall_similarity: {alpha: -1}}", "alpha"),
+    ],
+)
+def test_options_that_cannot_be_right_are_problems(options, said):
+    (line,) = problems(f"{HEAD}options: {options}\ncases:\n  - {{id: a, gold: {{}}, predicted: {{}}}}\n")
+
+    assert line.startswith("s.queryeval.yaml:2: ")
+    assert said in line
+
+
+@pytest.fixture
+def schema(here):
+    write('{"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}', "answer.schema.json")
+    return f"{HEAD}json_schema: answer.schema.json\nmetrics: [json_equal, valid_query]\nthresholds: {{}}\n"
+
+
+def test_an_answer_that_breaks_the_schema_is_no_valid_answer_but_compared(schema):
+    result = evaluated("gold: {a: 1}", "predicted: {a: x}", head=schema)
+
+    assert result["scores"] == {"json_equal": 0.0, "valid_query": 0.0}
+    assert len(result["details"]["violations"]) == 1
+    assert "$.a" in result["details"]["violations"][0]
+
+
+def test_an_answer_that_keeps_the_schema_is_valid(schema):
+    result = evaluated("gold: {a: 1}", "predicted: '{\"a\": 2}'", head=schema)
+
+    assert result["scores"] == {"json_equal": 0.0, "valid_query": 1.0}
+    assert "violations" not in result["details"]
+
+
+def test_a_gold_that_breaks_the_schema_is_a_problem_of_the_suite(schema):
+    assert problem("gold: {a: x}", "predicted: {}", head=schema).startswith("gold breaks answer.schema.json: ")
+
+
+def test_the_best_of_several_golds_counts():
+    result = evaluated("gold_any: [{a: 1}, {a: 2}]", "predicted: {a: 2}")
+
+    assert result["gold"]["index"] == 1
+    assert result["outcome"] == "passed"
+
+
+def test_a_function_may_return_a_value(here):
+    write("def predict(case):\n    return {'a': 1}\n", "predict.py")
+    (loaded,) = load(f"{HEAD}predictor: predict.py:predict\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
+
+    (result,) = evaluate([loaded])["cases"]
+
+    assert result["outcome"] == "passed"
+
+
+def test_a_line_of_predictions_may_hold_a_value(here):
+    write('{"id": "a", "predicted": {"a": 1}}', "answers.jsonl")
+    (loaded,) = load(f"{HEAD}predictor: answers.jsonl\ncases:\n  - {{id: a, gold: {{a: 1}}}}\n")
+
+    (result,) = evaluate([loaded])["cases"]
+
+    assert result["outcome"] == "passed"

@@ -1,0 +1,546 @@
+"""JSON Schemas: which answers keep them, what is wrong with their files, and answers that would never end."""
+
+import json
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from test_host import is_running
+
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.errors import CaseError, SourceError
+from pytest_queryeval.json import schema as schema_module
+from pytest_queryeval.json.schema import checked, violations
+from pytest_queryeval.json_value import JsonAnswer, JsonSchema
+from pytest_queryeval.loading.json_schemas import read_json_schema
+from pytest_queryeval.model import Failure
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
+DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
+LIMIT = {
+    "type": "object",
+    "properties": {
+        "query": {
+            "type": "object",
+            "properties": {"limit": {"type": "integer", "maximum": 100}, "from": {"type": "string"}},
+            "required": ["limit"],
+            "additionalProperties": False,
+        }
+    },
+}
+# A tree whose leaves are integers.
+TREE = {
+    "$ref": "#/$defs/tree",
+    "$defs": {
+        "tree": {
+            "anyOf": [
+                {"type": "integer"},
+                {"type": "object", "additionalProperties": {"$ref": "#/$defs/tree"}},
+                {"type": "array", "items": {"allOf": [{"$ref": "#/$defs/tree"}]}},
+            ]
+        }
+    },
+}
+CATASTROPHIC = {"type": "string", "pattern": "^(a+)+$"}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    with Hosts() as hosts:
+        yield hosts
+
+
+@pytest.fixture
+def server():
+    """A server that would answer with a schema, and the paths that were asked for."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def write(document, name="schema.json"):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+
+
+def named(name="schema.json", suite="s.queryeval.yaml"):
+    return Node(name, 3, "plain", file_at(suite))
+
+
+def read(document, name="schema.json"):
+    write(document, name)
+    return read_json_schema(named(name))
+
+
+def problem(document=None):
+    """What is wrong with the schema, or with the one that is there."""
+    if document is not None:
+        write(document)
+    with pytest.raises(CaseError) as caught:
+        read_json_schema(named())
+    assert str(caught.value.location) == "s.queryeval.yaml:3"
+    assert "\n" not in caught.value.problem
+    return caught.value.problem
+
+
+def found(document, answer):
+    return violations(JsonAnswer(answer), read(document))
+
+
+def nested(levels, leaf):
+    value = leaf
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
+
+# Which answers keep a schema.
+
+
+def test_an_answer_that_keeps_its_schema_breaks_nothing():
+    assert found(LIMIT, {"query": {"limit": 3}}) == ()
+
+
+def test_violations_are_lines_of_place_and_reason_in_the_order_of_their_paths():
+    schema = {"items": {"properties": {"b": {"type": "null"}, "a c": {"minimum": 3}}}}
+
+    assert found(schema, [{"b": 1, "a c": 2}] * 2) == (
+        "$[0]['a c']: 2 is less than the minimum of 3",
+        "$[0].b: 1 is not of type 'null'",
+        "$[1]['a c']: 2 is less than the minimum of 3",
+        "$[1].b: 1 is not of type 'null'",
+    )
+
+
+def test_there_are_ten_violations_at_most_and_they_are_the_first():
+    schema = {"additionalProperties": {"type": "string"}}
+
+    lines = found(schema, {f"k{number:03}": 1 for number in reversed(range(500))})
+
+    assert lines == tuple(f"$.k{number:03}: 1 is not of type 'string'" for number in range(10))
+
+
+def test_items_are_ordered_as_numbers():
+    lines = found({"prefixItems": [{}, {}, {"type": "null"}], "items": {"type": "null"}}, [0] * 12)
+
+    assert [line.split(":")[0] for line in lines] == [f"$[{number}]" for number in range(2, 12)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"$schema": DRAFT_4, "exclusiveMinimum": True, "minimum": 3}, 4, 3),
+        ({"$schema": DRAFT_7, "items": [{"type": "integer"}], "additionalItems": False}, [1], [1, 2]),
+        ({"$schema": DRAFT_7, "definitions": {"a": {"type": "null"}}, "$ref": "#/definitions/a"}, None, 1),
+        ({"$schema": DRAFT_7, "dependencies": {"a": ["b"]}}, {"a": 1, "b": 2}, {"a": 1}),
+        (
+            {"$schema": DRAFT_2019, "$recursiveAnchor": True, "items": {"$recursiveRef": "#"}, "type": "array"},
+            [[]],
+            [1],
+        ),
+        ({"$schema": DRAFT_2020, "prefixItems": [{"type": "integer"}], "items": False}, [1], [1, 2]),
+        ({"prefixItems": [{"type": "integer"}], "items": False}, [1], [1, 2]),
+        ({"$defs": {"a": {"$anchor": "x", "type": "null"}}, "$ref": "#x"}, None, 1),
+        ({"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, {"a": 1}, {"b": 1}),
+        ({"properties": {"a": {"$ref": DRAFT_2020}}}, {"a": {"type": "null"}}, {"a": {"type": 3}}),
+        ({"$schema": DRAFT_4, "if": 1, "dependentSchemas": [2], "type": "integer"}, 1, "a"),
+        (True, 1, None),
+        (False, None, 1),
+    ],
+)
+def test_each_draft_has_its_own_rules_and_the_default_is_2020(schema, good, bad):
+    if schema is not False:
+        assert found(schema, good) == ()
+    if schema is not True:
+        assert len(found(schema, bad)) == 1
+
+
+def test_formats_are_remarks_as_the_standard_has_them():
+    assert found({"format": "date"}, "no date") == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "broken"),
+    [
+        ([1, True, "1", [1], [True], None, {"a": 1}, {"a": True}], ()),
+        ([0, 1, 1.0], ("$: items 1 and 2 are equal: 1.0",)),
+        ([[1, "a"], [True, "a"], [1, "a"]], ("$: items 0 and 2 are equal: [1, 'a']",)),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], ("$: items 0 and 1 are equal: {'b': 2, 'a': 1}",)),
+    ],
+)
+def test_items_are_unique_where_no_two_are_the_same_json_value(answer, broken):
+    assert found({"uniqueItems": True}, answer) == broken
+
+
+@pytest.mark.parametrize(
+    ("divisor", "number", "keeps"),
+    [(0.01, 4.35, True), (0.01, 4.355, False), (3, 9, True), (3, 10, False), (0.1, 10**400, True), (0.1, 1e400, False)],
+)
+def test_multiples_are_exact_in_decimals(divisor, number, keeps):
+    assert (found({"multipleOf": divisor}, number) == ()) is keeps
+
+
+def test_a_value_that_fits_no_alternative_says_why_for_each():
+    assert found({"anyOf": [{"type": "integer"}, {"maxLength": 1}]}, "abc") == (
+        "$: 'abc' fits none of the 2 schemas: 'abc' is not of type 'integer', nor: 'abc' is too long",
+    )
+
+
+def test_the_alternative_that_was_meant_tells_where_it_breaks():
+    filters = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+
+    assert found({"oneOf": [{"type": "null"}, filters]}, {"limit": "3"}) == ("$.limit: '3' is not of type 'integer'",)
+
+
+def test_of_alternatives_that_exclude_each_other_two_are_named():
+    assert found({"oneOf": [{"type": "null"}, {"type": "integer"}, {"minimum": 3}]}, 5) == (
+        "$: 5 fits more than one of the 3 schemas: 1 and 2",
+    )
+
+
+# Values of any size and kind, in messages and on the way to the child.
+
+
+HOSTILE = [
+    ("a" * 10_000_000, "$: '" + "a" * 60 + "…' is not of type 'boolean'"),
+    ([[]] * 100_000, "$: [" + "[], " * 15 + "…] is not of type 'boolean'"),
+    ({"a" * 100: 1}, "$: {'" + "a" * 45 + "…': 1} is not of type 'boolean'"),
+    (10**3999, "$: a number of about 4000 digits is not of type 'boolean'"),
+    (-(10**5000), "$: a number of about 5001 digits is not of type 'boolean'"),
+    (2**64, "$: 18446744073709551616 is not of type 'boolean'"),
+    (1e400, "$: inf is not of type 'boolean'"),
+    ("\ud800", r"$: '\ud800' is not of type 'boolean'"),
+    ("\x1b[31m##[error]\n", r"$: '\x1b[31m#\x23[error]\n' is not of type 'boolean'"),
+]
+
+
+@pytest.mark.parametrize(("answer", "line"), HOSTILE, ids=range(len(HOSTILE)))
+def test_values_of_any_size_and_kind_make_short_messages(hosts, answer, line):
+    schema = read({"type": "boolean"})
+
+    assert violations(JsonAnswer(answer), schema) == (line,)
+    assert checked(JsonAnswer(answer), schema, hosts, timeout=30) == (line,)
+
+
+@pytest.mark.parametrize("key", ["k" * 1_000_000, "\udfff\x1b]0;x\x07", "a\nb", "\u202e"])
+def test_keys_are_cut_and_harmless(hosts, key):
+    schema = read({"additionalProperties": {"additionalProperties": False}})
+
+    (line,) = checked(JsonAnswer({key: {key: 1}}), schema, hosts, timeout=30)
+
+    assert len(line) <= 300
+    assert line.isprintable()
+
+
+def test_a_message_with_a_million_names_is_short(hosts):
+    schema = read({"additionalProperties": False})
+
+    (line,) = checked(JsonAnswer({f"k{number}": 1 for number in range(100_000)}), schema, hosts, timeout=60)
+
+    assert line.startswith("$: Additional properties are not allowed ('k0', 'k1', ")
+    assert len(line) <= 300
+
+
+def test_an_answer_of_many_megabytes_reaches_the_child(hosts):
+    schema = read({"items": {"type": "string"}})
+    rows = ["x" * 1_000_000] * 30
+
+    assert checked(JsonAnswer(rows), schema, hosts, timeout=60) == ()
+    assert checked(JsonAnswer([*rows, 1]), schema, hosts, timeout=60) == ("$[30]: 1 is not of type 'string'",)
+
+
+# Answers that nobody vouches for.
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer"),
+    [
+        (LIMIT, {"query": {"limit": 3}}),
+        (LIMIT, {"query": {"limit": 300, "x": 1}}),
+        ({"$schema": DRAFT_7, "definitions": {"a": {"type": "null"}}, "$ref": "#/definitions/a"}, [1]),
+        (TREE, {"a": [1, {"b": "x"}]}),
+        (False, 1),
+    ],
+)
+def test_the_child_finds_what_is_found_here(hosts, schema, answer):
+    schema = read(schema)
+
+    assert checked(JsonAnswer(answer), schema, hosts, timeout=30) == violations(JsonAnswer(answer), schema)
+
+
+def test_a_pattern_that_never_ends_is_stopped_and_the_next_answer_is_checked():
+    schema = read(CATASTROPHIC)
+    with Hosts() as hosts:
+        first = checked(JsonAnswer("aaa"), schema, hosts, timeout=30)
+        host = hosts.get("JSON Schema", schema_module.DRIVER)
+        pid = host.pid
+
+        late = checked(JsonAnswer("a" * 60 + "b"), schema, hosts, timeout=0.3)
+        gone = not is_running(pid)
+        following = checked(JsonAnswer("b"), schema, hosts, timeout=30)
+
+    assert late == Failure(kind="timeout", message="the check against schema.json: no answer within 0.3 s")
+    assert gone
+    assert (first, following) == ((), ("$: 'b' does not match '^(a+)+$'",))
+
+
+def test_a_schema_that_multiplies_is_stopped(hosts):
+    fork = {"anyOf": [{"$ref": "#/$defs/fork"}, {"$ref": "#/$defs/fork"}]}
+    schema = read({"$ref": "#/$defs/fork", "$defs": {"fork": {"type": "object", "additionalProperties": fork}}})
+    answer = 1
+    for _ in range(90):
+        answer = {"a": answer}
+
+    assert checked(JsonAnswer(answer), schema, hosts, timeout=0.3).kind == "timeout"
+
+
+def test_many_objects_are_told_apart_in_one_pass(hosts):
+    schema = read({"uniqueItems": True})
+    rows = [{"id": number, "tags": [number, True]} for number in range(100_000)]
+
+    assert checked(JsonAnswer(rows), schema, hosts, timeout=120) == ()
+    assert checked(JsonAnswer([*rows, rows[7]]), schema, hosts, timeout=120) == (
+        "$: items 7 and 100000 are equal: {'id': 7, 'tags': [7, True]}",
+    )
+
+
+def test_alternatives_keep_one_violation_each_however_many_there_are(hosts):
+    schema = read({"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]})
+
+    assert checked(JsonAnswer([1] * 2_000_000), schema, hosts, timeout=120) == ("$[0]: 1 is not of type 'string'",)
+
+
+def test_a_hundred_levels_go_through_a_recursive_schema(hosts):
+    schema = read(TREE)
+
+    for levels in (99, 100):
+        deep, broken = JsonAnswer(nested(levels, 1)), JsonAnswer(nested(levels, "x"))
+        assert checked(deep, schema, hosts, timeout=30) == violations(deep, schema) == ()
+        (line,) = checked(broken, schema, hosts, timeout=30)
+        assert violations(broken, schema) == (line,)
+        assert "'x' is not of type 'integer'" in line
+
+
+@pytest.mark.parametrize("levels", [1_900, 100_000])
+def test_an_answer_that_is_too_deep_cannot_be_checked(hosts, levels):
+    schema = read(TREE)
+
+    failure = checked(JsonAnswer(nested(levels, 1)), schema, hosts, timeout=30)
+
+    assert failure.kind == "invalid"
+    assert failure.message.startswith("the check against schema.json: ")
+    assert "nested" in failure.message
+    assert checked(JsonAnswer(1), schema, hosts, timeout=30) == ()
+
+
+def test_a_gold_that_is_too_deep_is_a_source_error():
+    with pytest.raises(SourceError, match=r"^the check against schema.json: nested too deeply to be checked$"):
+        found(TREE, nested(1_900, 1))
+
+
+def test_many_schemas_take_turns_in_one_child(hosts):
+    schemas = [read({"const": number}, f"{number}.json") for number in range(40)]
+
+    for _ in range(2):
+        for number, schema in enumerate(schemas):
+            assert checked(JsonAnswer(number), schema, hosts, timeout=30) == ()
+            assert len(checked(JsonAnswer(-1), schema, hosts, timeout=30)) == 1
+
+
+def test_a_driver_that_cannot_start_is_a_source_error_that_names_the_schema(monkeypatch):
+    schema = read(LIMIT)
+    monkeypatch.setattr(schema_module, "DRIVER", Path("gone.py"))
+
+    with Hosts() as hosts, pytest.raises(SourceError, match=r"^the check against schema.json: the JSON Schema process"):
+        checked(JsonAnswer(1), schema, hosts, timeout=30)
+
+
+# References.
+
+
+def test_a_schema_may_refer_to_files_below_its_folder(hosts):
+    write({"$defs": {"limit": {"type": "integer", "maximum": 5}}}, "parts/common.json")
+    write({"properties": {"limit": {"$ref": "../parts/common.json#/$defs/limit"}}}, "parts/query.json")
+    write({"type": "null"}, "a b.json")
+    schema = read({"properties": {"query": {"$ref": "./parts/query.json"}, "rest": {"$ref": "a%20b.json"}}})
+
+    for answer, broken in [
+        ({"query": {"limit": 3}, "rest": None}, ()),
+        ({"query": {"limit": 9}}, ("$.query.limit: 9 is greater than the maximum of 5",)),
+        ({"rest": 1}, ("$.rest: 1 is not of type 'null'",)),
+    ]:
+        assert violations(JsonAnswer(answer), schema) == broken
+        assert checked(JsonAnswer(answer), schema, hosts, timeout=30) == broken
+
+
+def test_files_stand_beside_a_schema_under_the_name_that_it_gives_itself(hosts):
+    write({"$id": "https://example.com/schemas/part.json", "type": "integer"}, "part.json")
+    absolute = {"$ref": "https://example.com/schemas/part.json"}
+    schema = read(
+        {"$id": "https://example.com/schemas/root.json", "items": [{"$ref": "part.json"}, absolute]}
+        | {"$schema": DRAFT_7}
+    )
+
+    assert checked(JsonAnswer([1, 2]), schema, hosts, timeout=30) == ()
+    assert checked(JsonAnswer(["a", "b"]), schema, hosts, timeout=30) == (
+        "$[0]: 'a' is not of type 'integer'",
+        "$[1]: 'b' is not of type 'integer'",
+    )
+
+
+def test_files_may_refer_to_each_other():
+    write({"$schema": DRAFT_2020, "prefixItems": [{"$ref": "schema.json"}, {"type": "null"}]}, "list.json")
+    schema = {"type": ["array", "integer"], "$ref": "list.json"}
+
+    assert found(schema, [[1, None], None]) == ()
+    assert found(schema, [["x", None], 1]) == (
+        "$[0][0]: 'x' is not of type 'array', 'integer'",
+        "$[1]: 1 is not of type 'null'",
+    )
+
+
+def test_all_files_of_a_schema_are_of_one_draft():
+    write({"$schema": DRAFT_7}, "part.json")
+
+    assert (
+        problem({"$ref": "part.json"}) == f"part.json: $schema '{DRAFT_7}' is not that of schema.json, '{DRAFT_2020}'"
+    )
+    assert found({"$schema": DRAFT_7, "items": {"$ref": "part.json"}}, [1]) == ()
+
+
+@pytest.mark.parametrize(
+    "reference", ["../other.json", "/etc/hostname", "file:///etc/hostname", "a/../../other.json", "%2e%2e/other.json"]
+)
+def test_what_is_not_below_the_folder_of_the_schema_is_no_part_of_it(reference):
+    write({"$ref": reference}, "below/schema.json")
+    write({}, "other.json")
+
+    with pytest.raises(CaseError) as caught:
+        read_json_schema(named("below/schema.json"))
+
+    outside = f"`$ref` '{reference}' is neither in the schema nor a file below its folder, and nothing is fetched"
+    assert caught.value.problem == f"below/schema.json: {outside}"
+
+
+def test_nothing_is_fetched_when_a_schema_is_read(server):
+    url, asked = server
+
+    for reference in (f"{url}/a.json", f"{url}/a.json#/$defs/a", f"//{url.partition('//')[2]}/a.json"):
+        assert "nothing is fetched" in problem({"items": {"$ref": reference}})
+        assert "nothing is fetched" in problem({"$id": "https://example.com/", "items": {"$ref": reference}})
+    assert f"unknown $schema '{url}/meta'" in problem({"$schema": f"{url}/meta"})
+    assert asked == []
+
+
+def test_nothing_is_fetched_when_an_answer_is_checked(server, hosts):
+    url, asked = server
+    schema = JsonSchema(Path("schema.json"), {"$ref": f"{url}/a.json"})
+
+    with pytest.raises(SourceError, match=r"^the check against schema.json: .*Unresolvable"):
+        violations(JsonAnswer(1), schema)
+    with pytest.raises(SourceError, match=r"^the check against schema.json: .*Unresolvable"):
+        checked(JsonAnswer(1), schema, hosts, timeout=30)
+    assert asked == []
+
+
+# What can be wrong with a file.
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("", ":1:1: not JSON: Expecting value"),
+        ("{", ":1:2: not JSON: Expecting property name enclosed in double quotes"),
+        ('{"a": 1, "a": 2}', ": duplicate key 'a'"),
+        ("[" * 200_000, ": nested deeper than 100 levels"),
+        ("NaN", ": NaN is not JSON"),
+        ("5", ": a schema is an object, true or false"),
+        ({"items": {"minLength": -1}}, ": $.items.minLength: -1 is less than the minimum of 0"),
+        ({"$schema": DRAFT_4, "minLength": -1}, ": $.minLength: -1 is less than the minimum of 0"),
+        ({"required": "a"}, ": $.required: 'a' is not of type 'array'"),
+        ({"$schema": DRAFT_7[:-2]}, f": unknown $schema '{DRAFT_7[:-2]}': did you mean '{DRAFT_7[:-1]}'?"),
+        ({"$ref": "#/$defs/a"}, ": `$ref` '#/$defs/a' leads to nothing"),
+        ({"$ref": "#a"}, ": `$ref` '#a' leads to nothing"),
+        ({"$ref": "#/allOf/x", "allOf": [{}]}, ": `$ref` '#/allOf/x' leads to nothing"),
+        ({"$ref": "http://["}, ": `$ref` 'http://[' leads to nothing"),
+        ({"$ref": "#/enum/0", "enum": [3]}, ": a schema is an object, true or false"),
+        ({"$ref": "#/x/a", "x": {"a": {"minimum": "3"}}}, ": $.minimum: '3' is not of type 'number'"),
+        ({"$ref": "#"}, ": `$ref` '#' leads back to itself without end"),
+        ({"items": {"anyOf": [{"not": {"$ref": "#/items"}}]}}, ": `$ref` '#/items' leads back to itself without end"),
+        ({"$dynamicAnchor": "a", "if": {"$dynamicRef": "#a"}}, ": `$dynamicRef` '#a' leads back to itself without end"),
+        ({"pattern": "(?"}, ": the pattern '(?' is none that Python knows: unexpected end of pattern at position 2"),
+        ({"patternProperties": {"[": {}}}, ": the pattern '[' is none that Python knows: unterminated character set"),
+    ],
+)
+def test_what_is_wrong_with_a_schema_is_said_where_it_is_named(document, expected):
+    assert problem(document).removesuffix(" at position 0") == f"schema.json{expected}"
+
+
+def test_what_is_wrong_with_a_file_beside_the_schema_names_that_file():
+    write({"properties": {"a": {"type": "strng"}}}, "part.json")
+
+    assert problem({"$ref": "part.json"}).startswith("part.json: $.properties.a.type: 'strng' is not")
+    assert problem({"allOf": [{"$ref": "deep.json"}]}) == "deep.json: cannot be read: No such file or directory"
+    write({"$ref": "#/$defs/gone"}, "deep.json")
+    write({"allOf": [{"$ref": "deep.json"}]}, "other.json")
+    with pytest.raises(CaseError, match=r"deep\.json: `\$ref` '#/\$defs/gone' leads to nothing$"):
+        read_json_schema(named("other.json"))
+
+
+def test_messages_about_large_schemas_are_short():
+    assert len(problem({"required": "a" * 1_000_000})) < 200
+    assert len(problem({"$ref": "#/" + "a" * 1_000_000})) <= 500
+
+
+def test_a_file_is_found_from_where_it_is_named_and_read_once():
+    write(LIMIT, "suites/schemas/query.json")
+
+    first = read_json_schema(named("schemas/query.json", "suites/a.queryeval.yaml"))
+    second = read_json_schema(named("../schemas/query.json", "suites/below/b.queryeval.yaml"))
+
+    assert first is second
+    assert (first.file, first.document) == (Path("suites/schemas/query.json"), LIMIT)
+
+
+def test_a_file_that_has_changed_is_read_again():
+    before = read({"const": 1})
+    write({"const": 2})
+    os.utime("schema.json", ns=(1, 1))
+
+    assert (before.document, read_json_schema(named()).document) == ({"const": 1}, {"const": 2})
+
+
+def test_a_schema_without_a_name_is_a_problem():
+    with pytest.raises(CaseError, match="expected text, found nothing"):
+        read_json_schema(named(""))
+    with pytest.raises(CaseError, match="cannot be read: No such file"):
+        read_json_schema(named("gone.json"))
+    with pytest.raises(CaseError, match="is not a file"):
+        read_json_schema(named("."))

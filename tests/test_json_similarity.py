@@ -1,0 +1,347 @@
+"""`structural_similarity`, `semantic_similarity` and `overall_similarity`."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, OBJECTS, nested, turned
+
+from pytest_queryeval.errors import SettingError
+from pytest_queryeval.json_value import JsonAnswer
+from pytest_queryeval.metric import Score, describe_metric
+from pytest_queryeval.metrics.overall_similarity import overall_similarity
+from pytest_queryeval.metrics.semantic_similarity import semantic_similarity
+from pytest_queryeval.metrics.structural_similarity import structural_similarity
+
+HDOP = {"query": {"<python/Juling>": {"<property/HDOP>": {"value": ["Bound"]}}}}
+PDOP = {"query": {"<python/Juling>": {"<property/PDOP>": {"value": ["Not Bound"]}}}}
+DEPTHS = st.sampled_from(["top", "all"])
+LISTS = st.sampled_from(["index", "set"])
+
+
+def alike(model, pairs):
+    """Stands for a model: the share of characters that two texts have in common at the same place."""
+    return [_alike(text, other) for text, other in pairs]
+
+
+def _alike(text, other):
+    return sum(map(str.__eq__, text, other)) / max(len(text), len(other)) if text != other else 1.0
+
+
+def strss(gold, predicted, **options):
+    return structural_similarity(JsonAnswer(gold), JsonAnswer(predicted), **options)
+
+
+def semss(gold, predicted, *, similarity=alike, **options):
+    return semantic_similarity(JsonAnswer(gold), JsonAnswer(predicted), similarity=similarity, **options)
+
+
+def overall(gold, predicted, *, similarity=alike, **options):
+    return overall_similarity(JsonAnswer(gold), JsonAnswer(predicted), similarity=similarity, **options)
+
+
+def texts_of(gold, predicted, **options):
+    """The pairs of texts that a model would be asked about."""
+    asked = []
+
+    def keep(model, pairs):
+        asked.append(list(pairs))
+        return [1.0] * len(pairs)
+
+    semss(gold, predicted, similarity=keep, **options)
+    return asked
+
+
+def test_the_documents_example_has_all_keys_on_the_top_level_and_the_wrong_property_below():
+    assert strss(HDOP, PDOP) == 1.0
+    assert strss(HDOP, PDOP, depth="all") == 2 / (5 + 0.1 * 3)
+    assert strss(HDOP, PDOP, at="$.query") == 1.0
+    assert strss(HDOP, PDOP, at="$.query['<python/Juling>']") == 0.0
+    assert texts_of(HDOP, PDOP) == [[(str(HDOP["query"]), str(PDOP["query"]))]]
+
+
+@pytest.mark.parametrize(("beta", "score"), [(0.1, 2 / 3.1), (0.5, 2 / 3.5), (1, 2 / 4)])
+def test_extra_keys_cost_beta_and_missing_keys_1(beta, score):
+    assert strss({"a": 1, "b": 2, "c": 3}, {"a": 0, "b": 0, "d": 0}, beta=beta) == pytest.approx(score)
+
+
+def test_empty_objects_have_the_same_structure_and_no_meaning():
+    assert strss({}, {}) == 1.0
+    assert strss({}, {"a": 1}) == strss({"a": 1}, {}) == 0.0
+    assert semss({}, {}) == semss({"a": 1}, {"b": 1}) == 0.0
+    assert overall({}, {}, alpha=0.8) == 0.8
+
+
+def test_nothing_is_asked_of_a_model_without_common_keys():
+    assert texts_of({"a": 1}, {"b": 1}) == []
+
+
+@given(OBJECTS, DEPTHS, LISTS)
+def test_gold_against_itself_is_1(gold, depth, lists):
+    options = {"depth": depth, "lists": lists}
+
+    assert strss(gold, gold, **options) == 1.0
+    assert not gold or semss(gold, gold, **options) == overall(gold, gold, **options) == 1.0
+
+
+@given(OBJECTS, OBJECTS, DEPTHS, LISTS)
+def test_the_order_of_keys_does_not_count(gold, predicted, depth, lists):
+    options = {"depth": depth, "lists": lists}
+    plain, others = (gold, predicted), (turned(gold), turned(predicted))
+
+    assert strss(*plain, **options) == strss(*others, **options)
+    assert semss(*plain, **options, value_text="json") == semss(*others, **options, value_text="json")
+
+
+@given(OBJECTS, OBJECTS, DEPTHS, LISTS, st.floats(0.01, 1), st.floats(0, 1))
+def test_all_scores_lie_between_0_and_1(gold, predicted, depth, lists, beta, alpha):
+    options = {"depth": depth, "lists": lists}
+
+    assert 0 <= strss(gold, predicted, beta=beta, **options) <= 1
+    assert 0 <= semss(gold, predicted, **options) <= 1
+    assert 0 <= overall(gold, predicted, beta=beta, alpha=alpha, **options) <= 1 + 1e-12
+
+
+def paths_of(value, lists, path=()):
+    """Every path below a value, the long way."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = set()
+    for step, item in items:
+        known = "*" if lists == "set" and isinstance(value, list) else step
+        here = (*path, (type(value), known))
+        found |= {here} | paths_of(item, lists, here)
+    return found
+
+
+@given(OBJECTS, OBJECTS, LISTS)
+def test_structure_at_all_depths_is_that_of_the_sets_of_paths(gold, predicted, lists):
+    wanted, found = paths_of(gold, lists), paths_of(predicted, lists)
+    union = len(wanted) + 0.1 * len(found - wanted)
+
+    assert strss(gold, predicted, depth="all", lists=lists) == (len(wanted & found) / union if union else 1.0)
+
+
+def test_paths_to_objects_lists_and_scalars_count_alike():
+    gold = {"a": {"b": 1}, "c": [1, {"d": 2}]}  # a, a.b, c, c[0], c[1], c[1].d
+
+    assert strss(gold, {"a": {"b": 7}, "c": [1]}, depth="all") == 4 / 6
+    assert strss(gold, {"a": {"x": 7}, "c": [1, {"d": 2}]}, depth="all", beta=0.5) == 5 / 6.5
+    assert strss({"a": {"0": 1}}, {"a": [1]}, depth="all") == 1 / 2.1
+
+
+def test_lists_as_sets_have_no_positions_and_no_number_of_items():
+    gold = {"a": [{"b": 1}, {"c": 2}]}
+
+    assert strss(gold, {"a": [{"c": 2}, {"b": 1}]}, depth="all") == 3 / (5 + 0.1 * 2)
+    assert strss(gold, {"a": [{"c": 2}, {"b": 1}, {"b": 3}]}, depth="all", lists="set") == 1.0
+    assert strss(gold, {"a": [{"b": 1}]}, depth="all", lists="set") == 3 / 4
+    assert strss(gold, {"a": []}, depth="all", lists="set") == 1 / 4
+    assert strss(gold, {"a": {"b": 1, "c": 2}}, depth="all", lists="set") == 1 / (4 + 0.1 * 2)
+
+
+def test_all_pairs_go_to_the_model_in_one_call_in_the_order_of_golds_keys():
+    gold, predicted = {"b": 1, "a": "x", "c": 0, "d": None}, {"d": None, "a": "x", "b": 2}
+
+    assert texts_of(gold, predicted) == [[("1", "2"), ("x", "x"), ("None", "None")]]
+
+
+def test_the_model_is_asked_by_its_name():
+    asked = []
+
+    def keep(model, pairs):
+        asked.append(model)
+        return [1.0] * len(pairs)
+
+    semss({"a": 1}, {"a": 1}, similarity=keep)
+    semss({"a": 1}, {"a": 1}, similarity=keep, embedding_model="models/mine")
+    overall({"a": 1}, {"a": 1}, similarity=keep, embedding_model="models/mine")
+
+    assert asked == ["paraphrase-TinyBERT-L6-v2", "models/mine", "models/mine"]
+
+
+def test_texts_are_pythons_or_those_of_json():
+    gold, predicted = {"a": {"y": True, "x": 1.0}, "b": "é"}, {"a": {"x": 1, "y": True}, "b": None}
+
+    assert texts_of(gold, predicted) == [[("{'y': True, 'x': 1.0}", "{'x': 1, 'y': True}"), ("é", "None")]]
+    assert texts_of(gold, predicted, value_text="json") == [[('{"x":1,"y":true}', '{"x":1,"y":true}'), ('"é"', "null")]]
+
+
+def test_the_mean_is_kept_within_0_and_1_and_not_each_cosine():
+    gold = {"a": 1, "b": 2}
+
+    assert semss(gold, gold, similarity=lambda model, pairs: [1.0, -0.5]) == 0.25
+    assert semss(gold, gold, similarity=lambda model, pairs: [0.5, -1.0]) == 0.0
+    assert semss(gold, gold, similarity=lambda model, pairs: [1.0000001, 1.0]) == 1.0
+
+
+def test_at_all_depths_values_are_compared_where_a_path_ends():
+    gold = {"a": {"b": 1, "c": {}, "d": {"x": 1}}, "e": [1, 2]}
+    predicted = {"a": {"b": {"x": 1}, "c": {}, "d": {"y": 1}}, "e": [1]}
+
+    (pairs,) = texts_of(gold, predicted, depth="all")
+
+    assert sorted(pairs) == [("1", "1"), ("1", "{'x': 1}"), ("{}", "{}")]
+
+
+def test_values_of_lists_as_sets_are_one_text_in_one_order():
+    gold, predicted = {"a": [3, 1, 1.0, "1"]}, {"a": ["1", 1, 3, 3]}
+
+    (pairs,) = texts_of(gold, predicted, depth="all", lists="set", value_text="json")
+
+    assert pairs == [('["1",1,3]', '["1",1,3]')]
+    assert texts_of({"a": [1, 1]}, {"a": [1]}, depth="all", lists="set") == [[("1", "1")]]
+    assert texts_of({"a": [{"b": 1}, 5]}, {"a": [{"b": 2}]}, depth="all", lists="set") == [
+        [("5", "{'b': 2}"), ("1", "2")]
+    ]
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "$.query",
+        "$['query']",
+        "/query",
+        "$.list[0]",
+        "/list/0",
+        "$.list[?@.a == 1]",
+        "/odd~1key~0/",
+        "$['odd/key~']['']",
+        "$..deep",
+    ],
+)
+def test_a_path_or_a_pointer_names_the_level_that_is_scored(at):
+    def document(inner):
+        return {"query": inner, "list": [inner], "odd/key~": {"": inner}, "x": {"deep": inner}}
+
+    assert strss(document({"a": 1, "b": 2}), document({"a": 1}), at=at) == 0.5
+
+
+@pytest.mark.parametrize(("at", "score"), [("", 1.0), ("$", 1.0), ("$.query", 0.5), ("/query", 0.5), ("/list/1", 0.5)])
+def test_only_the_keys_at_that_level_count(at, score):
+    gold = {"query": {"a": 1, "b": 2}, "list": [0, {"a": 1, "b": 2}]}
+    predicted = {"query": {"a": 1}, "list": [0, {"b": 1}]}
+
+    assert strss(gold, predicted, at=at) == score
+
+
+@pytest.mark.parametrize(
+    ("gold", "at", "reason"),
+    [
+        ([1, 2], "", "gold is a list of 2 and no object"),
+        (None, "", "gold is null and no object"),
+        ("{}", "$.query", "gold has nothing at `$.query`"),
+        ({"query": "x"}, "/query", "gold is a text at `/query` and no object"),
+        ({"a": {"x": {}}, "b": {"x": {}}}, "$..x", "gold has 2 values at `$..x` and not one"),
+        ({"a": [{}]}, "/a/00", "gold has nothing at `/a/00`"),
+        ({"a": [{}]}, "/a/-1", "gold has nothing at `/a/-1`"),
+        ({"a": [{}]}, "/a/-", "gold has nothing at `/a/-`"),
+        ({"a": [{}]}, "/a/" + "9" * 9, "gold has nothing at `/a/999999999`"),
+        ({"a": {"b": {}}}, "/a/#b", "gold has nothing at `/a/#b`"),
+    ],
+)
+def test_a_gold_without_an_object_there_is_not_scored_and_a_note_says_why(gold, at, reason):
+    scores = [score(gold, {"query": {}}, at=at) for score in (strss, semss, overall)]
+
+    note = f"similarity: {reason}, so there is nothing to score"
+    assert scores == [Score(value=None, details={"notes": [note]})] * 3
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reason"),
+    [
+        (["query"], "predicted has nothing at `$.query`"),
+        ({}, "predicted has nothing at `$.query`"),
+        ({"query": [{}]}, "predicted is a list of 1 at `$.query` and no object"),
+        ("query", "predicted has nothing at `$.query`"),
+    ],
+)
+def test_a_prediction_without_an_object_there_scores_0_and_a_note_says_why(predicted, reason):
+    scores = [score({"query": {"a": 1}}, predicted, at="$.query") for score in (strss, semss, overall)]
+
+    assert scores == [Score(value=0.0, details={"notes": [f"similarity: {reason}, which scores 0"]})] * 3
+
+
+def test_overall_is_the_weighted_mean_of_both():
+    gold, predicted = {"a": "xy", "b": 1}, {"a": "xz", "c": 1}
+    options = {"depth": "all", "beta": 0.5}
+
+    keys, meaning = strss(gold, predicted, **options), semss(gold, predicted, depth="all")
+
+    assert (keys, meaning) == (1 / 2.5, 0.5)
+    assert overall(gold, predicted, **options) == pytest.approx(0.5 * keys + 0.5 * meaning)
+    assert overall(gold, predicted, alpha=0.8, **options) == pytest.approx(0.8 * keys + 0.2 * meaning)
+    assert overall(gold, predicted, alpha=1, **options) == keys
+    assert overall(gold, predicted, alpha=0, **options) == meaning
+
+
+def test_hostile_keys_are_keys_like_any_other():
+    gold = {key: number for number, key in enumerate(HOSTILE_KEYS)}
+    half = dict(list(gold.items())[::2])
+
+    assert strss(gold, gold) == semss(gold, gold) == 1.0
+    assert strss(gold, half) == 0.5
+    assert strss({COMPOSED: 1}, {DECOMPOSED: 1}) == 0.0
+
+
+def test_answers_as_deep_as_a_reader_lets_pass_are_scored():
+    gold, other = {"a": nested(99, 1)}, {"a": nested(99, "1")}
+
+    assert strss(gold, other, depth="all", at="$") == 1.0
+    assert texts_of(gold, other, depth="all") == [[("1", "1")]]
+
+
+def test_a_level_that_cannot_be_searched_for_is_no_error():
+    shallow, deep = {"x": {}}, nested(150, {"x": {}})
+
+    assert strss(shallow, deep, at="$..x").value == 0.0
+    assert strss(deep, shallow, at="$..x").value is None
+    assert "predicted cannot be searched at `$..x`" in strss(shallow, deep, at="$..x").details["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("beta", value) for value in (0, -0.1, 1.1, "0.1", True, None, float("nan"))),
+        *(("alpha", value) for value in (-0.1, 1.5, "half", False, None, float("nan"))),
+        *(("depth", value) for value in ("deep", None, 1, ["all"])),
+        *(("lists", value) for value in ("bag", None, {})),
+        *(("value_text", value) for value in ("yaml", None, 1)),
+        *(("embedding_model", value) for value in ("", " ", None, 3)),
+        *(("at", value) for value in ("query", "$.a..", "$[", "$.a | $.b", "/a~2", "/~", None, 1, ["$.a"], " $.a")),
+    ],
+)
+def test_options_that_cannot_be_right_are_refused_by_name(setting, value):
+    with pytest.raises(SettingError, match=setting if setting != "at" else ".") as caught:
+        describe_metric(overall_similarity).check({setting: value})
+
+    assert caught.value.setting == setting
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"beta": 1, "alpha": 0},
+        {"beta": 1e-9, "alpha": 1.0, "depth": "all", "lists": "set", "value_text": "json"},
+        {"at": ""},
+        {"at": "$"},
+        {"at": "$.query['a b'][0]"},
+        {"at": "/a~0b~1c//0"},
+        {"at": "/"},
+        {"embedding_model": "models/mine"},
+    ],
+)
+def test_options_that_can_be_right_are_taken(options):
+    for score in (structural_similarity, semantic_similarity, overall_similarity):
+        describe_metric(score).check(options)
+
+
+def test_what_the_evaluation_needs_to_know_of_them():
+    structure, meaning, both = map(describe_metric, (structural_similarity, semantic_similarity, overall_similarity))
+
+    assert structure.options == {"beta", "at", "depth", "lists"}
+    assert meaning.options == {"at", "depth", "lists", "value_text", "embedding_model"}
+    assert both.options == structure.options | meaning.options | {"alpha"}
+    assert (structure.extra, meaning.extra, both.extra) == ("", "semantic", "semantic")
+    assert meaning.supplied == both.supplied == {"similarity"}
+    assert meaning.paths == both.paths == {"embedding_model"}
+    assert all(found.kinds == {"json"} for found in (structure, meaning, both))

@@ -1,0 +1,184 @@
+"""What reports say of a selection."""
+
+from __future__ import annotations
+
+import json
+
+from selections import dataset, selected, selection
+
+from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, macro_recall
+from pytest_queryeval.plain import plain
+from pytest_queryeval.sdmx.details import MOST_DIMENSIONS, MOST_TERMS, details_text
+from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Term
+
+GDP, GDPPC, GDP_CONST = (
+    "GDP: gross domestic product",
+    "GDPPC: GDP per capita",
+    "GDP_CONST: gross domestic product constant prices",
+)
+# The documented cell, with the figures of its lists.
+CELL = """\
+[recall: 1.00, precision: 0.67]
+True Positives [2]
+  * GDP: gross domestic product
+  * GDPPC: GDP per capita
+False Negatives [0]
+False Positives [1]
+  * GDP_CONST: gross domestic product constant prices"""
+
+
+def details(gold, predicted, **options):
+    return macro_precision(gold, predicted, **options).details
+
+
+def text(gold, predicted, **options):
+    return details(gold, predicted, **options)["indicator_selection"]
+
+
+def test_the_cell_has_the_documented_form_under_the_name_of_the_dimension():
+    gold, predicted = selected(INDICATOR=(GDP, GDPPC)), selected(INDICATOR=(GDP, GDPPC, GDP_CONST))
+
+    assert text(gold, predicted) == f"INDICATOR\n{CELL}"
+
+
+def test_details_have_the_terms_and_figures_of_each_dimension():
+    gold, predicted = selected(INDICATOR=(GDP, ": x")), selected(INDICATOR=(GDP,), FREQ=("M: monthly",))
+
+    assert details(gold, predicted)["dimensions"] == {
+        "INDICATOR": {
+            "precision": 1.0,
+            "recall": 0.5,
+            "in_target": True,
+            "counts": {"true_positives": 1, "false_negatives": 1, "false_positives": 0},
+            "true_positives": [["GDP", "gross domestic product"]],
+            "false_negatives": [[None, "x"]],
+            "false_positives": [],
+        },
+        "FREQ": {
+            "precision": 0.0,
+            "recall": None,
+            "in_target": False,
+            "counts": {"true_positives": 0, "false_negatives": 0, "false_positives": 1},
+            "true_positives": [],
+            "false_negatives": [],
+            "false_positives": [["M", "monthly"]],
+        },
+    }
+
+
+def test_dimensions_that_are_not_in_gold_stand_behind_the_others():
+    gold = selected(INDICATOR=("GDP",), COUNTRY=("MEX: Mexico",))
+    predicted = selected(FREQ=("M: monthly",), INDICATOR=(GDP,))
+
+    assert (
+        f"\n{text(gold, predicted)}\n"
+        == """
+INDICATOR
+[recall: 1.00, precision: 1.00]
+True Positives [1]
+  * GDP: gross domestic product
+False Negatives [0]
+False Positives [0]
+
+COUNTRY
+[recall: 0.00, precision: 0.00]
+True Positives [0]
+False Negatives [1]
+  * MEX: Mexico
+False Positives [0]
+
+dimensions not in target:
+
+FREQ
+[recall: n/a, precision: 0.00]
+True Positives [0]
+False Negatives [0]
+False Positives [1]
+  * M: monthly
+"""
+    )
+
+
+def test_datasets_that_are_kept_apart_are_named():
+    gold, predicted = selection(dataset("A:B", I=("1",))), selection(dataset("A:B(9.0)", I=("1",)))
+
+    assert text(gold, predicted, by_dataset=True).startswith("A:B|I\n[recall: 1.00, precision: 1.00]\n")
+
+
+def test_terms_with_an_id_or_a_name_only_are_shown_so():
+    found = text(selected(I=("A", ": b")), selection())
+
+    assert found.splitlines()[-3:] == ["  * A", "  * (no id): b", "False Positives [0]"]
+
+
+def test_a_label_stands_in_for_a_name():
+    labelled = DimensionSelection("I", (Term("A", None, label="gross domestic product"),))
+
+    found = text(selection(DatasetSelection("A:B", (labelled,))), selected(I=("A",)))
+
+    assert "  * A: gross domestic product\n" in found
+
+
+def test_blanks_that_make_another_name_are_seen():
+    found = text(selected(I=("A: x",)), selected(I=("A: x ",)))
+
+    assert "  * A: x\n" in found
+    assert found.endswith("  * A: 'x '")
+
+
+def test_hostile_names_stay_on_their_line():
+    found = text(selected(I=("A",)), selected(I=("B: x\nTrue Positives [9]\x1b[2J",), **{"D\r\nE": ("\u202e1",)}))
+
+    assert "  * B: x True Positives [9]\\x1b[2J\n" in found
+    assert "\nD E\n" in found
+    assert "\u202e" not in found
+
+
+def test_long_lists_are_cut_and_their_counts_are_right():
+    gold = selected(I=tuple(f"i{n}" for n in range(2500)))
+
+    found = details(gold, selection())
+
+    assert len(found["dimensions"]["I"]["false_negatives"]) == MOST_TERMS
+    assert found["dimensions"]["I"]["counts"]["false_negatives"] == 2500
+    assert "False Negatives [2500]\n" in found["indicator_selection"]
+    assert found["indicator_selection"].endswith("  … 1,500 more\nFalse Positives [0]")
+
+
+def test_of_very_many_dimensions_gold_s_are_listed_and_a_note_says_so():
+    gold, predicted = selected(I=("A",)), selected(**{f"d{n}": ("A",) for n in range(MOST_DIMENSIONS)})
+
+    found = details(gold, predicted)
+
+    assert len(found["dimensions"]) == MOST_DIMENSIONS
+    assert next(iter(found["dimensions"])) == "I"
+    assert found["notes"] == ["only 1,000 of 1,001 dimensions are listed"]
+
+
+def test_names_of_any_length_are_cut():
+    found = details(selected(I=("A",)), selected(**{"d" * 9999: ("A: " + "x" * 9999,)}))
+
+    assert len(found["indicator_selection"]) < 2000
+    assert len(json.dumps(found)) < 3000
+
+
+def test_without_any_terms_there_is_nothing_to_show():
+    assert details(selection(), selection()) == {"dimensions": {}, "indicator_selection": ""}
+
+
+def test_the_text_can_be_rendered_from_a_stored_report():
+    gold, predicted = selected(I=("A", "B")), selected(I=("B",), F=("M: monthly",))
+
+    found = details(gold, predicted)
+    stored = json.loads(json.dumps(found))
+
+    assert plain(found) == found == stored
+    assert details_text(stored["dimensions"]) == found["indicator_selection"]
+
+
+def test_the_three_metrics_say_the_same():
+    gold, predicted = selected(I=("A", "B")), selected(I=("B",))
+
+    scores = [score(gold, predicted, macro="target") for score in (macro_precision, macro_recall, macro_f1)]
+
+    assert scores[0].details == scores[1].details == scores[2].details

@@ -1,0 +1,59 @@
+"""What a failed case says of two selections."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from selections import dataset, selected, selection, selections
+
+from pytest_queryeval.sdmx.difference import COLUMNS, difference
+
+UNHURRIED = settings(deadline=None)  # the first example that needs scipy loads it
+
+
+def test_missing_and_extra_terms_are_rows():
+    gold = selected(INDICATOR=("A: a", ": b"), COUNTRY=("MEX: Mexico",))
+    predicted = selected(INDICATOR=("A: a",), COUNTRY=("USA",))
+
+    found = difference(gold, predicted, limit=8)
+
+    assert found.columns == COLUMNS == ("dimension", "id", "name")
+    assert found.missing == (("INDICATOR", None, "b"), ("COUNTRY", "MEX", "Mexico"))
+    assert found.extra == (("COUNTRY", "USA", None),)
+    assert found.counts == (2, 1)
+    assert found.summary == (
+        "gold has 3 terms, predicted has 2 terms: 2 of gold's are not in predicted, 1 of predicted's not in gold"
+    )
+
+
+def test_rows_are_cut_and_counts_are_not():
+    found = difference(selected(I=tuple(f"i{n}" for n in range(20))), selected(I=("x",)), limit=8)
+
+    assert len(found.missing) == 8
+    assert found.counts == (20, 1)
+
+
+def test_datasets_that_differ_are_named():
+    gold = selection(dataset("A:B", I=("1",)), dataset("A:C"))
+    predicted = selection(dataset("A:B(9.0)", I=("1",)), dataset("A:D(1.0)"), dataset("A\n:E"))
+
+    found = difference(gold, predicted, limit=8)
+
+    assert found.summary == (
+        "gold has 1 term, predicted has 1 term: the same terms; "
+        "datasets that are missing: A:C; datasets that are extra: A:D(1.0), A :E"
+    )
+
+
+def test_many_datasets_are_counted():
+    found = difference(selection(), selection(*(dataset(f"A:{n}") for n in range(1500))), limit=8)
+
+    assert found.summary.endswith("datasets that are extra: A:0, A:1, A:2, A:3 and 1,496 more")
+
+
+@UNHURRIED
+@given(selections())
+def test_gold_does_not_differ_from_itself(gold):
+    found = difference(gold, gold, limit=8)
+
+    assert (found.missing, found.extra, found.counts) == ((), (), (0, 0))
+    assert found.summary.endswith(": the same terms")

@@ -1,0 +1,165 @@
+"""SDMX cases from the suite to the report."""
+
+import json
+
+import pytest
+from suites import load, problems, write
+
+from pytest_queryeval import evaluate
+
+LP = "[{dataset_id: 'A:B', dimensions: [{dimension_name: INDICATOR, values: [{id: LP, name: Population}]}]}]"
+NO = "[{dataset_id: 'A:B', dimensions: [{dimension_name: COUNTRY, values: [{id: NO}, {id: 001}]}]}]"
+TURNS = """\
+id: c1
+name: population
+tags: [imf, "weo 2024"]
+comments: ''
+conversation:
+- role: user
+  content: "Population of Norway?"
+  target:
+    indicator_selection:
+    - dataset_id: A:B
+      dimensions:
+      - dimension_name: COUNTRY
+        values:
+        - id: NO
+          name: Norway
+- role: assistant
+  content: Here you are
+- role: user
+  content: And of Chad?
+  target:
+    indicator_selection:
+    - dataset_id: A:B
+      dimensions:
+      - dimension_name: COUNTRY
+        values:
+        - name: Chad
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def one(gold, predicted, top=""):
+    (loaded,) = load(f"kind: sdmx\n{top}cases:\n  - id: a\n    gold: {gold}\n    predicted: {predicted}\n")
+    (result,) = evaluate([loaded])["cases"]
+    return result
+
+
+def test_a_right_selection_passes_without_any_setting():
+    result = one(LP, LP)
+
+    assert result["outcome"] == "passed"
+    assert set(result["scores"].values()) == {1.0}
+    assert result["details"]["dimensions"]["INDICATOR"]["true_positives"] == [["LP", "Population"]]
+
+
+def test_ids_keep_their_source_text():
+    result = one(NO, NO)
+
+    terms = result["details"]["dimensions"]["COUNTRY"]["true_positives"]
+    assert sorted(id_ for id_, _ in terms) == ["001", "NO"]
+
+
+def test_predicted_may_be_the_text_of_a_model():
+    text = json.dumps("```json\n" + json.dumps([{"dataset_id": "A:B", "dimensions": []}]) + "\n```")
+
+    result = one(LP, text)
+
+    assert result["scores"]["dataset_recall"] == 1.0
+    assert result["scores"]["macro_recall"] == 0.0
+    assert result["details"]["notes"] == ["predicted: the answer was read from a code block"]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "said"),
+    [
+        ("'[{\"dataset\": 1}]'", "unknown key 'dataset'"),
+        ("'[1]'", "expected a mapping"),
+        ("data/A,B/LP", "structure"),
+        ('"[" ', "not JSON"),
+    ],
+)
+def test_what_is_no_selection_is_a_failed_prediction(predicted, said):
+    result = one(LP, predicted)
+
+    assert result["outcome"] == "failed"
+    assert result["predicted"]["error"]["kind"] == "invalid"
+    assert said in result["predicted"]["error"]["message"]
+
+
+def test_a_threshold_may_ask_for_one_dimension():
+    result = one(LP, "[]", top="thresholds: {'recall[INDICATOR]': 0.5}\n")
+
+    assert [missed["metric"] for missed in result["missed"]] == ["recall[INDICATOR]"]
+
+
+def test_a_family_of_metrics_needs_its_dimension():
+    (line,) = problems(f"kind: sdmx\nmetrics: [precision]\ncases:\n  - {{id: a, gold: {LP}, predicted: []}}\n")
+
+    assert "metric 'precision' needs a dimension: write precision[DIMENSION]" in line
+
+
+def test_only_families_take_brackets():
+    (line,) = problems(f"kind: sdmx\nmetrics: ['macro_f1[A]']\ncases:\n  - {{id: a, gold: {LP}, predicted: []}}\n")
+
+    assert "macro_f1" in line
+
+
+def test_each_turn_with_a_target_is_a_case(here):
+    write(TURNS, "talks/one.yaml")
+    cases = load('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
+
+    assert [case.id for case in cases] == ["c1.1", "c1.3"]
+    assert [case.question for case in cases] == ["Population of Norway?", "And of Chad?"]
+    assert [len(case.conversation) for case in cases] == [1, 3]
+    assert cases[1].conversation[1].content == "Here you are"
+    assert cases[0].tags == ("imf", "weo-2024")
+    assert cases[0].metadata == {"name": "population", "comments": ""}
+    assert cases[1].location.path.name == "one.yaml"
+
+
+def test_a_predictor_is_given_the_conversation_so_far(here):
+    write(TURNS, "talks/one.yaml")
+    write(
+        "def predict(case):\n"
+        "    country = 'Chad' if 'Chad' in case.conversation[-1].content else 'Norway'\n"
+        "    values = [{'id': 'NO' if country == 'Norway' else 'TD', 'name': country}]\n"
+        "    return [{'dataset_id': 'A:B', 'dimensions': [{'dimension_name': 'COUNTRY', 'values': values}]}]\n",
+        "predict.py",
+    )
+
+    report = evaluate(load('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n'))
+
+    assert report["totals"]["passed"] == 2
+    assert report["dimensions"]["COUNTRY"]["recall"]["mean"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("  content: Here you are\n", ""), "a turn needs a `role` and a `content`"),
+        (("indicator_selection", "selection"), "a target needs an `indicator_selection`"),
+        (("name: population", "question: x"), "'question' cannot stand beside a conversation"),
+        (("comments: ''", "coments: ''"), "unknown key 'coments'"),
+    ],
+)
+def test_a_conversation_that_cannot_be_read_is_a_problem_with_its_place(here, change, said):
+    write(TURNS.replace(*change), "talks/one.yaml")
+
+    lines = problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
+
+    assert any(said in line and line.startswith("talks/one.yaml:") for line in lines)
+
+
+def test_a_conversation_without_a_target_is_a_problem(here):
+    write("id: a\nconversation:\n- {role: user, content: x}\n", "talks/one.yaml")
+
+    (line,) = problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
+
+    assert line == "talks/one.yaml:2: no turn of this conversation has a `target`"

@@ -1,0 +1,161 @@
+"""Which terms of a dimension match."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selections import FULL_TERMS, ID_TERMS, NAME_TERMS, TERMS, terms
+
+from pytest_queryeval.sdmx.matching import Matched, match_terms
+from pytest_queryeval.selection import Term
+
+UNHURRIED = settings(deadline=None)  # the first example that needs scipy loads it
+
+
+def matched(tp=(), fn=(), fp=()) -> Matched:
+    return Matched(true_positives=terms(*tp), false_negatives=terms(*fn), false_positives=terms(*fp))
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "expected"),
+    [
+        pytest.param(["A: x"], ["A: x"], matched(tp=["A: x"]), id="the same term"),
+        pytest.param(["A: x"], ["A: y"], matched(fn=["A: x"], fp=["A: y"]), id="another name"),
+        pytest.param(["A: x"], ["B: x"], matched(fn=["A: x"], fp=["B: x"]), id="another id"),
+        pytest.param(["A: x"], ["a: x"], matched(fn=["A: x"], fp=["a: x"]), id="case counts"),
+        pytest.param(["A: x"], ["A: x "], matched(fn=["A: x"], fp=["A: x "]), id="blanks count"),
+        pytest.param(["A: x", "A: x"], ["A: x"] * 3, matched(tp=["A: x"]), id="duplicates are one"),
+        pytest.param(["A"], ["A: x"], matched(tp=["A: x"]), id="gold gives the id only"),
+        pytest.param([": x"], ["A: x"], matched(tp=["A: x"]), id="gold gives the name only"),
+        pytest.param(["A"], ["B: x"], matched(fn=["A"], fp=["B: x"]), id="another id where gold gives it only"),
+        pytest.param(["A: x"], ["A"], matched(fn=["A: x"], fp=["A"]), id="gold gives both, predicted the id only"),
+        pytest.param(["A"], [": A"], matched(fn=["A"], fp=[": A"]), id="an id is no name"),
+        pytest.param(["A"], ["A: x", "A: y"], matched(tp=["A: x"], fp=["A: y"]), id="one gold term, one match"),
+        pytest.param(["A", ": x"], ["A: x"], matched(tp=["A: x"], fn=[": x"]), id="one predicted term, one match"),
+        pytest.param(["A", ": x"], ["A: x", "A: y"], matched(tp=["A: y", "A: x"]), id="as many pairs as can be"),
+        pytest.param([": x", "A: x"], ["A: x", "B: x"], matched(tp=["B: x", "A: x"]), id="exact pairs come first"),
+        pytest.param(["A: x", "A"], ["A: x"], matched(tp=["A: x"]), id="a part of another gold term is no other term"),
+        pytest.param(
+            ["A: x"], ["A: x", "A", ": x"], matched(tp=["A: x"]), id="nor is a part of another predicted term"
+        ),
+        pytest.param(["A"], ["A", "A: x"], matched(tp=["A: x"]), id="a part and its whole are one"),
+        pytest.param(["A: x", ": x"], [], matched(fn=["A: x"]), id="nothing selected"),
+        pytest.param([], ["A: x"], matched(fp=["A: x"]), id="nothing in gold"),
+    ],
+)
+def test_terms(gold, predicted, expected):
+    assert match_terms(terms(*gold), terms(*predicted)) == expected
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "expected"),
+    [
+        pytest.param(["A: x"], ["A: y"], matched(tp=["A: x"]), id="names are for display"),
+        pytest.param(["A: x"], ["A"], matched(tp=["A: x"]), id="predicted without names"),
+        pytest.param(["A"], ["A: y"], matched(tp=["A: y"]), id="gold without names"),
+        pytest.param(["A"], ["A: y", "A: x", "A"], matched(tp=["A: x"]), id="one id is one term"),
+        pytest.param(["A: x"], ["B: x"], matched(fn=["A: x"], fp=["B: x"]), id="another id"),
+        pytest.param([": x"], ["A: x"], matched(tp=["A: x"]), id="a gold name without id"),
+    ],
+)
+def test_terms_by_id(gold, predicted, expected):
+    assert match_terms(terms(*gold), terms(*predicted), by_id=True) == expected
+
+
+def test_labels_are_shown_and_not_compared():
+    gold, predicted = Term("A", None, label="in gold"), Term("A", None, label="in predicted")
+
+    found = match_terms([gold], [predicted])
+
+    assert [one.label for one in found.true_positives] == ["in gold"]
+
+
+def said(gold: Term, predicted: Term) -> bool:
+    return gold.id in (None, predicted.id) and gold.name in (None, predicted.name)
+
+
+def most_pairs(golds: set[Term], others: set[Term]) -> int:
+    short, long = sorted(([*golds], [*others]), key=len)
+    turned = len(golds) > len(others)
+    pairings = (zip(short, chosen, strict=True) for chosen in permutations(long, len(short)))
+    return max(sum(said(*(pair[::-1] if turned else pair)) for pair in pairing) for pairing in pairings)
+
+
+PARTLY = st.sets(ID_TERMS | NAME_TERMS, max_size=5)
+
+
+@UNHURRIED
+@given(PARTLY, st.sets(FULL_TERMS, max_size=5))
+def test_there_are_as_many_pairs_as_any_choice_gives(gold, predicted):
+    found = match_terms(sorted(gold, key=repr), sorted(predicted, key=repr))
+
+    assert len(found.true_positives) == most_pairs(gold, predicted)
+    assert len(found.false_negatives) == len(gold) - len(found.true_positives)
+    assert len(found.false_positives) == len(predicted) - len(found.true_positives)
+
+
+@UNHURRIED
+@given(st.lists(TERMS), st.booleans())
+def test_gold_matches_itself(gold, by_id):
+    found = match_terms(gold, gold, by_id=by_id)
+
+    assert (found.false_negatives, found.false_positives) == ((), ())
+    assert bool(found.true_positives) == bool(gold)
+
+
+@given(st.lists(FULL_TERMS), st.lists(FULL_TERMS))
+def test_full_terms_match_as_sets(gold, predicted):
+    found = match_terms(gold, predicted)
+
+    assert set(found.true_positives) == set(gold) & set(predicted)
+    assert set(found.false_negatives) == set(gold) - set(predicted)
+    assert set(found.false_positives) == set(predicted) - set(gold)
+
+
+@UNHURRIED
+@given(st.lists(TERMS), st.lists(TERMS), st.booleans(), st.randoms(use_true_random=False))
+def test_order_does_not_matter(gold, predicted, by_id, chance):
+    found = match_terms(gold, predicted, by_id=by_id)
+    moved = match_terms(chance.sample(gold, len(gold)), chance.sample(predicted, len(predicted)), by_id=by_id)
+
+    assert len(moved.true_positives) == len(found.true_positives)
+    assert len(moved.false_negatives) == len(found.false_negatives)
+    assert len(moved.false_positives) == len(found.false_positives)
+
+
+def test_a_chain_of_ten_thousand_names_and_ids_is_matched_in_full():
+    gold = terms(*(f"i{n}" for n in range(5000)), *(f": n{n}" for n in range(1, 5000)))
+    predicted = terms(*(f"i{n}: n{n}" for n in range(5000)), *(f"i{n}: n{n + 1}" for n in range(4999)))
+
+    found = match_terms(gold, predicted)
+
+    assert len(found.true_positives) == len(gold) == 9999
+    assert found.false_positives == ()
+
+
+@pytest.mark.parametrize(
+    ("gold", "loaded"),
+    [
+        pytest.param("Term('A', 'x')", set(), id="full terms"),
+        pytest.param("Term('A', None), Term('B', None)", set(), id="ids only"),
+        pytest.param("Term('A', None), Term(None, 'x')", {"numpy", "scipy"}, id="ids and names for the same term"),
+    ],
+)
+def test_numpy_and_scipy_are_loaded_only_where_a_term_fits_two_of_gold_s(gold, loaded):
+    lines = (
+        "from pytest_queryeval.sdmx.matching import match_terms",
+        "from pytest_queryeval.selection import Term",
+        f"match_terms([{gold}], [Term('A', 'x'), Term('A', 'y')])",
+        "import sys; print(*sys.modules)",
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert {"numpy", "scipy"} & set(result.stdout.split()) == loaded

@@ -1,0 +1,229 @@
+"""Precision and recall of selections: by dimension, over dimensions, of datasets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selections import FULL_TERMS, dataset, selected, selection, selections
+
+from pytest_queryeval.errors import SettingError
+from pytest_queryeval.metric import Metric, describe_metric
+from pytest_queryeval.metrics.dataset_precision import dataset_precision, dataset_recall
+from pytest_queryeval.metrics.dimension_precision import precision, recall
+from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, macro_recall
+from pytest_queryeval.sdmx.scores import check_options
+from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Selection
+
+UNHURRIED = settings(deadline=None)  # the first example that needs scipy loads it
+METRICS = (macro_precision, macro_recall, macro_f1, dataset_precision, dataset_recall, precision, recall)
+GDP, GDPPC, GDP_CONST = (
+    "GDP: gross domestic product",
+    "GDPPC: GDP per capita",
+    "GDP_CONST: gross domestic product constant prices",
+)
+POPULATION, MEXICO = "LP: Population, Persons for countries / Index for country groups", "MEX: Mexico"
+NOTHING = selection()
+
+
+def macros(gold: Selection, predicted: Selection, **options: object) -> tuple[float, float, float]:
+    found = (score(gold, predicted, **options).value for score in (macro_precision, macro_recall, macro_f1))
+    return tuple(pytest.approx(value, abs=1e-12) for value in found)
+
+
+def test_the_documented_example_of_gdp():
+    gold, predicted = selected(INDICATOR=(GDP, GDPPC)), selected(INDICATOR=(GDP, GDPPC, GDP_CONST))
+
+    assert macros(gold, predicted) == (2 / 3, 1.0, 0.8)
+    assert precision(gold, predicted, dimension="INDICATOR") == pytest.approx(2 / 3)
+    assert recall(gold, predicted, dimension="INDICATOR") == 1.0
+
+
+def test_the_documented_example_of_the_population_of_mexico():
+    gold = selected(INDICATOR=(POPULATION,), COUNTRY=(MEXICO,))
+
+    assert macros(gold, gold) == (1.0, 1.0, 1.0)
+    assert macros(gold, selected(INDICATOR=(POPULATION,), COUNTRY=("USA: United States",))) == (0.5, 0.5, 0.5)
+    assert macros(gold, selected(INDICATOR=(POPULATION,))) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "union", "target"),
+    [
+        pytest.param(NOTHING, NOTHING, (1, 1, 1), (1, 1, 1), id="nothing on either side"),
+        pytest.param(selected(I=()), selected(C=()), (1, 1, 1), (1, 1, 1), id="dimensions without terms are absent"),
+        pytest.param(NOTHING, selected(I=("A",)), (0, 1, 0), (0, 1, 0), id="nothing in gold"),
+        pytest.param(selected(I=("A",)), NOTHING, (0, 0, 0), (0, 0, 0), id="nothing selected"),
+        pytest.param(
+            selected(I=("A",), C=("B",)), selected(I=("A",)), (0.5, 0.5, 0.5), (0.5, 0.5, 0.5), id="not selected"
+        ),
+        pytest.param(
+            selected(I=("A",)), selected(I=("A",), C=("B",)), (0.5, 1, 2 / 3), (1, 1, 1), id="selected, not in gold"
+        ),
+        pytest.param(
+            selected(I=("A",), C=()), selected(I=("A",), C=("B",)), (0.5, 1, 2 / 3), (1, 1, 1), id="empty in gold"
+        ),
+        pytest.param(selected(I=("A",)), selected(C=("B",)), (0, 0, 0), (0, 0, 0), id="only another dimension"),
+        pytest.param(selected(I=("A",)), selected(i=("A",)), (0, 0, 0), (0, 0, 0), id="the case of names counts"),
+    ],
+)
+def test_macro_figures_where_a_side_is_silent(gold, predicted, union, target):
+    assert macros(gold, predicted) == union
+    assert macros(gold, predicted, macro="target") == target
+
+
+def test_one_dimension_where_a_side_is_silent():
+    gold, predicted = selected(I=("A",), C=("B",)), selected(I=("A",), F=("M",))
+
+    assert [score(gold, predicted, dimension="C") for score in (precision, recall)] == [0.0, 0.0]
+    assert [score(gold, predicted, dimension="F") for score in (precision, recall)] == [0.0, None]
+    assert [score(gold, predicted, dimension="X") for score in (precision, recall)] == [None, None]
+
+
+def test_dimensions_of_all_datasets_are_pooled():
+    gold = selection(dataset("A:B", I=("1",)), dataset("A:C", I=("2",)))
+    swapped = selection(dataset("A:B", I=("2",)), dataset("A:C", I=("1",)))
+
+    assert macros(gold, swapped) == (1, 1, 1)
+    assert macros(gold, swapped, by_dataset=True) == (0, 0, 0)
+
+
+def test_a_dimension_that_is_listed_twice_is_one():
+    twice = selection(dataset(I=("1",)), dataset(I=("2",)))
+
+    assert macros(twice, selected(I=("1", "2")), by_dataset=True) == (1, 1, 1)
+
+
+def test_a_country_in_full_for_one_dataset_and_by_its_id_for_the_next_is_one():
+    gold = selection(dataset("A:B", COUNTRY=(MEXICO,)), dataset("A:C", COUNTRY=("MEX",)))
+    predicted = selection(dataset("A:B", COUNTRY=(MEXICO,)), dataset("A:C", COUNTRY=(MEXICO,)))
+
+    assert macros(gold, predicted) == (1, 1, 1)
+    assert macros(gold, predicted, by_dataset=True) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("golds", "predicteds", "expected"),
+    [
+        pytest.param(["A:B"], ["A:B(9.0.0)"], (1, 1), id="gold without a version"),
+        pytest.param(["A:B"], ["A:B(9.0.0)", "A:B(8.0)"], (1, 1), id="versions of one dataset are one"),
+        pytest.param(["A:B(9.0.0)"], ["A:B(9.0.0)"], (1, 1), id="the same version"),
+        pytest.param(["A:B(9.0.0)"], ["A:B(9.0)"], (0, 0), id="another version"),
+        pytest.param(["A:B(9.0.0)"], ["A:B"], (0, 0), id="predicted without a version"),
+        pytest.param(["A:B", "A:B(1.0)"], ["A:B(1.0)"], (1, 0.5), id="a version that gold has itself"),
+        pytest.param(["A:B"], ["A:B", "A:C"], (0.5, 1), id="one more"),
+        pytest.param(["A:B", "A:C"], ["A:B"], (1, 0.5), id="one less"),
+        pytest.param(["A:B"], ["a:b"], (0, 0), id="case counts"),
+        pytest.param(["A:B"], ["A:B()"], (0, 0), id="no version in brackets"),
+        pytest.param([], [], (1, 1), id="none on either side"),
+        pytest.param([], ["A:B"], (0, 1), id="none in gold"),
+        pytest.param(["A:B"], [], (0, 0), id="none selected"),
+        pytest.param(["A:B", "A:B"], ["A:B"], (1, 1), id="a dataset that is listed twice"),
+    ],
+)
+def test_datasets(golds, predicteds, expected):
+    gold, predicted = (selection(*map(dataset, ids)) for ids in (golds, predicteds))
+
+    assert (dataset_precision(gold, predicted), dataset_recall(gold, predicted)) == expected
+
+
+def test_the_version_of_a_dataset_makes_no_other_dimension():
+    gold = selection(dataset("A:B", I=("1",)), dataset("A:C(1.0)", I=("2",)))
+    predicted = selection(dataset("A:B(9.0.0)", I=("1",)), dataset("A:C(2.0)", I=("2",)))
+
+    assert macros(gold, predicted, by_dataset=True) == (1 / 3, 0.5, 0.4)
+    assert precision(gold, predicted, dimension="A:B|I", by_dataset=True) == 1.0
+    assert recall(gold, predicted, dimension="A:C(1.0)|I", by_dataset=True) == 0.0
+    assert precision(gold, predicted, dimension="A:C(2.0)|I", by_dataset=True) == 0.0
+    assert recall(gold, predicted, dimension="A:C(2.0)|I", by_dataset=True) is None
+    assert recall(gold, predicted, dimension="I", by_dataset=True) is None
+
+
+@pytest.mark.parametrize("sides", [(True, False), (False, True), (True, True)])
+def test_where_a_side_is_stated_in_codes_ids_are_compared(sides):
+    gold, predicted = (selected(by_id=by_id, I=(f"A: {by_id}",)) for by_id in sides)
+
+    assert macros(gold, predicted) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [({"by_dataset": "yes"}, "by_dataset"), ({"by_dataset": 1}, "by_dataset"), ({"macro": "micro"}, "macro")],
+)
+def test_options_that_cannot_be_right_are_refused(options, setting):
+    with pytest.raises(SettingError) as caught:
+        check_options(options)
+
+    assert caught.value.setting == setting
+
+
+def test_an_option_of_any_type_is_refused_in_words():
+    with pytest.raises(SettingError, match="'macro' is not union or target"):
+        check_options({"macro": ["union"]})
+
+
+def test_options_that_can_be_right_are_not_refused():
+    check_options({})
+    check_options({"by_dataset": True, "macro": "target"})
+
+
+@pytest.mark.parametrize("score", METRICS)
+def test_all_are_metrics_of_the_kind_sdmx(score):
+    described: Metric = describe_metric(score)
+
+    assert described.kinds == {"sdmx"}
+    assert described.options <= {"by_dataset", "macro"}
+
+
+def test_the_family_is_named_by_its_dimension():
+    assert [describe_metric(score).parameter for score in (precision, recall)] == ["dimension"] * 2
+
+
+def values(gold: Selection, predicted: Selection) -> list[float | None]:
+    both = [{}, {"by_dataset": True}, {"macro": "target"}]
+    figures = [score(gold, predicted, **options).value for score in METRICS[:3] for options in both]
+    figures += [score(gold, predicted) for score in METRICS[3:5]]
+    return figures + [score(gold, predicted, dimension=name) for score in METRICS[5:] for name in ("COUNTRY", "FREQ")]
+
+
+@UNHURRIED
+@given(selections())
+def test_gold_against_itself_is_1(gold):
+    assert {value for value in values(gold, gold) if value is not None} == {1.0}
+
+
+@UNHURRIED
+@given(selections(), selections())
+def test_all_values_are_between_0_and_1(gold, predicted):
+    assert all(value is None or 0.0 <= value <= 1.0 for value in values(gold, predicted))
+
+
+def shuffled(stated: Selection, chance) -> Selection:
+    def moved(things: tuple) -> tuple:
+        return tuple(chance.sample(things, len(things)))
+
+    return Selection(
+        moved(
+            tuple(
+                DatasetSelection(
+                    one.id, moved(tuple(DimensionSelection(part.name, moved(part.terms)) for part in one.dimensions))
+                )
+                for one in stated.datasets
+            )
+        )
+    )
+
+
+@UNHURRIED
+@given(selections(), selections(), st.randoms(use_true_random=False))
+def test_the_order_of_datasets_dimensions_and_values_does_not_matter(gold, predicted, chance):
+    assert values(shuffled(gold, chance), shuffled(predicted, chance)) == values(gold, predicted)
+
+
+@given(selections(FULL_TERMS), selections(FULL_TERMS))
+def test_precision_is_recall_with_both_sides_swapped(gold, predicted):
+    for dimension in ("INDICATOR", "COUNTRY", "FREQ"):
+        forth = precision(gold, predicted, dimension=dimension)
+        back = recall(predicted, gold, dimension=dimension)
+
+        assert forth == (0.0 if back is None and forth is not None else back)

@@ -1,0 +1,162 @@
+"""Selections from YAML and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from selections import dataset, selection, selections
+
+from pytest_queryeval.documents.document import File
+from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.yaml_nodes import parse_yaml
+from pytest_queryeval.errors import CaseError, SuiteError
+from pytest_queryeval.sdmx.reading import read_selection, selection_json
+from pytest_queryeval.selection import Selection, Term
+
+FILE = File(Path("/suite/a.yaml"), Path("a.yaml"))
+MEXICO = """\
+indicator_selection:
+- dataset_id: IMF.RES:WEO
+  dimensions:
+  - dimension_name: INDICATOR
+    values:
+    - id: LP
+      name: Population, Persons for countries / Index for country groups
+  - dimension_name: COUNTRY
+    values:
+    - id: MEX
+      name: Mexico
+"""
+
+
+def from_yaml(text: str) -> Selection:
+    root = parse_yaml(text, FILE).root
+    assert root is not None
+    return read_selection(root)
+
+
+def from_json(value: object) -> Selection:
+    return read_selection(parse_json(value if isinstance(value, str) else json.dumps(value), FILE, line=1))
+
+
+def of_values(text: str) -> tuple[Term, ...]:
+    whole = f"- dataset_id: A:B\n  dimensions:\n  - dimension_name: D\n    values:\n{text}"
+    return from_yaml(whole).datasets[0].dimensions[0].terms
+
+
+def problem(text: str) -> str:
+    with pytest.raises((CaseError, SuiteError)) as caught:
+        from_yaml(text)
+    return str(caught.value)
+
+
+def test_the_selection_of_the_documented_case_is_read_with_and_without_its_key():
+    mexico = selection(
+        dataset(
+            INDICATOR=("LP: Population, Persons for countries / Index for country groups",), COUNTRY=("MEX: Mexico",)
+        )
+    )
+
+    assert from_yaml(MEXICO) == mexico
+    assert from_yaml(MEXICO.removeprefix("indicator_selection:\n")) == mexico
+    assert from_json(selection_json(mexico)) == mexico
+
+
+@pytest.mark.parametrize("written", ["NO", "001", "111", "1.10", "on", "1e5", "12:30", "true"])
+def test_ids_and_names_are_what_was_written(written):
+    assert of_values(f"    - {{id: {written}, name: {written}}}") == (Term(written, written),)
+
+
+def test_numbers_of_json_keep_their_digits():
+    found = from_json(
+        '[{"dataset_id": 5, "dimensions": [{"dimension_name": 1.0, "values": [{"id": 111, "name": 1e2}]}]}]'
+    )
+
+    assert found == Selection((dataset("5", **{"1.0": ("111: 1e2",)}),))
+
+
+@pytest.mark.parametrize("written", ["null", "~", "", '""', "'  '"])
+def test_null_and_blank_are_not_said(written):
+    assert of_values(f"    - id: {written}\n      name: Mexico") == (Term(None, "Mexico"),)
+    assert of_values(f"    - id: MEX\n      name: {written}") == (Term("MEX", None),)
+
+
+def test_blanks_around_a_name_stay():
+    assert of_values("    - {name: 'Mexico '}") == (Term(None, "Mexico "),)
+
+
+def test_an_empty_list_selects_nothing():
+    assert from_yaml("[]") == from_yaml("indicator_selection: []") == Selection(())
+
+
+def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
+    nothing = "- dataset_id: A:B\n- {dataset_id: A:C, dimensions: }\n- dataset_id: A:D\n  dimensions:\n"
+    found = from_yaml(f"{nothing}  - dimension_name: D\n  - {{dimension_name: E, values: []}}")
+
+    assert found == selection(dataset("A:B"), dataset("A:C"), dataset("A:D", D=(), E=()))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("x", "a.yaml:1: expected a list, found 'x'", id="text"),
+        pytest.param("{}", "a.yaml:1: 'indicator_selection' is missing", id="an empty mapping"),
+        pytest.param(
+            "indicator_selections: []",
+            "a.yaml:1: unknown key 'indicator_selections': did you mean 'indicator_selection'?",
+            id="a mapping with another key",
+        ),
+        pytest.param("- A:B", "a.yaml:1: expected a mapping, found 'A:B'", id="a dataset that is text"),
+        pytest.param("- dimensions: []", "a.yaml:1: 'dataset_id' is missing", id="no dataset_id"),
+        pytest.param("- dataset_id: ''", "a.yaml:1: expected text, found nothing", id="an empty dataset_id"),
+        pytest.param("- dataset_id: [a]", "a.yaml:1: expected text, found a list", id="a list for a dataset_id"),
+        pytest.param(
+            "- dataset_id: A:B\n  dimension: []",
+            "a.yaml:2: unknown key 'dimension': did you mean 'dimensions'?",
+            id="an unknown key of a dataset",
+        ),
+        pytest.param(
+            "- dataset_id: A:B\n  dimensions:\n  - name: D",
+            "a.yaml:3: unknown key 'name': known are dimension_name, values",
+            id="an unknown key of a dimension",
+        ),
+        pytest.param(
+            "- dataset_id: A:B\n  dimensions:\n  - values: []",
+            "a.yaml:3: 'dimension_name' is missing",
+            id="no dimension_name",
+        ),
+        pytest.param(
+            "- dataset_id: A:B\n  dimensions: {COUNTRY: [MEX]}",
+            "a.yaml:2: expected a list, found a mapping",
+            id="dimensions as a mapping",
+        ),
+    ],
+)
+def test_other_forms_are_reported_at_their_place(text, message):
+    assert problem(text) == message
+
+
+def test_all_problems_of_values_are_reported_at_once():
+    text = "- dataset_id: A:B\n  dimensions:\n  - dimension_name: D\n    values:\n"
+
+    found = problem(f"{text}    - {{ids: MEX}}\n    - {{id: }}\n    - USA\n    - {{id: [a]}}")
+
+    assert found.splitlines() == [
+        "a.yaml:5: unknown key 'ids': did you mean 'id'?",
+        "a.yaml:6: a value without 'id' and 'name': state one of them",
+        "a.yaml:7: expected a mapping, found 'USA'",
+        "a.yaml:8: expected text, found a list",
+    ]
+
+
+def test_a_name_that_yaml_clips_is_refused():
+    with pytest.raises(SuiteError, match="quote the text"):
+        of_values("    - name: part #3 of it")
+
+
+@given(selections())
+def test_what_is_written_as_json_is_read_back(stated):
+    assert from_json(selection_json(stated)) == stated

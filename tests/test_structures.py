@@ -1,0 +1,482 @@
+"""The key `structure`: what its files say, and what can be wrong with them. What a selection has that they have not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sdmx_messages as messages
+from suites import enter
+
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.errors import CaseError
+from pytest_queryeval.loading import requirements
+from pytest_queryeval.loading.structures import read_structure, stated_structure
+from pytest_queryeval.sdmx import checks
+from pytest_queryeval.sdmx.checks import labelled, named, violations
+from pytest_queryeval.sdmx.nearest import Nearest
+from pytest_queryeval.sdmx.structure_files import read_message
+from pytest_queryeval.sdmx.structure_messages import english, structure_of
+from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Selection, Structure, Term
+
+AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    return enter(tmp_path, monkeypatch)
+
+
+def structure(*contents):
+    return structure_of(map(read_message, contents))
+
+
+def dimensions(*contents):
+    """The codes of each dimension of the one dataset."""
+    (dataset,) = structure(*contents).datasets
+    return {dimension.id: dimension.codes for dimension in dataset.dimensions}
+
+
+def node(value, form="plain", folder=None):
+    at = file_at(Path(folder or ".") / "s.queryeval.yaml")
+    if isinstance(value, list):
+        value, form = [Node(item, 3, "plain", at) for item in value], "sequence"
+    return Node(value, 3, form, at)
+
+
+def stated(*names, **more):
+    return stated_structure(read_structure(node(list(names) if len(names) > 1 else names[0], **more)))
+
+
+def problem(*names):
+    with pytest.raises(CaseError) as caught:
+        stated(*names)
+    return str(caught.value)
+
+
+def file(content, name="shop.xml"):
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_bytes(content)
+    return name
+
+
+# What the messages say
+
+
+@pytest.mark.parametrize("content", [messages.shop(), messages.shop_3_0(), messages.shop_json()])
+def test_a_dataflow_is_a_dataset_with_the_dimensions_of_its_key_and_without_time(content):
+    (dataset,) = structure(content).datasets
+
+    assert (dataset.id, dataset.version) == ("SHOP:SALES", "2.0")
+    assert [(dimension.id, dimension.codes) for dimension in dataset.dimensions] == [
+        ("AREA", AREAS),
+        ("GOODS", GOODS),
+        ("FREQUENCY", FREQUENCIES),
+        ("REMARK", None),
+    ]
+
+
+def test_messages_refer_to_each_other_in_any_order():
+    parts = [messages.data_structure(), *messages.lists(), messages.dataflow(), messages.concepts()]
+
+    assert structure(*map(messages.message, parts)) == structure(messages.shop())
+
+
+def test_xml_and_json_go_together():
+    document = messages.shop_document()
+    lists = {"data": {"codelists": document["data"].pop("codelists")}}
+
+    assert structure(json.dumps(document).encode(), messages.message(*messages.lists()[:1]))
+    assert structure(messages.shop_json()) == structure(json.dumps(document).encode(), json.dumps(lists).encode())
+
+
+def test_a_data_structure_that_no_dataflow_names_is_a_dataset():
+    other = messages.message(messages.data_structure(messages.dimension("X"), name="DSD_OTHER"))
+
+    assert [dataset.id for dataset in structure(messages.shop(), other).datasets] == ["SHOP:SALES", "SHOP:DSD_OTHER"]
+
+
+def test_dataflows_without_their_data_structure_are_left_out():
+    content = messages.message(messages.dataflow("A", "DSD_SALES"), messages.data_structure())
+    other = messages.message(messages.dataflow("B", "DSD_ABSENT"))
+
+    assert [dataset.id for dataset in structure(content, other).datasets] == ["SHOP:A"]
+
+
+def test_what_a_message_only_refers_to_does_not_hide_what_another_defines():
+    stub = messages.data_structure(messages.dimension("X"), more='isExternalReference="true"')
+
+    assert dimensions(messages.message(stub), messages.shop()) == dimensions(messages.shop())
+
+
+def test_versions_of_a_dataflow_are_datasets_of_one_id():
+    content = messages.message(messages.dataflow(version="3.0"))
+
+    found = structure(messages.shop(), content).datasets
+
+    assert [(dataset.id, dataset.version) for dataset in found] == [("SHOP:SALES", "2.0"), ("SHOP:SALES", "3.0")]
+
+
+def test_a_codelist_of_another_version_serves_where_it_is_the_only_one():
+    newer = messages.message(messages.code_list("CL_AREA", {"N": "North"}, version="1.1"))
+    newest = messages.message(messages.code_list("CL_AREA", {"X": "?"}, version="1.2"))
+    base = messages.message(messages.data_structure())
+
+    assert dimensions(base, newer)["AREA"] == {"N": "North"}
+    assert dimensions(base, newer, newest)["AREA"] is None
+    assert dimensions(base, newer, messages.message(messages.lists()[0]))["AREA"] == AREAS
+
+
+def test_the_newest_codelist_serves_where_any_version_is_meant():
+    base = messages.shop_3_0().replace(b"CL_AREA(1.0)", b"CL_AREA(1.0+.0)").replace(b'id="CL_AREA"', b'id="CL_NONE"')
+    lists = [messages.code_list("CL_AREA", {version: "?"}, version=version) for version in ("1.9", "1.10", "1.2")]
+
+    assert dimensions(base, *map(messages.message, lists))["AREA"] == {"1.10": "?"}
+
+
+def test_parts_of_a_codelist_in_several_messages_are_one():
+    base = messages.message(messages.data_structure())
+    parts = [messages.message(messages.code_list("CL_AREA", codes)) for codes in ({"NO": "North"}, {"SO": "South"})]
+
+    assert dimensions(base, *parts)["AREA"] == {"NO": "North", "SO": "South"}
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [
+        (["CL_FREQ"], True),
+        (["CL_SHOP_FREQ"], True),
+        (["CL_FREQ", "CL_SHOP_FREQ"], True),
+        (["CL_SHOP_FREQ", "CL_OTHER_FREQ"], False),
+        (["CL_FREQUENCY"], False),
+        (["CL_INFREQ"], False),
+    ],
+)
+def test_a_codelist_is_found_by_its_conventional_name_where_the_concept_is_in_none_of_the_messages(names, known):
+    lists = [messages.code_list(name, {name[-4:]: name}) for name in names]
+
+    found = dimensions(messages.message(messages.data_structure()), *map(messages.message, lists))
+
+    assert found["FREQUENCY"] == ({"FREQ": names[0]} if known else None)
+
+
+def test_a_concept_that_enumerates_nothing_leaves_any_value_whatever_codelists_are_called():
+    remark = messages.message(messages.data_structure(messages.dimension("REMARK")))
+    named = messages.message(messages.code_list("CL_REMARK", {"A": "a"}))
+
+    assert dimensions(remark, named)["REMARK"] == {"A": "a"}
+    assert dimensions(remark, named, messages.message(messages.concepts()))["REMARK"] is None
+
+
+def test_codelists_that_are_absent_or_empty_leave_any_value():
+    base = messages.message(messages.data_structure(messages.DIMENSIONS[0]))
+
+    assert dimensions(base) == {"AREA": None}
+    assert dimensions(base, messages.message(messages.code_list("CL_AREA", {}))) == {"AREA": None}
+
+
+def test_positions_order_the_key():
+    swapped = [messages.dimension("B", position=2), messages.dimension("A", position=1), messages.TIME]
+
+    assert list(dimensions(messages.message(messages.data_structure(*swapped)))) == ["A", "B"]
+
+
+@pytest.mark.parametrize("places", [(1, 2, 3), (None, None, None)])
+def test_a_measure_dimension_has_the_concepts_of_its_scheme_as_codes_and_keeps_its_place(places):
+    scheme = messages.reference("ConceptScheme", "CS_SHOP").replace("datastructure", "conceptscheme")
+    own = f"<str:Enumeration>{scheme}</str:Enumeration>"
+    sorts = {"A": {}, "M": {"own": own, "sort": "MeasureDimension"}, "Z": {}}
+    keyed = [
+        messages.dimension(name, position=place, **more)
+        for (name, more), place in zip(sorts.items(), places, strict=True)
+    ]
+
+    found = dimensions(messages.message(messages.concepts(), messages.data_structure(*keyed, messages.TIME)))
+
+    assert list(found) == ["A", "M", "Z"]
+    assert found["M"] == {"AREA": "Area", "GOODS": "Goods", "REMARK": "Remark"}
+
+
+def test_a_dimension_without_an_id_has_that_of_its_concept():
+    nameless = messages.dimension("A").replace('<str:Dimension id="A"', "<str:Dimension")
+
+    assert list(dimensions(messages.message(messages.data_structure(nameless, messages.dimension("B"))))) == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ({"fr": "un", "en": "one", "en-GB": "1"}, "one"),
+        ({"fr": "un", "en-GB": "one"}, "one"),
+        ({"fr": "un", "de": "eins"}, "un"),
+        ({"enm": "oon", "EN_us": "one"}, "one"),
+        ({}, ""),
+    ],
+)
+def test_names_are_english_where_they_can_be(names, expected):
+    assert english(names) == expected
+
+
+def test_json_orders_by_positions_where_all_are_stated_and_may_nest_codes():
+    document = messages.shop_document()
+    dimension_list = document["data"]["dataStructures"][0]["dataStructureComponents"]["dimensionList"]
+    for position, stated_dimension in enumerate(reversed(dimension_list["dimensions"])):
+        stated_dimension["position"] = position
+    document["data"]["codelists"][0]["codes"][0]["codes"] = [{"id": "NN", "name": "Far north"}]
+
+    found = dimensions(json.dumps(document).encode())
+
+    assert list(found) == ["REMARK", "FREQUENCY", "GOODS", "AREA"]
+    assert list(found["AREA"]) == ["NO", "NN", "SO", "EA", "WE"]
+
+
+def test_a_codelist_that_extends_another_is_unknown_as_some_of_its_codes_are():
+    document = messages.shop_document()
+    document["data"]["codelists"][0]["codelistExtensions"] = [{"codelist": messages.urn("Codelist", "CL_X(1.0)")}]
+
+    assert dimensions(json.dumps(document).encode())["AREA"] is None
+
+
+# Files
+
+
+def test_a_file_or_a_list_of_files_is_found_from_the_file_that_names_them():
+    parts = [messages.data_structure(), *messages.lists(), messages.dataflow(), messages.concepts()]
+    names = [Path(file(messages.message(part), f"below/{number}.xml")).name for number, part in enumerate(parts)]
+    file(messages.shop(), "below/shop.xml")
+
+    assert stated("shop.xml", folder="below") == stated(*names, folder="below") == structure(messages.shop())
+
+
+def test_files_are_read_once_until_they_change():
+    first = stated(file(messages.shop()))
+    again = stated("shop.xml")
+    file(messages.message(messages.data_structure()))
+    os.utime("shop.xml", ns=(1, 1))
+
+    assert again is first
+    assert stated("shop.xml") == structure(messages.message(messages.data_structure()))
+
+
+@pytest.mark.parametrize("value", ["", "~", "  "])
+def test_the_key_needs_a_name(value):
+    with pytest.raises(CaseError, match=r"3: expected text, found nothing"):
+        read_structure(node(value))
+
+
+def test_the_key_needs_a_file():
+    with pytest.raises(CaseError, match="structure needs a file"):
+        read_structure(node([]))
+    with pytest.raises(CaseError, match="expected text, found a mapping"):
+        read_structure(node({}, form="mapping"))
+
+
+DOCTYPE = b'<!DOCTYPE a [<!ENTITY x SYSTEM "secret.txt">]>'
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "it is neither JSON nor XML (no element found: line 1, column 0)"),
+        (b"AREA,GOODS\n", "it is neither JSON nor XML (syntax error: line 1, column 0)"),
+        (b"<html/>", "it is not SDMX: its root element is 'html'"),
+        (b"<a\x1b/>", "it is neither JSON nor XML (not well-formed (invalid token): line 1, column 2)"),
+        (DOCTYPE + messages.shop().partition(b"?>")[2], "a DOCTYPE is not allowed"),
+        (messages.shop().replace(b"v2_1", b"v2_0"), "only SDMX 2.1 and 3.0 can be read, not 'v2_0'"),
+        (
+            messages.shop().replace(b"mes:Structure ", b"mes:Error "),
+            "it is no structure message: its root element is 'Error'",
+        ),
+        (b"{", "it is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"),
+        (b'{"a": "\xff"}', "it is not JSON ('utf-8' codec can't decode byte 0xff in position 7: invalid start byte)"),
+        (b"[" * 200_000, "its JSON is nested too deeply"),
+        (b"[]", "it is no SDMX-JSON structure message"),
+        (b'{"data": {"dataSets": []}}', "it is no SDMX-JSON structure message"),
+        (b'{"data": {"codelists": {}, "dataflows": 1}}', "its 'dataflows' are no list of objects"),
+        (b'{"data": {"codelists": [{"codes": []}]}}', "an artefact or an item in it has no 'id'"),
+        (
+            b'{"data": {"dataStructures": [{"id": "A", "dataStructureComponents": 1}]}}',
+            "its 'dataStructureComponents' is no object",
+        ),
+    ],
+)
+def test_a_file_that_is_no_structure_message_is_a_problem_of_the_suite(content, expected):
+    file(content)
+
+    assert problem("shop.xml") == f"s.queryeval.yaml:3: no structure in shop.xml: {expected}"
+
+
+@pytest.mark.parametrize("content", [messages.shop()[:-200], messages.message("<str:Unheard/>")])
+def test_a_message_that_the_library_cannot_read_is_told_in_one_line_and_prints_nothing(content, capfd):
+    file(content)
+
+    told = problem("shop.xml")
+
+    assert told.startswith("s.queryeval.yaml:3: no structure in shop.xml: sdmx1 cannot read it (")
+    assert "\n" not in told
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_absent_file_is_a_problem_as_is_one_that_is_too_large():
+    Path("large.xml").touch()
+    os.truncate("large.xml", 32 * 2**20 + 1)
+
+    assert problem("absent.xml").endswith("no structure in absent.xml: cannot be read: No such file or directory")
+    assert problem("large.xml").endswith("no structure in large.xml: is larger than 32 MiB: split it")
+
+
+def test_messages_without_any_data_structure_are_a_problem():
+    file(messages.message(messages.lists()[0]), "a.xml")
+    file(messages.message(messages.dataflow()), "b.xml")
+
+    assert problem("a.xml").endswith("3: no data structure in a.xml")
+    assert problem("a.xml", "b.xml").endswith(
+        "3: no data structure in a.xml, b.xml: 'SHOP:DSD_SALES' of a dataflow is in none of the files"
+    )
+
+
+def test_xml_needs_the_library_and_json_does_not(monkeypatch):
+    monkeypatch.setattr(requirements, "packages_of_extras", lambda: {"sdmx": ("no-such-package",)})
+    file(messages.shop())
+    file(messages.shop_json(), "shop.json")
+
+    hint = "reading it needs no-such-package: pip install 'pytest-queryeval[sdmx]'"
+    assert problem("shop.xml") == f"s.queryeval.yaml:3: no structure in shop.xml: {hint}"
+    assert stated("shop.json") == structure(messages.shop())
+
+
+def test_the_library_is_loaded_only_for_xml(tmp_path):
+    file(messages.shop_json(), "shop.json")
+    program = (
+        "import sys; from pathlib import Path; from pytest_queryeval.sdmx.structure_files import read_message;"
+        "read_message(Path('shop.json').read_bytes()); print({'sdmx', 'pandas', 'lxml'} & set(sys.modules))"
+    )
+
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert run.stdout == "set()\n"
+
+
+# What a selection has that the structure has not
+
+
+SHOP = structure(messages.shop())
+
+
+def selection(*terms, dimension="AREA", dataset="SHOP:SALES", by_id=False):
+    return Selection((DatasetSelection(dataset, (DimensionSelection(dimension, terms),)),), by_id=by_id)
+
+
+def by_id(*ids, **more):
+    return selection(*(Term(one, None) for one in ids), **more)
+
+
+def by_name(*names, **more):
+    return selection(*(Term(None, name) for name in names), **more)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        selection(Term("NO", "North"), Term("SO", None), Term(None, "East")),
+        by_id("NO", dataset="SHOP:SALES(2.0)"),
+        by_id("NO", dataset="SHOP:SALES(9.0.0)"),
+        by_id("anything", dimension="REMARK"),
+        by_id("2024", dimension="TIME_PERIOD"),
+        selection(Term("_T", "All goods"), Term(None, "All  goods "), dimension="GOODS"),
+        selection(Term("NO", "Nord"), by_id=True),
+        Selection(()),
+        selection(),
+    ],
+)
+def test_what_the_structure_has_is_no_violation(right):
+    assert violations(right, SHOP) == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        (by_id("ON"), "AREA: no code 'ON' in SHOP:SALES: did you mean 'NO' (North)?"),
+        (by_id("no"), "AREA: no code 'no' in SHOP:SALES: did you mean 'NO' (North)?"),
+        (by_id("NOR"), "AREA: no code 'NOR' in SHOP:SALES: did you mean 'NO' (North)?"),
+        (by_id("XYZ"), "AREA: no code 'XYZ' in SHOP:SALES: known are 'NO', 'SO', 'EA', 'WE'"),
+        (selection(Term("NX", "East")), "AREA: no code 'NX' in SHOP:SALES: did you mean 'EA' (East)?"),
+        (selection(Term("XYZ", "Esat")), "AREA: no code 'XYZ' in SHOP:SALES: did you mean 'EA' (East)?"),
+        (selection(Term("NO", "Nord")), "AREA: 'NO' of SHOP:SALES is called 'North', not 'Nord'"),
+        (by_name("Nort"), "AREA: no code of SHOP:SALES is called 'Nort': did you mean 'NO' (North)?"),
+        (by_id("NO", dimension="AERA"), "no dimension 'AERA' in SHOP:SALES: did you mean 'AREA'?"),
+        (
+            by_id("NO", dimension="COLOUR"),
+            "no dimension 'COLOUR' in SHOP:SALES: known are 'AREA', 'GOODS', 'FREQUENCY', 'REMARK'",
+        ),
+        (by_id("NO", dataset="SHOP:SALE"), "no dataset 'SHOP:SALE': did you mean 'SHOP:SALES'?"),
+        (by_id("NO", dataset="SALES"), "no dataset 'SALES': did you mean 'SHOP:SALES'?"),
+        (by_id("NO", dataset="X:Y(1)"), "no dataset 'X:Y(1)': known are 'SHOP:SALES'"),
+        (by_id("a\x1b[2J\nb"), "AREA: no code 'a\\x1b[2J b' in SHOP:SALES: known are 'NO', 'SO', 'EA', 'WE'"),
+    ],
+)
+def test_what_the_structure_has_not_is_told_with_the_nearest_that_it_has(wrong, expected):
+    assert violations(wrong, SHOP) == (expected,)
+
+
+def test_each_term_has_its_sentence():
+    wrong = by_id("NO", "X1", "X2", "SO").datasets + by_id("X3", dimension="GOODS").datasets
+
+    told = violations(Selection(wrong), SHOP)
+
+    assert [sentence.partition(" in ")[0] for sentence in told] == [
+        "AREA: no code 'X1'",
+        "AREA: no code 'X2'",
+        "GOODS: no code 'X3'",
+    ]
+
+
+def test_behind_fifty_sentences_there_is_only_a_number():
+    told = violations(by_id(*(f"X{number}" for number in range(100_000))), SHOP)
+
+    assert len(told) == checks.MOST_SENTENCES + 1
+    assert told[-1] == "and 99,950 more"
+
+
+def test_long_texts_are_cut():
+    (told,) = violations(by_id("x" * 100_000, dataset="y" * 100_000), SHOP)
+
+    assert len(told) < 200
+
+
+def test_names_are_filled_in_where_only_ids_were_said():
+    stated_terms = [Term("NO", None), Term("SO", "south"), Term("??", None), Term(None, "East")]
+
+    filled = named(selection(*stated_terms, dataset="SHOP:SALES(2.0)"), SHOP)
+
+    terms = [Term("NO", "North"), Term("SO", "south"), Term("??", None), Term(None, "East")]
+    assert filled == selection(*terms, dataset="SHOP:SALES(2.0)")
+
+
+def test_labels_are_filled_in_without_being_names():
+    (dataset,) = labelled(selection(Term("NO", None), Term("SO", "south")), SHOP).datasets
+
+    (dimension,) = dataset.dimensions
+    assert [(term.name, term.label) for term in dimension.terms] == [(None, "North"), ("south", None)]
+
+
+def test_names_stay_open_where_the_structure_has_none():
+    unknown = by_id("NO", dataset="X:Y"), by_id("NO", dimension="COLOUR"), by_id("NO", dimension="REMARK")
+
+    assert [named(one, SHOP) for one in unknown] == list(unknown)
+    assert named(by_id("NO"), Structure(())) == by_id("NO")
+
+
+def test_the_nearest_word_is_found_among_many():
+    known = Nearest([*(f"C{number:05d}" for number in range(100_000)), "SALES_TOTAL"])
+
+    assert known.to("c12345") == "C12345"
+    assert known.to("C1234") == "C01234"
+    assert known.to("1C2345") == "C12345"
+    assert known.to("C123456") == "C12345"
+    assert known.to("sale_totl") == "SALES_TOTAL"
+    assert known.to("X9999999") is None
+    assert known.to("C" * 100_000) is None
+    assert Nearest([]).to("C") is None
