@@ -27,7 +27,9 @@ HOSTILE_KEYS = (
 
 TEXTS = st.text(alphabet="abé 01'\\\"", max_size=3)
 KEYS = st.sampled_from(["a", "b", "c", "0", "", COMPOSED, DECOMPOSED, "__proto__"])
-NUMBERS = st.integers(-3, 3) | st.sampled_from([0.0, -0.0, 0.5, 1.0, 2**53, 2**53 + 1, 1e16, 10**16, 1e22, 10**400])
+NUMBERS = st.integers(-3, 3) | st.sampled_from(
+    [0.0, -0.0, 0.5, 1.0, 2.0**53, 2**53 + 1, 12.0, 12, 1e16, 10**16, 10**16 + 1, 1e22, 10**400]
+)
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 VALUES = st.recursive(
     SCALARS,

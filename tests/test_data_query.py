@@ -35,21 +35,28 @@ def problem(query, structure=SHOP):
     return str(caught.value)
 
 
+def outcome(query):
+    try:
+        return read_data_query(query, SHOP)
+    except ValueError as error:
+        return str(error)
+
+
 def test_the_parts_of_a_key_are_the_dimensions_in_their_order():
     assert selected("data/SHOP,SALES,1.0/NO.TEA.A") == {"AREA": ["NO"], "GOODS": ["TEA"], "FREQ": ["A"]}
 
 
 def test_plus_joins_codes_and_nothing_leaves_a_dimension_open():
     assert selected("data/SHOP,SALES,1.0/SO+NO+SO..") == {"AREA": ["SO", "NO"]}
-    assert selected("data/SHOP,SALES,1.0/...".rstrip(".") + "..") == {}
+    assert selected("data/SHOP,SALES,1.0/..") == {}
 
 
 def test_terms_have_the_names_of_the_structure():
-    read = read_data_query("data/SHOP,SALES,1.0/NO+X1+??.TEA.A", SHOP)
+    read = read_data_query("data/SHOP,SALES,1.0/NO+X1+QQ.TEA.A", SHOP)
 
     assert read.by_id
     assert [[(term.id, term.name) for term in one.terms] for one in read.datasets[0].dimensions] == [
-        [("NO", "North"), ("X1", None), ("??", None)],
+        [("NO", "North"), ("X1", None), ("QQ", None)],
         [("TEA", "Tea")],
         [("A", None)],
     ]
@@ -178,10 +185,10 @@ def test_filters_that_name_no_codes_are_refused(parameters, expected):
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        ("NO", "the key has 1 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
-        ("NO.", "the key has 2 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
-        ("NO.TEA.A.2010", "the key has 4 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
-        ("." * 90_000, "the key has 90,001 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"),
+        ("NO", "the key has 1 part for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"),
+        ("NO.", "the key has 2 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"),
+        ("NO.TEA.A.2010", "the key has 4 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"),
+        ("." * 90_000, "the key has 90,001 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"),
         ("NO++SO..", "a code is missing beside a `+` of the key: 'NO++SO'"),
         ("+..", "a code is missing beside a `+` of the key: '+'"),
         ("NO,SO..", "a key of SDMX 2.1 parts codes by `+`, not by `,`: 'NO,SO..'"),
@@ -194,7 +201,7 @@ def test_a_key_that_does_not_fit_is_refused(key, expected):
 def test_in_sdmx_3_a_key_may_be_short_but_not_long():
     told = problem("data/dataflow/SHOP/SALES/1.0/NO.TEA.A.X")
 
-    assert told == "the key has 4 parts, but SHOP:SALES has 3 dimensions: AREA, GOODS, FREQ"
+    assert told == "the key has 4 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"
 
 
 FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"
@@ -247,7 +254,7 @@ def test_a_percent_sign_without_a_number_is_text():
 
 def test_a_query_is_not_longer_than_a_query_may_be():
     start = "data/SHOP,SALES,1.0/"
-    key = "A+" * ((MOST_CHARACTERS - len(start)) // 2 - 1)
+    key = "A+" * ((MOST_CHARACTERS - len(start)) // 2 - 2)
 
     assert selected(f"{start}{key}B..") == {"AREA": ["A", "B"]}
     assert problem("d" * (MOST_CHARACTERS + 1)) == "a data query has 100,001 characters, more than 100,000"
@@ -275,10 +282,6 @@ HOSTILE = [
 def test_a_hostile_query_is_read_or_refused_in_one_short_sentence(query):
     assert len(query) <= MOST_CHARACTERS
 
-    try:
-        read = read_data_query(query, SHOP)
-    except ValueError as error:
-        assert len(str(error)) < 300
-        assert str(error).isprintable()
-    else:
-        assert isinstance(read, Selection)
+    told = outcome(query)
+
+    assert isinstance(told, Selection) or (len(told) < 300 and told.isprintable())

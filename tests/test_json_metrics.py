@@ -77,6 +77,18 @@ def test_canonical_text_has_sorted_keys_no_blanks_and_characters_as_they_are():
     assert canonical_text({"é": [1.0, 1.5, True, None], "a": "\n\u2028"}) == '{"a":"\\n\u2028","é":[1,1.5,true,null]}'
 
 
+@pytest.mark.parametrize(
+    ("number", "other"), [(12, 12.0), (-(2**53), -(2.0**53)), (10**16, 1e16), (10**22, 1e22), (0, -0.0)]
+)
+def test_a_number_has_one_text_however_python_holds_it(number, other):
+    assert canonical_text(number) == canonical_text(other)
+
+
+@pytest.mark.parametrize(("number", "other"), [(2**53 + 1, 2.0**53), (10**16 + 1, 1e16), (10**400, 10**400 + 1)])
+def test_numbers_that_a_float_cannot_tell_apart_have_texts_of_their_own(number, other):
+    assert canonical_text(number) != canonical_text(other)
+
+
 def test_half_the_scalars_at_their_paths_are_half_the_score():
     gold = {"a": 1, "b": {"c": "x", "d": [True, None]}}
 

@@ -204,13 +204,14 @@ def test_values_of_lists_as_sets_are_one_text_in_one_order():
         "/list/0",
         "$.list[?@.a == 1]",
         "/odd~1key~0/",
+        "/~01",
         "$['odd/key~']['']",
         "$..deep",
     ],
 )
 def test_a_path_or_a_pointer_names_the_level_that_is_scored(at):
     def document(inner):
-        return {"query": inner, "list": [inner], "odd/key~": {"": inner}, "x": {"deep": inner}}
+        return {"query": inner, "list": [inner], "odd/key~": {"": inner}, "~1": inner, "x": {"deep": inner}}
 
     assert strss(document({"a": 1, "b": 2}), document({"a": 1}), at=at) == 0.5
 

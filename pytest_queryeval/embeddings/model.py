@@ -36,8 +36,7 @@ class Model:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        with _quiet():
-            self._library = _loaded(name)
+        self._library = _loaded(name)
         self._refuse_media()
 
     def batches(self, texts: list[str]) -> Iterator[dict[int, bytes]]:
@@ -48,9 +47,10 @@ class Model:
         """
         tokens = self._tried(self._tokens, texts)
         places = sorted(range(len(texts)), key=lambda place: (tokens[place], len(texts[place])), reverse=True)
-        while places:
-            size = max(BATCH_TOKENS // max(tokens[places[0]], 1), 1)
-            batch, places = places[:size], places[size:]
+        start = 0
+        while start < len(places):
+            batch = places[start : start + max(BATCH_TOKENS // max(tokens[places[start]], 1), 1)]
+            start += len(batch)
             vectors = self._tried(self._encoded, [texts[place] for place in batch])
             yield dict(zip(batch, vectors, strict=True))
 
@@ -92,7 +92,7 @@ def _loaded(name: str) -> Library:
     """The model, from this machine if it is there."""
     library = _library(name)
     try:
-        with _quiet(), _without_bars():
+        with _quiet(), _without_bars(), _offline():
             return library(name, local_files_only=True)
     except Exception as error:  # of any kind, as all that follow: of files, of formats, of the network
         if is_folder(name):
@@ -102,8 +102,7 @@ def _loaded(name: str) -> Library:
             _reach_hub()
             return library(name)
     except Exception as error:
-        reason = "it is neither a folder nor in the local cache of models, and the hub does not give it"
-        raise problem(name, f"{reason}: {error}") from error
+        raise problem(name, f"it is no folder, not in the local cache of models, and not to be had: {error}") from error
 
 
 def _library(name: str) -> Any:
@@ -136,6 +135,19 @@ def _quiet() -> Iterator[None]:
             for logger, level in loggers.items():
                 if logger.level == _SILENT:  # else it was set by a library that was imported meanwhile
                     logger.setLevel(level)
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Let nothing through to the hub: its library asks it things of its own even where it needs local files only."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 @contextmanager

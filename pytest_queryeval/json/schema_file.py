@@ -173,7 +173,7 @@ def _check_patterns(schema: Mapping[str, Any], file: File) -> None:
 
 
 def _for_same_value(schema: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas in this one that are for the same value; what a draft does not know as a keyword may hold anything."""
+    """The schemas in this one that are for the same value; what is no keyword in a draft may hold anything."""
     yield from (schema[key] for key in SAME_VALUE if key in schema)
     for parts in (schema.get(key) for key in SAME_VALUE_LISTS):
         yield from parts if isinstance(parts, list) else ()

@@ -39,7 +39,8 @@ def _parts(key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: b
     number = key.count(".") + 1
     if number > len(dimensions) or (number < len(dimensions) and not may_be_short):
         names = ", ".join([*dimensions[:_MOST_NAMES], *(["…"] if len(dimensions) > _MOST_NAMES else [])])
-        raise ValueError(f"the key has {number:,} parts, but {dataset} has {len(dimensions):,} dimensions: {names}")
+        parts = f"{number:,} part{'s' * (number != 1)}"
+        raise ValueError(f"the key has {parts} for the {len(dimensions):,} dimensions of {dataset}: {names}")
     codes = tuple(map(_codes, key.split(".")))
     return codes + (None,) * (len(dimensions) - number)
 

@@ -127,7 +127,7 @@ def _dataset(address: _Address, structure: Structure) -> DatasetStructure:
     found = known.get(f"{ids[0]}({address.version})" if address.version else ids[0]) if ids else None
     if found is None:
         wanted = ids[0] if ids else address.id
-        names = known.ids if ids else [name.partition(":")[2] for name in known.ids]
+        names = known.ids if ids else {name.partition(":")[2] for name in known.ids}
         near = did_you_mean(wanted, names) if len(wanted) <= _SHOWN else ""
         raise ValueError(f"no dataset '{_shown(wanted)}' in the structure{near}")
     return found

