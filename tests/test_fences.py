@@ -22,6 +22,7 @@ from pytest_queryeval.documents.fences import unfenced
         ("```\nx\n```json\ny\n```", "x\n```json\ny"),
         ("```\nx\n    ```\n```", "x\n    ```"),
         ("   ```\n   x\n     y\n z\n   ```", "x\n  y\nz"),
+        (" ```\n   x\n ```", "  x"),
         ("```\r\nx\r\ny\r\n```\r\n", "x\r\ny"),
         ("```sql\nSELECT 1", "SELECT 1"),
         ("```sql\nSELECT 1\n", "SELECT 1"),

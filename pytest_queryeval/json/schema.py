@@ -19,6 +19,7 @@ from pytest_queryeval.table import Table
 DRIVER = Path(__file__).with_name("schema_child.py")
 SCHEMAS = 16
 VIOLATIONS = 10
+MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objects, each of them there twice
 LINE_CHARACTERS = 300
 
 
@@ -39,8 +40,8 @@ class Process(Protocol):
 class Processes(Protocol):
     """Child processes by name, as `engines.host.Hosts` keeps them."""
 
-    def get(self, name: str, driver: Path, *, packages: tuple[str, ...]) -> Process:
-        """The process of that name."""
+    def get(self, name: str, driver: Path, *, packages: tuple[str, ...], memory: int) -> Process:
+        """The process of that name, which may use `memory` bytes."""
 
 
 def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
@@ -71,7 +72,7 @@ def checked(
         settings = {"schema": _packed(schema), "answer": marshal.dumps(answer.value)}
     except ValueError as error:
         return Failure(kind="invalid", message=f"{_check(schema)}: {error}")
-    process = processes.get("JSON Schema", DRIVER, packages=("jsonschema",))
+    process = processes.get("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES)
     try:
         execution = process.execute(settings, "violations", timeout=timeout, max_rows=VIOLATIONS)
     except SourceError as error:

@@ -83,7 +83,7 @@ def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pyteste
 
     assert result.ret == 1
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*s.queryeval.yaml:*no_such_model*embedding_model*"])
+    result.stdout.fnmatch_lines(["s.queryeval.yaml:*: embedding_model '*no_such_model': no such folder"])
 
 
 def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it(pytester):
