@@ -8,7 +8,7 @@ from typing import Any
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.errors import Location
+from pytest_queryeval.errors import Location, SourceError
 from pytest_queryeval.kinds import KINDS, Kind
 from pytest_queryeval.loading.conversations import turns
 from pytest_queryeval.loading.keys import KEYS, read_keys
@@ -151,7 +151,7 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
     """The case with what its settings say of its golds; raises `CaseError` for one that breaks them."""
     try:
         golds = tuple(kind.checked_gold(gold, case) for gold in case.golds)
-    except ValueError as error:
+    except (ValueError, SourceError) as error:
         raise node.problem(str(error)) from error
     # Not by equality: the names of codes are labels, which are not compared.
     same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
