@@ -25,9 +25,35 @@ from pytest_queryeval.embeddings import Embedder
 Pairs = list[tuple[str, str]]
 PAIRS = 2_000
 RIGHT = 0.4  # of the predicted values are gold's
-THINGS = "river station bridge school forest lake harbour library tower market garden museum".split()
-KINDS = "length height name count opened visitors depth area owner price rating capacity".split()
-PLACES = "Lisbon Tartu Quito Osaka Bergen Accra Perth Lyon Cork Turin Split Davao".split()
+THINGS = [
+    "river",
+    "station",
+    "bridge",
+    "school",
+    "forest",
+    "lake",
+    "harbour",
+    "library",
+    "tower",
+    "market",
+    "garden",
+    "museum",
+]
+KINDS = [
+    "length",
+    "height",
+    "name",
+    "count",
+    "opened",
+    "visitors",
+    "depth",
+    "area",
+    "owner",
+    "price",
+    "rating",
+    "capacity",
+]
+PLACES = ["Lisbon", "Tartu", "Quito", "Osaka", "Bergen", "Accra", "Perth", "Lyon", "Cork", "Turin", "Split", "Davao"]
 WORDS = THINGS + KINDS + PLACES
 LATER = """
 import sys

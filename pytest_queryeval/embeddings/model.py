@@ -155,9 +155,9 @@ def _without_bars() -> Iterator[None]:
     from transformers.utils import logging as bars
 
     shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
+    bars.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if shown:
-            bars.enable_progress_bar()
+            bars.enable_progress_bar()  # type: ignore[no-untyped-call]
