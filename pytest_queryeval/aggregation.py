@@ -120,9 +120,10 @@ def _dimensions(cases: Sequence[CaseJson]) -> dict[str, dict[str, Any]]:
     """Per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
     values: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
-        for name, found in (case["details"].get("dimensions") or {}).items():
+        told = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
+        for name, found in told.items() if isinstance(told, dict) else ():
             for metric in ("precision", "recall"):
-                if found[metric] is not None:
+                if isinstance(found, dict) and isinstance(found.get(metric), float):
                     values[name][metric].append(found[metric])
     return {name: {metric: statistics(values[name][metric]) for metric in values[name]} for name in sorted(values)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pytest_queryeval.engines.host import Hosts
@@ -30,11 +31,13 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         return [1.0] * len(pairs)
 
     for case in cases:
-        names = [name for name in asked_for(case) if "similarity" in METRICS[name].supplied]
+        names = [name for name in asked_for(case) if METRICS[name].supplied == {"similarity"}]
         similarity = listen if case.predicted is None else listen_for_differences
         for gold, predicted in _answers(case) if names else ():
             for name in names:
-                METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
+                # Whatever a metric of the user's raises is told when its case is scored.
+                with suppress(Exception):
+                    METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
     return {model: list(texts) for model, texts in wanted.items()}
 
 

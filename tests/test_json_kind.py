@@ -206,3 +206,9 @@ def test_a_line_of_predictions_may_hold_a_value(here):
     (result,) = evaluate([loaded])["cases"]
 
     assert result["outcome"] == "passed"
+
+
+def test_words_that_look_like_json_before_a_code_block_do_not_hide_it():
+    result = evaluated("gold: {a: 1}", 'predicted: "[Answer]\\n```json\\n{\\"a\\": 1}\\n```\\nDone."')
+
+    assert result["outcome"] == "passed"

@@ -78,7 +78,7 @@ class Model:
     def _refuse_media(self) -> None:
         """Texts are untrusted, and such a model fetches texts that look like the URL or the path of an image."""
         if media := sorted(map(str, set(getattr(self._library, "modalities", ())) - _TEXT_ONLY)):
-            raise problem(self._name, f"it reads more than texts ({', '.join(media)}), which would load what they name")
+            raise problem(self._name, f"it reads more than text ({', '.join(media)}), and would load what a text names")
 
     def _tried(self, work: Callable[[list[str]], Result], texts: list[str]) -> Result:
         try:

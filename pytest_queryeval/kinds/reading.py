@@ -22,7 +22,7 @@ _ANSWER = File(Path("answer"), Path("answer"))
 
 def answer_text(text: str) -> tuple[str, str]:
     """What a model's answer says without the code block around it, and a note where there was one."""
-    if text.lstrip()[:1] in ("{", "["):
+    if text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]"):
         return text, ""
     content, was_fenced = unfenced(text, languages=("json",))
     return content, FENCED if was_fenced else ""

@@ -44,7 +44,7 @@ def read_messages(node: Node) -> tuple[Message, ...]:
 
 
 def _message(node: Node) -> Message:
-    found = known_entries(node, {"role": text, "content": or_else("", whole_text), TARGET: entries})
+    found = known_entries(node, {"role": text, "content": or_else("", whole_text), TARGET: or_else({}, entries)})
     if "role" not in found or "content" not in found:
         raise node.problem("a turn needs a `role` and a `content`")
     return Message(role=found["role"], content=found["content"])

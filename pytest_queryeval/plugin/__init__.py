@@ -68,8 +68,11 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Do at once what takes long for single cases."""
-    if not session.config.option.collectonly and any(hasattr(item, "queryeval_result") for item in session.items):
+    """Do at once what takes long for single cases, unless pytest will run nothing."""
+    option = session.config.option
+    if option.collectonly or (session.testsfailed and not option.continue_on_collection_errors):
+        return
+    if any(hasattr(item, "queryeval_result") for item in session.items):
         session.config.stash[RUN].prepare(session.items)
 
 
