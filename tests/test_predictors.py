@@ -88,6 +88,7 @@ def test_a_file_without_an_entry_for_a_case_says_so(tmp_path):
         ("[" * 100_000, "not JSON: "),
         ('{"id": "a", "predicted": "x", "n": ' + "1" * 5000 + "}", "not JSON: "),
         ("[]", "a prediction is an object"),
+        ('{"id": "a", "predicted": {"b": 1, "b": 2}}', "not JSON: duplicate key 'b'"),
         ('{"predicted": "x"}', "a prediction needs an `id`, which is text, and a `predicted`"),
         ('{"id": 1, "predicted": "x"}', "a prediction needs an `id`"),
         ('{"id": "a"}', "a prediction needs an `id`"),

@@ -16,6 +16,7 @@ GROUPS_SHOWN = ("difficulty", "tag", "kind")
 LISTED = 5
 SLOW_SECONDS = 0.1
 NAME_WIDTH = 40
+DIMENSIONS = 40  # predicted may name any number of them
 
 
 def summary_lines(report: Report, *, width: int) -> Iterator[Line]:
@@ -83,8 +84,11 @@ def _dimensions(report: Report) -> Iterator[Line]:
     if "dimensions" not in report:
         return
     yield "", {}
-    rows = [(one_line(name), *dimension_cells(found)) for name, found in report["dimensions"].items()]
+    found = list(report["dimensions"].items())
+    rows = [(one_line(name, NAME_WIDTH), *dimension_cells(cells)) for name, cells in found[:DIMENSIONS]]
     yield from _columns(("dimension", *DIMENSION_COLUMNS), rows)
+    if len(found) > DIMENSIONS:
+        yield f"… and {len(found) - DIMENSIONS:,} more", {}
 
 
 def _spider_table(report: Report) -> Iterator[Line]:

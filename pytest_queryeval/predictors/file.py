@@ -54,7 +54,7 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
     for number, line in _lines(path):
         place = Location(path, number)
         try:
-            entry = json.loads(line)
+            entry = json.loads(line, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             raise PredictorError(f"{place}: not JSON: {error}") from error
         _check(entry, place)
@@ -62,6 +62,16 @@ def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
             raise PredictorError(f"{place}: '{entry['id']}' was predicted on line {seen[entry['id']]} already")
         seen[entry["id"]] = number
         yield entry
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; raises ValueError where a key stands twice, of which either could be meant."""
+    entries: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in entries:
+            raise ValueError(f"duplicate key '{key[:40]}'")
+        entries[key] = value
+    return entries
 
 
 def _check(entry: Any, place: Location) -> None:

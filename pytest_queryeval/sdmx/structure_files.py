@@ -68,6 +68,8 @@ def _root(data: bytes) -> str:
         parser.Parse(data, True)
     except _RootFound as root:
         return str(root)
+    except LookupError as error:  # an encoding that nobody knows
+        raise ValueError(str(error)) from error
     return ""  # never: a document without an element is no XML
 
 
