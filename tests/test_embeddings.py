@@ -1,0 +1,231 @@
+"""Cosines of texts by a real model: in batches as one by one, each text once, odd texts, and what a run says."""
+
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from embedding_models import linked_model, model_folder, needs_model, replaced
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_queryeval.embeddings import Embedder, embedder
+from pytest_queryeval.embeddings.embedder import MAX_CHARACTERS
+
+pytestmark = needs_model
+VALUES = [
+    "Bound",
+    "Not Bound",
+    "",
+    "7",
+    "Lisbon",
+    "['river of Cork', 'tower of Quito']",
+    "{'depth': ['<20']}",
+    "population of Mexico " * 100,
+    "ünïcödé 東京 😀",
+]
+SECOND_RUN = """
+import json, sys
+from pathlib import Path
+from pytest_queryeval.embeddings import Embedder
+model, folder, pairs = json.loads(sys.argv[1])
+told = []
+cosines = Embedder(model, tell=told.append, folder=Path(folder)).similarities([tuple(pair) for pair in pairs])
+heavy = {"torch", "sentence_transformers", "transformers", "numpy", "huggingface_hub"}
+print(json.dumps({"cosines": cosines, "told": told, "loaded": sorted(heavy & sys.modules.keys())}))
+"""
+NO_NETWORK = """
+def refuse(event, arguments):
+    assert event not in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"), arguments
+sys.addaudithook(refuse)
+"""
+
+
+def embedder_in(folder, told=None, model=None):
+    return Embedder(str(model or model_folder()), tell=(told if told is not None else []).append, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """An embedder for tests that do not ask what is encoded."""
+    return embedder_in(tmp_path_factory.mktemp("vectors"))
+
+
+def in_a_new_process(folder, pairs, before=""):
+    program = SECOND_RUN.replace("import json, sys\n", f"import json, sys\n{before}")
+    command = [sys.executable, "-W", "error", "-c", program, json.dumps([str(model_folder()), str(folder), pairs])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def test_batches_give_what_one_text_at_a_time_gives(tmp_path):
+    from sentence_transformers import SentenceTransformer, util
+
+    model = SentenceTransformer(str(model_folder()), local_files_only=True)
+    pairs = [(one, other) for one in VALUES for other in VALUES if one != other]
+    vectors = {text: model.encode(text, convert_to_tensor=True, show_progress_bar=False) for text in VALUES}
+
+    cosines = embedder_in(tmp_path).similarities(pairs)
+
+    assert cosines == pytest.approx(
+        [util.cos_sim(vectors[one], vectors[other]).item() for one, other in pairs], abs=1e-5
+    )
+
+
+def test_what_was_prepared_is_not_encoded_again(tmp_path):
+    told = []
+    ours = embedder_in(tmp_path, told)
+
+    ours.prepare(["Bound", "Not Bound", "Bound"])
+    assert told == [f"embedding model {model_folder()} is being loaded", "texts to embed: 2"]
+    ours.similarities([("Bound", "Not Bound"), ("Lisbon", "Lisbon")])
+    assert len(told) == 2
+    ours.similarities([("Bound", "Lisbon")])
+    assert told[2:] == ["texts to embed: 1"]
+
+
+def test_a_second_run_loads_no_model(tmp_path):
+    pairs = [["Bound", "Not Bound"], ["Lisbon", ""], ["7", "7"]]
+    first = embedder_in(tmp_path).similarities([tuple(pair) for pair in pairs])
+
+    second = in_a_new_process(tmp_path, pairs)
+
+    assert second == {"cosines": first, "told": [], "loaded": []}
+
+
+def test_identical_texts_need_no_model(tmp_path):
+    told = []
+    ours = embedder_in(tmp_path, told, model=tmp_path / "there is none")
+
+    assert ours.similarities([("a", "a"), ("", ""), ("\ud800", "\ud800")]) == [1.0, 1.0, 1.0]
+    assert ours.similarities([]) == []
+    ours.prepare([])
+    assert told == []
+
+
+def test_a_folder_is_loaded_in_silence_and_without_any_network(tmp_path):
+    found = in_a_new_process(tmp_path, [["Bound", "Not Bound"]], before=NO_NETWORK)
+
+    assert "torch" in found["loaded"]
+    assert found["told"][1:] == ["texts to embed: 2"]
+
+
+def test_nothing_is_printed_or_logged_and_settings_stay(tmp_path, capfd, caplog):
+    from huggingface_hub import constants
+    from transformers.utils import logging as bars
+
+    shown, offline = bars.is_progress_bar_enabled(), constants.HF_HUB_OFFLINE
+    levels = {name: logging.getLogger(name).level for name in ("transformers", "sentence_transformers", "httpx2")}
+    caplog.set_level(logging.DEBUG)
+
+    embedder_in(tmp_path).similarities([("Bound", "x" * 5_000)])
+
+    assert tuple(capfd.readouterr()) == ("", "")
+    assert caplog.records == []
+    assert (bars.is_progress_bar_enabled(), constants.HF_HUB_OFFLINE) == (shown, offline)
+    assert {name: logging.getLogger(name).level for name in levels} == levels
+
+
+def test_processes_that_need_the_same_texts_load_one_model(tmp_path):
+    command = [sys.executable, "-c", SECOND_RUN, json.dumps([str(model_folder()), str(tmp_path), [["one", "other"]]])]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(3)]
+    found = [json.loads(run.communicate(timeout=300)[0]) for run in runs]
+
+    assert sorted(len(run["told"]) for run in found) == [0, 0, 2]
+    assert sorted("torch" in run["loaded"] for run in found) == [False, False, True]
+    assert len({tuple(run["cosines"]) for run in found}) == 1
+
+
+def test_long_work_tells_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedder, "TOLD_SECONDS", 0.0)
+    told = []
+
+    embedder_in(tmp_path, told).prepare([f"value {number} " * 40 for number in range(1, 101)])
+
+    assert told[1] == "texts to embed: 100"
+    assert told[-1] == "texts embedded: 100 of 100"
+    done = [int(line.split()[2]) for line in told[2:]]
+    assert done == sorted(set(done))
+    assert len(done) > 3
+
+
+def test_another_model_at_the_same_place_has_vectors_of_its_own(tmp_path):
+    folder = linked_model(tmp_path / "model")
+    embedder_in(tmp_path / "cache", model=folder).prepare(["Bound"])
+    replaced(folder / "1_Pooling" / "config.json", json.dumps({"embedding_dimension": 384, "pooling_mode": "cls"}))
+    told = []
+
+    other = embedder_in(tmp_path / "cache", told, model=folder).similarities([("Bound", "Not Bound")])
+
+    assert told[1:] == ["texts to embed: 2"]
+    assert other != embedder_in(tmp_path / "cache").similarities([("Bound", "Not Bound")])
+
+
+def test_the_same_model_at_another_place_has_the_same_vectors(tmp_path):
+    embedder_in(tmp_path / "cache").prepare(["Bound", "Not Bound"])
+    told = []
+
+    embedder_in(tmp_path / "cache", told, model=linked_model(tmp_path / "model")).prepare(["Bound", "Not Bound"])
+
+    assert told == []
+
+
+def test_a_cache_that_is_damaged_meanwhile_costs_time_only(tmp_path):
+    ours = embedder_in(tmp_path)
+    first = ours.similarities([("Bound", "Not Bound")])
+    for path in tmp_path.glob("*.sqlite"):
+        path.write_bytes(b"x" * path.stat().st_size)
+
+    assert ours.similarities([("Bound", "Not Bound")]) == pytest.approx(first, abs=1e-6)
+    assert embedder_in(tmp_path).similarities([("Bound", "Not Bound")]) == pytest.approx(first, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\0", "\x1b[2J\r\n\x07", "\ud800", "a\udfffb", "\u202e\ufeff", "😀" * 3_000, "x" * 1_000_000, "[SEP]"],
+    ids=["empty", "blank", "nul", "controls", "surrogate", "surrogate within", "bidi", "emoji", "long", "special"],
+)  # fmt: skip
+def test_odd_texts_have_a_cosine(shared, text):
+    (cosine,) = shared.similarities([(text, "Bound")])
+
+    assert -1.0 <= cosine < 0.999
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.characters(codec=None, exclude_categories=())), st.text(max_size=3))
+def test_any_texts_have_a_cosine_whichever_comes_first(shared, one, other):
+    there, back = shared.similarities([(one, other), (other, one)])
+
+    assert -1.0 <= there <= 1.0
+    assert math.isclose(there, back, abs_tol=1e-9)
+
+
+def test_a_text_counts_up_to_a_number_of_characters(shared):
+    start = "word " * (MAX_CHARACTERS // 5)
+
+    assert shared.similarities([(start + "one", start + "other")]) == pytest.approx([1.0], abs=1e-6)
+
+
+def test_texts_that_name_files_and_sites_are_texts(tmp_path):
+    image = tmp_path / "image.png"
+    image.write_bytes(b"no image")
+    texts = [str(image), "http://127.0.0.1:9/x.png", "data:image/png;base64,AAAA", "https://youtu.be/x"]
+
+    cosines = embedder_in(tmp_path).similarities([(text, "Bound") for text in texts])
+
+    assert all(-1.0 <= cosine < 0.9 for cosine in cosines)
+
+
+def test_the_environment_stays_as_it_was(tmp_path):
+    before = dict(os.environ)
+
+    embedder_in(tmp_path).prepare(["Bound"])
+
+    assert {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} == {
+        name: value for name, value in before.items() if not name.startswith("PYTEST_")
+    }

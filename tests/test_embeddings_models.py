@@ -1,0 +1,161 @@
+"""Models that cannot be had, and the hub: what is said, how often it is tried, and what is asked of the network."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from embedding_models import COMMIT, hub, linked_model, model_folder, needs_model, replaced
+
+from pytest_queryeval.embeddings import Embedder, EmbeddingError
+
+ONE_RUN = """
+import json, sys
+from pathlib import Path
+from pytest_queryeval.embeddings import Embedder, EmbeddingError
+model, folder, other = sys.argv[1:]
+told, said = [], []
+embedder = Embedder(model, tell=told.append, folder=Path(folder))
+for _ in range(3):
+    try:
+        said.append(embedder.similarities([("Bound", other)]))
+    except EmbeddingError as error:
+        said.append(str(error))
+print(json.dumps([told, said]))
+"""
+PAIR = [("Bound", "Not Bound")]
+
+
+def run(tmp_path, model, other="Not Bound", before="", **environment):
+    """What was told and said, with a home of its own for the hub's library."""
+    command = [sys.executable, "-W", "error", "-c", before + ONE_RUN, str(model), str(tmp_path / "vectors"), other]
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), **environment}
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "SENTENCE_TRANSFORMERS_HOME", "HF_HUB_OFFLINE"):
+        environment.pop(name, None)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def refused(model, folder):
+    told = []
+    embedder = Embedder(str(model), tell=told.append, folder=folder)
+    errors = []
+    for _ in range(2):
+        with pytest.raises(EmbeddingError) as caught:
+            embedder.similarities(PAIR)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert "\n" not in errors[0]
+    assert len(told) <= 1
+    return errors[0]
+
+
+@pytest.mark.parametrize(
+    "model", ["/no/such", "./none", "../none", "~/none", "a/b/c", "https://host.example/x", "a\0b"]
+)
+def test_a_folder_that_is_not_there_is_not_asked_for_at_the_hub(tmp_path, model):
+    shown = model.replace("\0", "\\x00")
+
+    assert refused(model, tmp_path) == f"embedding_model '{shown}': no such folder"
+
+
+def test_a_folder_without_a_model_is_not_loaded(tmp_path):
+    said = refused(tmp_path, tmp_path / "vectors")
+
+    assert said.endswith("the folder holds no model: there is neither modules.json nor config.json")
+
+
+@needs_model
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "modules.json", "tokenizer.json"])
+def test_a_folder_with_a_damaged_file_is_told_in_one_line(tmp_path, name):
+    folder = linked_model(tmp_path / "model")
+    replaced(folder / name, "{ damaged")
+
+    said = refused(folder, tmp_path / "vectors")
+
+    assert said.startswith(f"embedding_model '{folder}': the folder holds no model that can be loaded: ")
+    assert len(said) < 700
+
+
+@needs_model
+def test_a_model_that_would_load_what_a_text_names_is_refused(tmp_path):
+    folder = linked_model(tmp_path / "model")
+    how = {"method": "forward", "method_output_name": "last_hidden_state"}
+    settings = {"modality_config": {"text": how, "image": how}, "module_output_name": "token_embeddings"}
+    replaced(folder / "sentence_bert_config.json", json.dumps(settings))
+
+    said = refused(folder, tmp_path / "vectors")
+
+    assert said.endswith("it reads more than text (image), and would load what a text names")
+
+
+@needs_model
+def test_code_that_comes_with_a_model_does_not_run(tmp_path):
+    folder = linked_model(tmp_path / "model")
+    (folder / "ours.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules[0]["type"] = "ours.Ours"
+    replaced(folder / "modules.json", json.dumps(modules))
+
+    refused(folder, tmp_path / "vectors")
+
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_missing_library_is_named_with_what_installs_it(tmp_path):
+    without = "import sys\nsys.modules['sentence_transformers'] = None\n"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}", encoding="utf-8")
+
+    told, said = run(tmp_path, tmp_path / "model", before=without)
+
+    assert len(told) == 1
+    assert set(said) == {
+        f"embedding_model '{tmp_path / 'model'}': needs sentence-transformers: pip install 'pytest-queryeval[semantic]'"
+    }
+
+
+@needs_model
+def test_a_hub_out_of_reach_is_tried_once(tmp_path):
+    told, said = run(tmp_path, "org/mini", HF_ENDPOINT="http://127.0.0.1:9")
+
+    assert told == ["embedding model org/mini is being loaded"]
+    assert len(set(said)) == 1
+    assert said[0].startswith(
+        "embedding_model 'org/mini': it is no folder, not in the local cache of models, and not to"
+    )
+
+
+@needs_model
+def test_a_model_of_the_hub_is_fetched_once_and_then_needs_no_network(tmp_path):
+    with hub() as (url, asked):
+        told, said = run(tmp_path, "org/mini", HF_ENDPOINT=url)
+        assert told == ["embedding model org/mini is being loaded", "texts to embed: 2"]
+        assert any(path.endswith("/model.safetensors") for path in asked)
+        asked.clear()
+
+        assert run(tmp_path, "org/mini", HF_ENDPOINT=url) == [[], said]
+        told, _ = run(tmp_path, "org/mini", "Lisbon", HF_ENDPOINT=url)
+        assert told == ["embedding model org/mini is being loaded", "texts to embed: 1"]
+        assert asked == []
+
+
+@needs_model
+def test_a_name_without_organization_is_looked_for_where_the_library_looks(tmp_path):
+    snapshot = tmp_path / "hub/hub/models--sentence-transformers--mini/snapshots" / COMMIT
+    shutil.copytree(model_folder(), snapshot, symlinks=True)
+    reference = snapshot.parents[1] / "refs" / "main"
+    reference.parent.mkdir()
+    reference.write_text(COMMIT, encoding="utf-8")
+
+    told, said = run(tmp_path, "mini", HF_ENDPOINT="http://127.0.0.1:9")
+    assert told == ["embedding model mini is being loaded", "texts to embed: 2"]
+    assert run(tmp_path, "mini", HF_ENDPOINT="http://127.0.0.1:9") == [[], said]
+
+    reference.write_text("d" * 40, encoding="utf-8")
+    snapshot.rename(snapshot.with_name("d" * 40))
+    told, _ = run(tmp_path, "mini", HF_ENDPOINT="http://127.0.0.1:9")
+    assert told[1:] == ["texts to embed: 2"]
