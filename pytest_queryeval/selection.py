@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Term:
     """A code of a dimension by its id, its name, or both; None for what was not said.
 
-    `label` is what to show where no name was said: it is not compared.
+    `label` is the name that the structure tells where none was said: it is shown, and compared only with a gold that
+    says no id.
     """
 
     id: str | None
@@ -44,10 +45,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of a dataset; `codes` are the names of its codes by their ids, None where any value may stand."""
+    """A dimension of a dataset; `codes` are the names of its codes by their ids, None where any value may stand.
+
+    Or where no message says them: `untold` is then the codelist, or the concept, that would.
+    """
 
     id: str
     codes: Mapping[str, str] | None
+    untold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,22 @@ def selected(by_id: bool = False, **dimensions: tuple[str, ...]) -> Selection:
     return selection(dataset(**dimensions), by_id=by_id)
 
 
+def selection_json(selection: Selection) -> list:
+    """The selection as suites state it, without what was not said."""
+    return [
+        {"dataset_id": dataset.id, "dimensions": [_dimension_json(dimension) for dimension in dataset.dimensions]}
+        for dataset in selection.datasets
+    ]
+
+
+def _dimension_json(dimension: DimensionSelection) -> dict:
+    said = [{"id": term.id, "name": term.name} for term in dimension.terms]
+    return {
+        "dimension_name": dimension.name,
+        "values": [{key: text for key, text in term.items() if text is not None} for term in said],
+    }
+
+
 FULL_TERMS = st.builds(Term, st.sampled_from("abc"), st.sampled_from("xyz"))
 ID_TERMS = st.builds(lambda code: Term(code, None), st.sampled_from("abc"))
 NAME_TERMS = st.builds(lambda name: Term(None, name), st.sampled_from("xyz"))

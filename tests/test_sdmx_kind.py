@@ -1,8 +1,10 @@
 """SDMX cases from the suite to the report."""
 
 import json
+from pathlib import Path
 
 import pytest
+import sdmx_messages as messages
 from suites import load, problems, write
 
 from pytest_queryeval import evaluate
@@ -80,6 +82,8 @@ def test_predicted_may_be_the_text_of_a_model():
     ("predicted", "said"),
     [
         ("'[{\"dataset\": 1}]'", "unknown key 'dataset'"),
+        ('\'{"dataset_id": "A:B"}\'', "write this one as an item of a list"),
+        ("I cannot tell you that", "the text is neither JSON nor an SDMX data query"),
         ("'[1]'", "expected a mapping"),
         ("data/A,B/LP", "structure"),
         ('"[" ', "not JSON"),
@@ -144,7 +148,9 @@ def test_a_predictor_is_given_the_conversation_so_far(here):
     ("change", "said"),
     [
         (("  content: Here you are\n", ""), "a turn needs a `role` and a `content`"),
-        (("indicator_selection", "selection"), "a target needs an `indicator_selection`"),
+        (("indicator_selection", "selection"), "a selection is a list of datasets, or a mapping that has one as"),
+        (("role: assistant", "role: ''"), "expected text, found nothing"),
+        (("name: population", "metadata: [1]\nname: population"), "expected a mapping, found a list"),
         (("name: population", "question: x"), "'question' cannot stand beside a conversation"),
         (("comments: ''", "coments: ''"), "unknown key 'coments'"),
     ],
@@ -157,9 +163,112 @@ def test_a_conversation_that_cannot_be_read_is_a_problem_with_its_place(here, ch
     assert any(said in line and line.startswith("talks/one.yaml:") for line in lines)
 
 
+def test_each_turn_that_cannot_be_read_is_told_once(here):
+    text = TURNS.replace("role: user", "who: user").replace("  content: Here you are", "  content: [Here]")
+    write(text, "talks/one.yaml")
+
+    assert problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n') == [
+        "talks/one.yaml:6: a turn needs a `role` and a `content`",
+        "talks/one.yaml:17: expected text, found a list",
+        "talks/one.yaml:18: a turn needs a `role` and a `content`",
+    ]
+
+
+def test_what_else_turns_and_targets_say_is_left_aside(here):
+    more = TURNS.replace("- role: user\n", "- role: user\n  id: 7\n  tools: [{name: x}]\n")
+    more = more.replace("    indicator_selection:", "    comment: sure\n    indicator_selection:")
+    write(more, "talks/more.yaml")
+    write(TURNS, "talks/plain.yaml")
+    top = "kind: sdmx\npredictor: predict.py:predict\ncases: talks/"
+
+    with_more, without = load(f"{top}more.yaml\n"), load(f"{top}plain.yaml\n")
+
+    assert [case.golds for case in with_more] == [case.golds for case in without]
+    assert [case.conversation for case in with_more] == [case.conversation for case in without]
+
+
+def test_tags_of_conversations_never_stop_the_file(here):
+    tags = "tags: [skip, '', '?', , __init__, C++, xfail, 'null']"
+    write(TURNS.replace('tags: [imf, "weo 2024"]', tags.replace(", ,", ", null,")), "talks/one.yaml")
+
+    first, _ = load("kind: sdmx\npredictor: predict.py:predict\ncases: talks/one.yaml\n")
+
+    assert first.tags == ("-skip", "-init__", "C-", "-xfail", "null")
+
+
+def test_a_target_is_a_gold_of_any_kind(here):
+    write('id: a\nconversation: [{role: user, content: x, target: {"a": 1}}]\n', "talks/one.yaml")
+
+    (case,) = load("kind: json\npredictor: predict.py:predict\ncases: talks/one.yaml\n")
+
+    assert case.golds[0].answer.value == {"a": 1}
+
+
 def test_a_conversation_without_a_target_is_a_problem(here):
     write("id: a\nconversation:\n- {role: user, content: x}\n", "talks/one.yaml")
 
     (line,) = problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n')
 
     assert line == "talks/one.yaml:2: no turn of this conversation has a `target`"
+
+
+# With a structure
+
+ITEMS = {"AREA": {"NO": "North ", "SO": "South"}}
+
+
+@pytest.fixture
+def structure(here):
+    lists = messages.code_list("CL_AREA", ITEMS["AREA"])
+    flow = messages.data_structure(messages.DIMENSIONS[0], name="SALES")
+    Path("shop.xml").write_bytes(messages.message(lists, flow))
+    return "structure: shop.xml\n"
+
+
+def areas(values):
+    return f"[{{dataset_id: 'SHOP:SALES', dimensions: [{{dimension_name: AREA, values: [{values}]}}]}}]"
+
+
+NORTH = ["{id: NO}", "{id: NO, name: North}"]
+
+
+@pytest.mark.parametrize("gold", [*map(areas, [*NORTH, "{name: North}"]), "data/SHOP,SALES/NO"])
+@pytest.mark.parametrize("predicted", [*map(areas, NORTH), "data/SHOP,SALES/NO"])
+def test_an_id_is_enough_where_the_structure_tells_the_name(structure, gold, predicted):
+    result = one(gold, predicted, top=structure)
+
+    assert result["outcome"] == "passed"
+    assert result["scores"]["macro_f1"] == 1.0
+
+
+@pytest.mark.parametrize("predicted", ["{id: SO}", "{id: NO, name: Nord}", "{id: SO, name: North}"])
+def test_another_id_and_another_name_are_wrong_with_a_structure_as_without(structure, predicted):
+    result = one(areas("{id: NO, name: North}"), areas(predicted), top=structure)
+
+    assert result["scores"]["macro_recall"] == 0.0
+
+
+def test_prose_is_told_what_a_data_query_is_where_one_could_be_read(structure):
+    result = one(areas("{id: NO}"), "All of the north", top=structure)
+
+    said = "the text is neither JSON nor an SDMX data query, which is data/AGENCY,ID,VERSION/KEY or "
+    assert result["predicted"]["error"]["message"].startswith(said)
+
+
+# What reports say
+
+
+def test_a_selection_is_shown_as_a_line_for_each_dimension(structure):
+    result = one(areas("{id: NO}, {id: SO, name: South}, {name: South}"), areas(""), top=structure)
+
+    assert result["gold"]["query"] == "SHOP:SALES\n  AREA: NO ('North '), SO (South), (South)"
+    assert result["predicted"]["query"] == "SHOP:SALES\n  AREA: (nothing)"
+
+
+def test_long_selections_are_cut_and_nothing_selected_is_said():
+    terms = ", ".join(f"{{id: A{number}}}" for number in range(3000))
+
+    result = one(areas(terms), "[]")
+
+    assert result["gold"]["query"].endswith(", A999, … 2,000 more")
+    assert result["predicted"]["query"] == "(nothing)"

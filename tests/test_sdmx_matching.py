@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -65,6 +66,34 @@ def test_terms(gold, predicted, expected):
 )
 def test_terms_by_id(gold, predicted, expected):
     assert match_terms(terms(*gold), terms(*predicted), by_id=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("gold", "expected"),
+    [
+        pytest.param(["A: All Items"], matched(tp=["A: All Items"]), id="gold gives both"),
+        pytest.param(["A"], matched(tp=["A"]), id="gold gives the id only"),
+        pytest.param([": All Items"], matched(tp=["A: All Items"]), id="gold gives the name only"),
+        pytest.param(["B: All Items"], matched(fn=["B: All Items"], fp=["A"]), id="another id of the same name"),
+        pytest.param([": Some Items"], matched(fn=[": Some Items"], fp=["A"]), id="another name"),
+    ],
+)
+@pytest.mark.parametrize("said", [("A",), ("A", "A: All Items")])
+def test_a_name_that_the_structure_told_is_the_one_that_gold_says(gold, expected, said):
+    code, *others = terms(*said)
+    told = replace(code, label="All  Items ")
+
+    found = match_terms(terms(*gold), [told])
+
+    assert found == expected
+    if expected.true_positives == terms("A: All Items"):
+        assert match_terms(terms(*gold), [told, *others]) == expected
+
+
+def test_names_of_a_data_query_are_the_ones_that_gold_says():
+    found = match_terms(terms(": All Items"), terms("A: All  Items "), by_id=True)
+
+    assert found == matched(tp=["A: All Items"])
 
 
 def test_labels_are_shown_and_not_compared():

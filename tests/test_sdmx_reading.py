@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from selections import dataset, selection, selections
+from selections import dataset, selection, selection_json, selections
 
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.values import MAX_PROBLEMS
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.errors import CaseError, SuiteError
-from pytest_queryeval.sdmx.reading import read_selection, selection_json
+from pytest_queryeval.sdmx.reading import read_selection
 from pytest_queryeval.selection import Selection, Term
 
 FILE = File(Path("/suite/a.yaml"), Path("a.yaml"))
@@ -30,6 +31,9 @@ indicator_selection:
     - id: MEX
       name: Mexico
 """
+
+
+FORMS = "a selection is a list of datasets, or a mapping that has one as 'indicator_selection'"
 
 
 def from_yaml(text: str) -> Selection:
@@ -88,6 +92,10 @@ def test_blanks_around_a_name_stay():
     assert of_values("    - {name: 'Mexico '}") == (Term(None, "Mexico "),)
 
 
+def test_what_else_stands_beside_the_selection_is_left_aside():
+    assert from_yaml("indicator_selection: [{dataset_id: A:B}]\nsure: 0.9") == selection(dataset("A:B"))
+
+
 def test_an_empty_list_selects_nothing():
     assert from_yaml("[]") == from_yaml("indicator_selection: []") == Selection(())
 
@@ -103,11 +111,12 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
     ("text", "message"),
     [
         pytest.param("x", "a.yaml:1: expected a list, found 'x'", id="text"),
-        pytest.param("{}", "a.yaml:1: 'indicator_selection' is missing", id="an empty mapping"),
+        pytest.param("{}", f"a.yaml:1: {FORMS}", id="an empty mapping"),
+        pytest.param("indicator_selections: []", f"a.yaml:1: {FORMS}", id="a mapping with another key"),
         pytest.param(
-            "indicator_selections: []",
-            "a.yaml:1: unknown key 'indicator_selections': did you mean 'indicator_selection'?",
-            id="a mapping with another key",
+            "dataset_id: A:B\ndimensions: []",
+            "a.yaml:1: a selection is a list of datasets: write this one as an item of a list",
+            id="a dataset without the list around it",
         ),
         pytest.param("- A:B", "a.yaml:1: expected a mapping, found 'A:B'", id="a dataset that is text"),
         pytest.param("- dimensions: []", "a.yaml:1: 'dataset_id' is missing", id="no dataset_id"),
@@ -150,6 +159,13 @@ def test_all_problems_of_values_are_reported_at_once():
         "a.yaml:7: expected a mapping, found 'USA'",
         "a.yaml:8: expected text, found a list",
     ]
+
+
+def test_behind_a_hundred_problems_nothing_more_is_read():
+    found = problem("".join(f"- dataset_id: A:B\n  k{number}: 1\n" for number in range(1000))).splitlines()
+
+    assert len(found) == MAX_PROBLEMS + 1
+    assert found[-1] == "a.yaml:200: and maybe more: what follows is not read by now"
 
 
 def test_a_name_that_yaml_clips_is_refused():

@@ -11,11 +11,12 @@ import sdmx_messages as messages
 from suites import enter
 
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.errors import CaseError
+from pytest_queryeval.errors import CaseError, QueryEvalWarning
 from pytest_queryeval.loading import requirements
 from pytest_queryeval.loading.structures import read_structure, stated_structure
 from pytest_queryeval.sdmx import checks
-from pytest_queryeval.sdmx.checks import labelled, named, violations
+from pytest_queryeval.sdmx.checks import labelled, violations
+from pytest_queryeval.sdmx.lookup import untold
 from pytest_queryeval.sdmx.nearest import Nearest
 from pytest_queryeval.sdmx.structure_files import read_message
 from pytest_queryeval.sdmx.structure_messages import english, structure_of
@@ -257,7 +258,8 @@ def test_files_are_read_once_until_they_change():
     os.utime("shop.xml", ns=(1, 1))
 
     assert again is first
-    assert stated("shop.xml") == structure(messages.message(messages.data_structure()))
+    with pytest.warns(QueryEvalWarning):
+        assert stated("shop.xml") == structure(messages.message(messages.data_structure()))
 
 
 @pytest.mark.parametrize("value", ["", "~", "  "])
@@ -308,9 +310,24 @@ def test_a_file_that_is_no_structure_message_is_a_problem_of_the_suite(content, 
     assert problem("shop.xml") == f"s.queryeval.yaml:3: no structure in shop.xml: {expected}"
 
 
-@pytest.mark.parametrize("content", [messages.shop()[:-200], messages.message("<str:Unheard/>")])
-def test_a_message_that_the_library_cannot_read_is_told_in_one_line_and_prints_nothing(content, capfd):
-    file(content)
+@pytest.mark.parametrize("length", [2000, len(messages.shop()) - 200, len(messages.shop()) - 1])
+def test_a_message_that_is_cut_off_is_told_as_such(length):
+    file(messages.shop()[:length])
+
+    assert "no structure in shop.xml: its XML is damaged or cut off (" in problem("shop.xml")
+
+
+@pytest.mark.parametrize(("version", "flag"), [("v2_1", "leveled"), ("v3_0", "hasFormalLevels")])
+def test_what_the_library_would_evaluate_is_a_flag_or_refused(version, flag):
+    hierarchy = f'<str:Hierarchy id="H" {flag}="open(&apos;run&apos;, &apos;w&apos;)"/>'
+    file(messages.message(hierarchy, version=version))
+
+    assert problem("shop.xml").endswith(f"its '{flag}' is neither true nor false: 'open('run', 'w')'")
+    assert not Path("run").exists()
+
+
+def test_a_message_that_the_library_cannot_read_is_told_in_one_line_and_prints_nothing(capfd):
+    file(messages.message("<str:Unheard/>"))
 
     told = problem("shop.xml")
 
@@ -357,6 +374,53 @@ def test_the_library_is_loaded_only_for_xml(tmp_path):
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     assert run.stdout == "set()\n"
+
+
+# Codes that no file tells
+
+UNTOLD = (
+    "codes of AREA, GOODS, FREQUENCY in SHOP:DSD_SALES are not checked: "
+    "no file says those of SHOP:CL_AREA(1.0), SHOP:CL_GOODS(1.0), SHOP:CS_ELSEWHERE(1.0).FREQ"
+)
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected"),
+    [
+        (
+            [messages.message(messages.concepts(), messages.data_structure())],
+            f"0.xml: {UNTOLD}",
+        ),
+        (
+            [messages.shop().replace(b"CL_AREA", b"CL_NONE", 1), messages.message(messages.code_list("CL_AREA", {}))],
+            "0.xml, 1.xml: codes of AREA in SHOP:SALES are not checked: no file says those of SHOP:CL_AREA(1.0)",
+        ),
+    ],
+)
+def test_dimensions_whose_codes_no_file_tells_are_a_warning(contents, expected):
+    names = [file(content, f"{number}.xml") for number, content in enumerate(contents)]
+
+    with pytest.warns(QueryEvalWarning) as told:
+        stated(*names)
+
+    assert [str(one.message) for one in told] == [expected]
+
+
+def test_it_is_a_problem_where_warnings_are_errors():
+    file(messages.message(messages.data_structure(messages.DIMENSIONS[0])))
+
+    assert "s.queryeval.yaml:3: shop.xml: codes of AREA in SHOP:DSD_SALES are not checked" in problem("shop.xml")
+
+
+def test_many_such_dimensions_are_counted():
+    many = structure(messages.message(messages.data_structure(*(messages.dimension(f"D{n}") for n in range(1000)))))
+
+    assert untold(many).count("and 995 more") == 2
+    assert len(untold(many)) < 500
+
+
+def test_dimensions_without_a_codelist_are_no_warning():
+    assert untold(structure(messages.shop())) == ""
 
 
 # What a selection has that the structure has not
@@ -446,27 +510,25 @@ def test_long_texts_are_cut():
     assert len(told) < 200
 
 
-def test_names_are_filled_in_where_only_ids_were_said():
+def labels(stated_selection, of=None):
+    (dataset,) = labelled(stated_selection, SHOP if of is None else of).datasets
+    (dimension,) = dataset.dimensions
+    return [(term.name, term.label) for term in dimension.terms]
+
+
+def test_labels_are_filled_in_where_only_ids_were_said():
     stated_terms = [Term("NO", None), Term("SO", "south"), Term("??", None), Term(None, "East")]
 
-    filled = named(selection(*stated_terms, dataset="SHOP:SALES(2.0)"), SHOP)
+    filled = labels(selection(*stated_terms, dataset="SHOP:SALES(2.0)"))
 
-    terms = [Term("NO", "North"), Term("SO", "south"), Term("??", None), Term(None, "East")]
-    assert filled == selection(*terms, dataset="SHOP:SALES(2.0)")
-
-
-def test_labels_are_filled_in_without_being_names():
-    (dataset,) = labelled(selection(Term("NO", None), Term("SO", "south")), SHOP).datasets
-
-    (dimension,) = dataset.dimensions
-    assert [(term.name, term.label) for term in dimension.terms] == [(None, "North"), ("south", None)]
+    assert filled == [(None, "North"), ("south", None), (None, None), ("East", None)]
 
 
-def test_names_stay_open_where_the_structure_has_none():
+def test_labels_stay_open_where_the_structure_has_no_names():
     unknown = by_id("NO", dataset="X:Y"), by_id("NO", dimension="COLOUR"), by_id("NO", dimension="REMARK")
 
-    assert [named(one, SHOP) for one in unknown] == list(unknown)
-    assert named(by_id("NO"), Structure(())) == by_id("NO")
+    assert [labels(one) for one in unknown] == [[(None, None)]] * 3
+    assert labels(by_id("NO"), Structure(())) == [(None, None)]
 
 
 def test_the_nearest_word_is_found_among_many():

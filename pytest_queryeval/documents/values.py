@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.errors import did_you_mean
+from pytest_queryeval.errors import CaseError, did_you_mean
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -19,6 +19,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = {"": None, "null": None, "true": True, "false": False}
 _SORTS = {"sequence": "a list", "mapping": "a mapping"}
 MAX_DIGITS = 4000  # Python refuses to read longer integers
+MAX_PROBLEMS = 100  # of the things of one list or mapping
 
 
 def text(node: Node) -> str:
@@ -170,9 +171,17 @@ def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
 
 
 def each(things: Iterable[S], read: Callable[[S], T]) -> list[T]:
-    """Read all things; raises `SuiteError` with the problems of those that fail."""
+    """Read all things; raises `SuiteError` with the problems of those that fail.
+
+    Behind MAX_PROBLEMS nothing more is read: an answer with 300,000 wrong keys should not take seconds to refuse.
+    """
     problems = Problems()
-    values = [problems.attempt(read, thing) for thing in things]
+    values = []
+    for thing in things:
+        if len(problems) >= MAX_PROBLEMS:
+            problems.append(CaseError(problems[-1].location, "and maybe more: what follows is not read by now"))
+            break
+        values.append(problems.attempt(read, thing))
     problems.raise_any()
     return cast("list[T]", values)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
-from pytest_queryeval.documents.json_nodes import parse_json, read_json
+from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import text
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.engines.host import Hosts
@@ -18,10 +17,11 @@ from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.kinds.files import stated_file, text_file
 from pytest_queryeval.kinds.reading import answer_text, read_json_text, refusal
 from pytest_queryeval.model import Answer, Case, Execution, Failure, Stated
-from pytest_queryeval.sdmx.checks import labelled, named, violations
-from pytest_queryeval.sdmx.data_query import read_data_query
+from pytest_queryeval.sdmx.checks import labelled, violations
+from pytest_queryeval.sdmx.data_query import FORMS, is_data_query, read_data_query
+from pytest_queryeval.sdmx.details import selection_text
 from pytest_queryeval.sdmx.difference import difference
-from pytest_queryeval.sdmx.reading import read_selection, selection_json
+from pytest_queryeval.sdmx.reading import read_selection
 from pytest_queryeval.sdmx.scores import check_options
 from pytest_queryeval.selection import Selection, Structure
 from pytest_queryeval.table import Table
@@ -50,6 +50,7 @@ class Sdmx:
     text_numbers: bool = False
     options: frozenset[str] = frozenset({"by_dataset", "macro"})
     paths: frozenset[str] = frozenset()
+    nothing: Answer | None = field(default_factory=lambda: Selection(datasets=()))
 
     def check(self, options: Mapping[str, Any]) -> None:
         """See `kinds.Kind`."""
@@ -62,7 +63,7 @@ class Sdmx:
         if node.empty or not node.value.strip():
             raise node.problem("gold is empty: write [] for nothing to select")
         if _is_json(node.value):
-            return Stated(answer=read_selection(parse_json(node.value, node.file, line=node.line)))
+            return Stated(answer=read_selection(json_within(node)))
         return Stated(query=node.value)
 
     def predicted(self, node: Node) -> Stated:
@@ -95,7 +96,11 @@ class Sdmx:
         if case.structure is None or not isinstance(execution.answer, Selection):
             return execution
         broken = violations(execution.answer, case.structure)
-        return replace(execution, answer=named(execution.answer, case.structure), violations=broken)
+        return replace(execution, answer=labelled(execution.answer, case.structure), violations=broken)
+
+    def unwrapped(self, said: str) -> tuple[str, str]:
+        """See `kinds.Kind`; `answered` does it, which tells places in all that was said."""
+        return said, ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         """See `kinds.Kind`."""
@@ -105,9 +110,7 @@ class Sdmx:
 
     def text(self, answer: Answer) -> str | None:
         """See `kinds.Kind`."""
-        if not isinstance(answer, Selection):
-            return None
-        return json.dumps(selection_json(answer), ensure_ascii=False, indent=2)
+        return selection_text(answer) if isinstance(answer, Selection) else None
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         """See `kinds.Kind`; nobody has published a rule."""
@@ -134,6 +137,9 @@ def _yaml_file(file: File) -> Stated:
 
 
 def _data_query(text: str, structure: Structure | None) -> Selection:
+    if not is_data_query(text):
+        form = f", which is {FORMS}" if structure else ""
+        raise ValueError(f"the text is neither JSON nor an SDMX data query{form}")
     return read_data_query(text.strip(), structure)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import each, items, stated_text
-from pytest_queryeval.errors import CaseError
+from pytest_queryeval.errors import CaseError, QueryEvalWarning
+from pytest_queryeval.loading.changes import changed
 from pytest_queryeval.loading.requirements import MissingExtraError, check_installed
+from pytest_queryeval.sdmx.lookup import untold
 from pytest_queryeval.sdmx.structure_files import is_json, read_message
 from pytest_queryeval.sdmx.structure_messages import Message, structure_of
 from pytest_queryeval.selection import Structure
@@ -39,18 +42,17 @@ def _file(node: Node) -> File:
 
 
 def stated_structure(stated: StructureFiles) -> Structure:
-    """All datasets of the files; raises `CaseError` where one cannot be read, or none has a data structure."""
-    found = _structure(tuple((file.path, _changed(file.path)) for file in stated.files))
+    """All datasets of the files; raises `CaseError` where one cannot be read, or none has a data structure.
+
+    Codes that no file tells are a `QueryEvalWarning`, once for the same files.
+    """
+    try:
+        found = _structure(tuple((file.path, changed(file.path)) for file in stated.files))
+    except QueryEvalWarning as warning:  # where filters make it an error
+        found = str(warning)
     if isinstance(found, str):
         raise stated.node.problem(found)
     return found
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except (OSError, ValueError):  # reading it tells why
-        return 0
 
 
 @lru_cache(maxsize=16)
@@ -63,11 +65,14 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
             return f"no structure in {path.name}: {message}"
         messages.append(message)
     structure = structure_of(messages)
+    names = ", ".join(path.name for path, _ in files)
     if structure.datasets:
+        if unchecked := untold(structure):
+            warnings.warn(f"{names}: {unchecked}", QueryEvalWarning, stacklevel=2)
         return structure
     missing = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})
     named = f": '{missing[0]}' of a dataflow is in none of the files" if missing else ""
-    return f"no data structure in {', '.join(path.name for path, _ in files)}{named}"
+    return f"no data structure in {names}{named}"
 
 
 def _message(path: Path) -> Message | str:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.plain import one_line
 from pytest_queryeval.sdmx.lookup import TIME, Datasets, codes_of
+from pytest_queryeval.sdmx.matching import trimmed
 from pytest_queryeval.sdmx.nearest import Nearest
 from pytest_queryeval.selection import (
     DatasetSelection,
@@ -40,44 +41,25 @@ def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
     return (*told, f"and {more:,} more") if more else told
 
 
-def named(selection: Selection, structure: Structure) -> Selection:
-    """The selection with the names of its codes where it says only ids."""
-    return _with_terms(selection, structure, _named)
-
-
 def labelled(selection: Selection, structure: Structure) -> Selection:
-    """The selection with the names of its codes as labels, which are not compared, where it says only ids."""
-    return _with_terms(selection, structure, _labelled)
-
-
-def _named(term: Term, name: str) -> Term:
-    return replace(term, name=name)
-
-
-def _labelled(term: Term, name: str) -> Term:
-    return replace(term, label=name)
-
-
-def _with_terms(selection: Selection, structure: Structure, change: Callable[[Term, str], Term]) -> Selection:
+    """The selection with the names of its codes as labels where it says only ids."""
     known = Datasets(structure)
-    datasets = tuple(_with_terms_of(dataset, known.get(dataset.id), change) for dataset in selection.datasets)
-    return replace(selection, datasets=datasets)
+    datasets = (_labelled(dataset, known.get(dataset.id)) for dataset in selection.datasets)
+    return replace(selection, datasets=tuple(datasets))
 
 
-def _with_terms_of(
-    dataset: DatasetSelection, structure: DatasetStructure | None, change: Callable[[Term, str], Term]
-) -> DatasetSelection:
+def _labelled(dataset: DatasetSelection, structure: DatasetStructure | None) -> DatasetSelection:
     codes = {} if structure is None else codes_of(structure)
-
-    def changed(term: Term, names: Mapping[str, str]) -> Term:
-        name = names.get(term.id) if term.id is not None and term.name is None else None
-        return change(term, name) if name else term
-
     dimensions = (
-        replace(one, terms=tuple(changed(term, codes.get(one.name) or {}) for term in one.terms))
+        replace(one, terms=tuple(_with_label(term, codes.get(one.name) or {}) for term in one.terms))
         for one in dataset.dimensions
     )
     return replace(dataset, dimensions=tuple(dimensions))
+
+
+def _with_label(term: Term, names: Mapping[str, str]) -> Term:
+    name = names.get(term.id) if term.id is not None and term.name is None else None
+    return replace(term, label=name) if name else term
 
 
 @dataclass(frozen=True)
@@ -89,7 +71,7 @@ class _Known:
     @cached_property
     def by_name(self) -> Mapping[str, str]:
         """The first id of each name, which is without odd blanks."""
-        return {_trimmed(name): id_ for id_, name in reversed(list(self.names.items())) if name}
+        return {trimmed(name): id_ for id_, name in reversed(list(self.names.items())) if name}
 
     @cached_property
     def _near_ids(self) -> Nearest:
@@ -108,7 +90,7 @@ class _Known:
         return f": known are {', '.join(map(_quoted, self.names))}" if 0 < len(self.names) <= _FEW else ""
 
     def _nearest(self, term: Term) -> str | None:
-        if (name := _trimmed(term.name)) in self.by_name:
+        if (name := trimmed(term.name)) in self.by_name:
             return self.by_name[name]
         near = None if term.id is None else self._near_ids.to(term.id)
         if near is not None or not name:
@@ -148,7 +130,7 @@ class _Checks:
     def _of_terms(self, dimension: DimensionSelection, dataset: str, codes: _Known) -> Iterator[Sentence]:
         for term in dimension.terms:
             if term.id is None:
-                if codes.by_name and _trimmed(term.name) not in codes.by_name:
+                if codes.by_name and trimmed(term.name) not in codes.by_name:
                     yield partial(_no_name, dimension.name, dataset, term, codes)
             elif term.id not in codes.names:
                 yield partial(_no_code, dimension.name, dataset, term, codes)
@@ -157,12 +139,7 @@ class _Checks:
 
 
 def _fits(said: str | None, name: str) -> bool:
-    return said is None or not name or _trimmed(said) == _trimmed(name)
-
-
-def _trimmed(name: str | None) -> str:
-    """Codelists have names with blanks at their ends, which texts of a suite lose."""
-    return " ".join((name or "").split())
+    return said is None or not name or trimmed(said) == trimmed(name)
 
 
 def _ids(known: Iterable[str]) -> _Known:

@@ -46,6 +46,11 @@ class _Address:
     is_rest_3: bool
 
 
+def is_data_query(text: str) -> bool:
+    """Whether a text looks like one: a step of its path is `data`."""
+    return bool(_places(_path(text)))
+
+
 def read_data_query(text: str, structure: Structure | None) -> Selection:
     """Read a data query; its terms have the names that the structure has for their codes.
 
@@ -68,9 +73,8 @@ def _resource(text: str) -> tuple[Sequence[str], str]:
     """The steps of the path behind `data`, decoded, and the parameters as they are."""
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"a data query has {len(text):,} characters, more than {MOST_CHARACTERS:,}")
-    path, _, parameters = text.strip().partition("#")[0].partition("?")
-    steps = path.split("/")
-    places = [place for place, step in enumerate(steps) if step in ("data", "Data")]
+    steps, parameters = _path(text), text.strip().partition("#")[0].partition("?")[2]
+    places = _places(steps)
     if not places:
         raise ValueError(f"not a data query, which is {FORMS}")
     found = [_decoded(step) for step in steps[places[-1] + 1 :]]
@@ -79,6 +83,14 @@ def _resource(text: str) -> tuple[Sequence[str], str]:
     if not found:
         raise ValueError(f"the data query names no dataset: write {FORMS}")
     return found, parameters
+
+
+def _path(text: str) -> Sequence[str]:
+    return text.strip().partition("#")[0].partition("?")[0].split("/")
+
+
+def _places(steps: Sequence[str]) -> Sequence[int]:
+    return [place for place, step in enumerate(steps) if step in ("data", "Data")]
 
 
 def _decoded(text: str) -> str:

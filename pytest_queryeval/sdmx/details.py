@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.plain import one_line, shortened, storable
 from pytest_queryeval.sdmx.matching import Matched
 from pytest_queryeval.sdmx.scores import in_target, precision_of, recall_of
-from pytest_queryeval.selection import Term
+from pytest_queryeval.selection import DatasetSelection, Selection, Term
 
 MOST_DIMENSIONS = 1_000
 MOST_TERMS = 1_000  # of each list of a dimension
@@ -19,7 +19,37 @@ LISTS = {
     "false_negatives": "False Negatives",
     "false_positives": "False Positives",
 }
+NOTHING = "(nothing)"
 NOT_IN_TARGET = "dimensions not in target:"
+
+
+def selection_text(selection: Selection) -> str:
+    """A selection for people: a line for each dataset, and below each a line for each of its dimensions.
+
+    Such as `  AREA: NO (North), SO, (East)`, where `(East)` is a term without an id. Of a dataset MOST_DIMENSIONS are
+    listed, and of a dimension MOST_TERMS.
+    """
+    return "\n".join(line for dataset in selection.datasets for line in _selected(dataset)) or NOTHING
+
+
+def _selected(dataset: DatasetSelection) -> Iterator[str]:
+    yield _shown(dataset.id)
+    for dimension in dataset.dimensions[:MOST_DIMENSIONS]:
+        terms = [_selected_term(term) for term in dimension.terms[:MOST_TERMS]]
+        listed = ", ".join([*terms, *_more(dimension.terms, MOST_TERMS)])
+        yield f"  {_shown(dimension.name)}: {listed or NOTHING}"
+    yield from (f"  {more}" for more in _more(dataset.dimensions, MOST_DIMENSIONS))
+
+
+def _selected_term(term: Term) -> str:
+    name = term.label if term.name is None else term.name
+    named = "" if name is None else f"({_shown(name)})"
+    return named if term.id is None else f"{_shown(term.id)} {named}".rstrip()
+
+
+def _more(listed: Sequence[object], most: int) -> Iterator[str]:
+    if len(listed) > most:
+        yield f"… {len(listed) - most:,} more"
 
 
 def details_of(dimensions: Mapping[str, Matched]) -> dict[str, Any]:

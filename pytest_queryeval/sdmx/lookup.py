@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from pytest_queryeval.plain import one_line
 from pytest_queryeval.sdmx.structure_messages import version_order
 from pytest_queryeval.selection import DatasetStructure, Structure
 
+MOST_NAMES = 5
+NAME_CHARACTERS = 100
 TIME = "TIME_PERIOD"  # what SDMX calls the time dimension, which structures leave out
 _VERSIONED = re.compile(r"([^()]+)\(([^()]+)\)")
 
@@ -41,3 +44,24 @@ class Datasets:
 def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
     """The names of the codes of each dimension, None where any value may stand."""
     return {dimension.id: dimension.codes for dimension in dataset.dimensions}
+
+
+def untold(structure: Structure) -> str:
+    """Which dimensions go unchecked as no message says their codes, in a sentence; empty where there are none."""
+    found = [
+        (dimension.id, dataset.id, dimension.untold)
+        for dataset in structure.datasets
+        for dimension in dataset.dimensions
+        if dimension.untold is not None
+    ]
+    if not found:
+        return ""
+    dimensions, datasets, tellers = map(_some, zip(*found, strict=True))
+    return f"codes of {dimensions} in {datasets} are not checked: no file says those of {tellers}"
+
+
+def _some(names: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    more = len(distinct) - MOST_NAMES
+    listed = ", ".join(one_line(name, NAME_CHARACTERS) for name in distinct[:MOST_NAMES])
+    return f"{listed} and {more:,} more" if more > 0 else listed

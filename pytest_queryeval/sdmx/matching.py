@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from pytest_queryeval.selection import Term
@@ -21,16 +21,17 @@ class Matched:
     false_positives: tuple[Term, ...]
 
 
-def match_terms(gold: Iterable[Term], predicted: Iterable[Term], *, by_id: bool = False) -> Matched:
+def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> Matched:
     """Match the terms of one dimension, one to one and as many as can be.
 
     Ids and names are compared exactly, case and blanks included. Where gold gives only one of the two, only that one is
-    compared; with `by_id` names are compared only where gold gives no id. Terms that agree in all that is compared
-    are one. So are a term of predicted's and another that says only its id or only its name, and likewise two of gold's
+    compared; with `by_id` names are compared only where gold gives no id. A name that predicted has from the structure
+    (a label, or any with `by_id`) is the one that gold says for that code. Terms that agree in all that is compared are
+    one. So are a term of predicted's and another that says only its id or only its name, and likewise two of gold's
     where the one that says less finds no term of its own: a country that is stated in full for one dataset and by its
     id for the next is no second country.
     """
-    wanted, found = _distinct(gold, by_id), _distinct(predicted, by_id)
+    wanted, found = _distinct(gold, by_id), _distinct(_in_gold_s_words(predicted, gold, by_id), by_id)
     found = _without(found, _parts(found))
     pairs = {key: key for key in wanted if key in found}
     pairs |= _by_one_thing(_without(wanted, pairs), _without(found, pairs.values()))
@@ -40,6 +41,25 @@ def match_terms(gold: Iterable[Term], predicted: Iterable[Term], *, by_id: bool 
         false_negatives=tuple(term for key, term in _without(wanted, pairs).items() if key not in implied),
         false_positives=tuple(_without(found, pairs.values()).values()),
     )
+
+
+def trimmed(name: str | None) -> str:
+    """A name without odd blanks: codelists have some at the ends of their names, which texts of a suite lose."""
+    return " ".join((name or "").split())
+
+
+def _in_gold_s_words(predicted: Sequence[Term], gold: Sequence[Term], by_id: bool) -> Iterator[Term]:
+    """Predicted's terms, those whose names the structure told with gold's: nobody said the others."""
+    names: Mapping[str | None, str] = {one.id: one.name for one in gold if one.id is not None and one.name is not None}
+    alone = [one.name for one in gold if one.id is None and one.name is not None]
+    fitting = {trimmed(name): name for name in alone} | {name: name for name in alone}
+    for term in predicted:
+        told = term.label if term.name is None else term.name if by_id else None
+        if told is None:
+            yield term
+            continue
+        name = fitting.get(told, fitting.get(trimmed(told)))
+        yield replace(term, name=names.get(term.id, name) if term.name is None else name or term.name)
 
 
 def _distinct(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:

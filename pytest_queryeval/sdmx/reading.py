@@ -1,4 +1,4 @@
-"""Selections from nodes, and back to plain values."""
+"""Selections from nodes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,17 @@ AROUND = "indicator_selection"
 def read_selection(node: Node) -> Selection:
     """Read a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
 
-    A mapping whose only key is `indicator_selection` may stand around the list; an empty list selects nothing. All
-    texts are the source texts of their scalars; an `id` or a `name` that is null, blank or left out is None. Raises
-    `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
+    A mapping with the list as its `indicator_selection` is read, too, whatever else it says; an empty list selects
+    nothing. All texts are the source texts of their scalars; an `id` or a `name` that is null, blank or left out is
+    None. Raises `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
     """
     if not isinstance(node.value, dict):
         return Selection(datasets=_datasets(node))
-    found = known_entries(node, {AROUND: _datasets})
-    return Selection(datasets=_needed(found, AROUND, node))
-
-
-def selection_json(selection: Selection) -> list[dict[str, Any]]:
-    """The selection as plain values of the form that `read_selection` reads, without what was not said."""
-    return [
-        {"dataset_id": dataset.id, "dimensions": [_dimension_json(dimension) for dimension in dataset.dimensions]}
-        for dataset in selection.datasets
-    ]
-
-
-def _dimension_json(dimension: DimensionSelection) -> dict[str, Any]:
-    return {"dimension_name": dimension.name, "values": [_term_json(term) for term in dimension.terms]}
-
-
-def _term_json(term: Term) -> dict[str, str]:
-    return {key: text for key, text in (("id", term.id), ("name", term.name)) if text is not None}
+    if AROUND in node.value:
+        return Selection(datasets=_datasets(node.value[AROUND]))
+    if "dataset_id" in node.value:
+        raise node.problem("a selection is a list of datasets: write this one as an item of a list")
+    raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{AROUND}'")
 
 
 def _datasets(node: Node) -> tuple[DatasetSelection, ...]:

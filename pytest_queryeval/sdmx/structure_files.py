@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from xml.parsers import expat
 
@@ -16,10 +16,8 @@ from pytest_queryeval.sdmx.structure_messages import Codes, Component, ConceptRe
 _NAMESPACE = "http://www.sdmx.org/resources/sdmxml/schemas/"
 _REASON_CHARACTERS = 200
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class _RootFound(Exception):  # noqa: N818 - the good end
-    """The first element of a document."""
+_BOOLEANS = ("true", "false", "1", "0")
+_EVALUATED = ("hasFormalLevels", "leveled")
 
 
 def is_json(data: bytes) -> bool:
@@ -31,17 +29,43 @@ def read_message(data: bytes) -> Message:
     """Read the content of a file; raises `ValueError` with the reason where it is no structure message."""
     if is_json(data):
         return read_json_message(data.removeprefix(_BYTE_ORDER_MARK))
-    _check_root(data)
+    _check(data)
     found = _read_xml(data)
     return _message(found, dimension_orders(data) if found.structure else {})
 
 
-def _check_root(data: bytes) -> None:
-    """Whether the document may be given to a parser, and is a structure message of a version that sdmx1 knows."""
+def _check(data: bytes) -> None:
+    """Whether the document is whole, and may be given to sdmx1, which knows its version."""
+    root = ""
+
+    def started(name: str, attributes: Mapping[str, str]) -> None:
+        nonlocal root
+        if not root:
+            _check_root(name)
+            root = name
+        # sdmx1 gives the values of these to Python's `eval`.
+        for flag in _EVALUATED:
+            if attributes.get(flag, "true") not in _BOOLEANS:
+                raise ValueError(f"its '{flag}' is neither true nor false: '{one_line(attributes[flag])}'")
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartElementHandler = started
     try:
-        root = _root(data)
+        parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise ValueError(f"it is neither JSON nor XML ({error})") from error
+        known = "its XML is damaged or cut off" if root else "it is neither JSON nor XML"
+        raise ValueError(f"{known} ({error})") from error
+    except LookupError as error:  # an encoding that nobody knows
+        raise ValueError(str(error)) from error
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise ValueError("a DOCTYPE is not allowed")  # entities can blow up, or reach for files and servers
+
+
+def _check_root(root: str) -> None:
+    """Whether the first element, with its namespace before it, is that of a structure message."""
     namespace, _, name = root.rpartition(" ")
     if not namespace.startswith(_NAMESPACE):
         raise ValueError(f"it is not SDMX: its root element is '{one_line(name)}'")
@@ -50,27 +74,6 @@ def _check_root(data: bytes) -> None:
     version = namespace.removeprefix(_NAMESPACE).partition("/")[0]
     if version not in ("v2_1", "v3_0"):
         raise ValueError(f"only SDMX 2.1 and 3.0 can be read, not '{one_line(version)}'")
-
-
-def _root(data: bytes) -> str:
-    """The name of the first element with its namespace before it; nothing behind it is read."""
-
-    def refuse(*_: object) -> NoReturn:
-        raise ValueError("a DOCTYPE is not allowed")  # entities can blow up, or reach for files and servers
-
-    def found(name: str, _: object) -> NoReturn:
-        raise _RootFound(name)
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = found
-    try:
-        parser.Parse(data, True)
-    except _RootFound as root:
-        return str(root)
-    except LookupError as error:  # an encoding that nobody knows
-        raise ValueError(str(error)) from error
-    return ""  # never: a document without an element is no XML
 
 
 def _read_xml(data: bytes) -> Any:

@@ -23,12 +23,18 @@ class Reference(NamedTuple):
     id: str
     version: str
 
+    def __str__(self) -> str:
+        return f"{self.agency}:{self.id}{f'({self.version})' if self.version else ''}"
+
 
 class ConceptReference(NamedTuple):
     """The name of a concept."""
 
     scheme: Reference
     id: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}.{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +91,7 @@ def structure_of(messages: Iterable[Message]) -> Structure:
     datasets: dict[tuple[str, str], DatasetStructure] = {}
     for name, structure in known.datasets():
         dataset = f"{name.agency}:{name.id}"
-        dimensions = tuple(Dimension(component.id, known.codes(component)) for component in structure)
+        dimensions = tuple(map(known.dimension, structure))
         datasets.setdefault((dataset, name.version), DatasetStructure(dataset, name.version, dimensions))
     return Structure(tuple(datasets.values()))
 
@@ -141,19 +147,23 @@ class _Known:
                 yield name, found[1]
         yield from ((name, structure) for name, structure in self._structures.items() if name not in named)
 
-    def codes(self, component: Component) -> Codes | None:
-        """The codes of a dimension; None where any value may stand, or no message tells.
+    def dimension(self, component: Component) -> Dimension:
+        """A dimension with its codes.
 
         A codelist without codes tells nothing: services leave codes out of lists that are too long.
         """
-        if component.has_own:
-            return self._listed(component.codelist)
-        if component.concept is None:
-            return None
-        scheme = self._concepts.find(component.concept.scheme)
-        if scheme is not None and component.concept.id in scheme[1]:
-            return self._listed(scheme[1][component.concept.id])
-        return self._conventional(component.concept.id)
+        teller, codes = self._codes(component)
+        return Dimension(component.id, codes, untold=None if codes or teller is None else str(teller))
+
+    def _codes(self, component: Component) -> tuple[Reference | ConceptReference | None, Codes | None]:
+        """What tells a dimension's codes, None where any value may stand, and what it tells."""
+        concept, codelist = component.concept, component.codelist
+        if not component.has_own and concept is not None:
+            scheme = self._concepts.find(concept.scheme)
+            if scheme is None or concept.id not in scheme[1]:
+                return concept, self._conventional(concept.id)
+            codelist = scheme[1][concept.id]
+        return codelist, self._listed(codelist)
 
     def _listed(self, codelist: Reference | None) -> Codes | None:
         found = None if codelist is None else self._codelists.find(codelist)

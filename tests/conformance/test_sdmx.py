@@ -76,7 +76,7 @@ def compared(gold: Selection, predicted: Selection, reference: dict[str, Any], *
     for name, dimension in dimensions.items():
         if sets(found[name]) != published_sets(dimension):
             differing.append(f"terms of {name}")
-        figures = [score(gold, predicted, dimension=name, by_dataset=by_dataset) for score in (precision, recall)]
+        figures = [score(gold, predicted, dimension=name, by_dataset=by_dataset).value for score in (precision, recall)]
         # Without a selection the records have no precision, which is 0 here.
         if figures != pytest.approx([dimension["precision"] or 0.0, dimension["recall"]], abs=1e-9):
             differing.append(f"figures of {name}")

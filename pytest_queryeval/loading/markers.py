@@ -1,0 +1,20 @@
+"""Which names can be markers of pytest's."""
+
+from __future__ import annotations
+
+import re
+
+PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings")
+_NO_MARKER = re.compile(r"[^\w-]+|^_+")
+
+
+def as_marker(name: str) -> str:
+    """The name as it can be a marker, with `-` for what cannot and before pytest's own; empty where nothing is left.
+
+    >>> as_marker("weo 2024"), as_marker("skip"), as_marker("?")
+    ('weo-2024', '-skip', '')
+    """
+    fit = _NO_MARKER.sub("-", name)
+    if not fit.strip("-_"):
+        return ""
+    return f"-{fit}" if fit in PYTEST_MARKERS else fit
