@@ -151,7 +151,9 @@ def loaded() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()
         return SentenceTransformer(str(MODEL_DIR), local_files_only=True)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,7 +19,11 @@ class JsonAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonSchema:
-    """A JSON Schema, and the file that it was read from as messages show it."""
+    """A JSON Schema, and the file that it was read from as messages show it.
+
+    `others` are the documents of the files that it refers to, by the URIs that lead to them.
+    """
 
     file: Path
     document: JsonValue
+    others: Mapping[str, JsonValue] = field(default_factory=dict)

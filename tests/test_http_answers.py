@@ -1,13 +1,12 @@
-"""What JSONPaths select of answers, and which answers are JSON."""
+"""Which answers of services are JSON, and what they look like."""
 
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonpath import JSONPathEnvironment
 
-from pytest_queryeval.http.answers import names_one, read_json, selected, shape
+from pytest_queryeval.http.answers import read_json, shape
 
 NAMES = st.sampled_from(["a", "b", "rows", "values", "_x1"])
 DOCUMENTS = st.recursive(
@@ -15,31 +14,6 @@ DOCUMENTS = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
     max_leaves=20,
 )
-STEPS = st.one_of(NAMES.map(".{}".format), st.sampled_from(["[*]", ".*", "[0]", "['a']", "..b"]))
-
-
-@given(DOCUMENTS, st.lists(STEPS, max_size=4).map("".join))
-def test_paths_select_what_the_standard_says(document, steps):
-    # Within a list, since the library reads a text as JSON.
-    expected = JSONPathEnvironment(strict=True).compile(f"$[0]{steps}").findall([document])
-
-    assert selected(f"${steps}", document) == expected
-
-
-@pytest.mark.parametrize("path", ["$.a", "$[0]", "$..a", "$[?@.a]"])
-def test_a_text_is_not_read_as_json(path):
-    assert selected(path, '{"a": [1]}') == []
-
-
-@pytest.mark.parametrize("path", ["", "rows", "$.", "$[", "$.a b", "$ .a | $.b", "$.1", "$['a'", "$.a[?]"])
-def test_what_is_no_path_is_a_value_error(path):
-    with pytest.raises(ValueError, match="no JSONPath"):
-        selected(path, {})
-
-
-@pytest.mark.parametrize(("path", "one"), [("$", True), ("$.a[0]['b c']", True), ("$.a[*]", False), ("$..a", False)])
-def test_paths_that_select_one_value_are_told_from_others(path, one):
-    assert names_one(path) is one
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "[NaN]", "[1e999]", "[01]", '["\t"]', "[" * 100_000])

@@ -7,10 +7,10 @@ from hypothesis import given
 from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turned
 
 from pytest_queryeval.comparison.difference import Difference
-from pytest_queryeval.http.answers import selected
 from pytest_queryeval.json.difference import difference
 from pytest_queryeval.json.equality import equal
 from pytest_queryeval.json.paths import path_text
+from pytest_queryeval.json_path import selected
 from pytest_queryeval.json_value import JsonAnswer
 
 

@@ -45,7 +45,9 @@ def test_gold_is_a_value_or_json_text(written, value):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("gold: red", "not JSON: Expecting value"),
+        ("gold: red", "not JSON: Expecting value (line 1, column 1 of the text)"),
+        ("gold: '[1, 2 3]'", "not JSON: Expecting ',' delimiter (line 1, column 7 of the text)"),
+        ("gold: 1e400", "a number of 5 characters is too large"),
         ("gold: null", 'gold is empty: write "null" in quotes'),
         ("gold: '{\"a\": NaN}'", "NaN is not JSON"),
         ('gold: \'{"a": 1, "a": 2}\'', "duplicate key 'a'"),
@@ -60,6 +62,31 @@ def test_gold_comes_from_a_file(here):
     write('{"a": [1, 2]}', "gold.json")
 
     assert gold_of("gold_file: gold.json") == {"a": [1, 2]}
+
+
+@pytest.mark.parametrize("name", ["gold.txt", "gold.md"])
+def test_gold_and_predicted_may_come_from_files_of_text(here, name):
+    write('See:\n```json\n{"a": 1}\n```\n', name)
+
+    result = evaluated(f"gold_file: {name}", f"predicted_file: {name}")
+
+    assert result["outcome"] == "passed"
+    assert result["gold"]["query"] == result["predicted"]["query"]
+
+
+def test_a_gold_file_of_text_that_is_no_json_is_a_problem_of_the_suite(here):
+    write("\n{a: 1}\n", "gold.txt")
+
+    said = problem("gold_file: gold.txt", "predicted: {}", head=HEAD)
+
+    assert said.startswith("gold cannot be read: not JSON: Expecting property name")
+    assert said.endswith("at line 2, column 2")
+
+
+def test_a_gold_file_of_text_keeps_the_schema(schema):
+    write('{"a": "x"}', "gold.txt")
+
+    assert problem("gold_file: gold.txt", "predicted: {}", head=schema).startswith("gold breaks answer.schema.json: ")
 
 
 def test_an_equal_answer_passes_without_any_setting():
@@ -93,6 +120,15 @@ def test_an_answer_in_a_code_block_is_read_and_said_to_be_so():
         ("1" * 5_000, "invalid", "a number of 5000 characters is too large"),
         ("1e400", "invalid", "too large"),
         ("I cannot answer this.", "invalid", "not JSON"),
+        ('\n\n  {"a" 1}', "invalid", "at line 3, column 8"),
+        ('See:\n\n```json\n{\n"a" 1}\n```', "invalid", "at line 5, column 5"),
+        ('\ufeff{"a" 1}', "invalid", "at line 1, column 6"),
+        (
+            '```json\n{"a": 1}\n```\n```json\n{"a": 1}\n```',
+            "invalid",
+            "several code blocks, and not one alone is marked",
+        ),
+        ("[1]:\n~~~\n{}\n~~~\n```\n{}\n```\n[2]", "invalid", "several code blocks"),
     ],
     ids=lambda value: repr(value)[:20],
 )
@@ -106,6 +142,37 @@ def test_an_answer_that_cannot_be_read_is_a_failed_prediction(text, kind, said):
     assert result["predicted"]["error"]["kind"] == kind
     assert said in result["predicted"]["error"]["message"]
     assert set(result["scores"].values()) == {0.0}
+
+
+@pytest.mark.parametrize("text", ['\ufeff{"a": 1}', '\ufeff```json\n{"a": 1}\n```'])
+def test_a_byte_order_mark_before_an_answer_is_ignored(text):
+    result = evaluated("gold: {a: 1}", f"predicted: {json.dumps(text)}")
+
+    assert result["outcome"] == "passed"
+
+
+def test_of_several_code_blocks_the_one_that_is_marked_json_is_read():
+    text = '```sh\nls\n```\n```json\n{"a": 1}\n```\n```\n{}\n```'
+
+    result = evaluated("gold: {a: 1}", f"predicted: {json.dumps(text)}")
+
+    assert result["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "same"),
+    [
+        ("12345678901234567890123", "12345678901234567890124", 0.0),
+        ("12345678901234567890123", "12345678901234567890123.0", 0.0),
+        ("9007199254740992", "9007199254740992.0", 1.0),
+        ("0.1", "0.10000000000000000001", 1.0),
+        ("1e2", "100", 1.0),
+    ],
+)
+def test_numbers_with_a_fraction_or_an_exponent_are_doubles_and_others_exact(gold, predicted, same):
+    result = evaluated(f"gold: {{a: {gold}}}", f"predicted: '{{\"a\": {predicted}}}'")
+
+    assert result["scores"]["json_equal"] == same
 
 
 def test_keys_that_differ_by_their_unicode_form_only_are_told_apart_and_named():
@@ -181,6 +248,21 @@ def test_an_answer_that_keeps_the_schema_is_valid(schema):
 
 def test_a_gold_that_breaks_the_schema_is_a_problem_of_the_suite(schema):
     assert problem("gold: {a: x}", "predicted: {}", head=schema).startswith("gold breaks answer.schema.json: ")
+
+
+@pytest.mark.parametrize(
+    ("predicted", "shown"),
+    [("{a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab}", "aaab"), ("'[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"]'", "aaab")],
+)
+def test_an_answer_whose_check_ends_without_a_result_is_shown(here, predicted, shown):
+    pattern = {"type": "string", "pattern": "^(a+)+$"}
+    write(json.dumps({"properties": {"a": pattern}, "items": pattern}), "slow.json")
+    head = f"{HEAD}json_schema: slow.json\ntimeout: 0.5\n"
+
+    result = evaluated("gold: {a: a}", f"predicted: {predicted}", head=head)
+
+    assert result["predicted"]["error"]["kind"] == "timeout"
+    assert shown in result["predicted"]["query"]
 
 
 def test_the_best_of_several_golds_counts():

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from trees import is_one_line, outcome, trees
 
 from pytest_queryeval.documents import json_nodes
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.json_nodes import parse_json, read_jsonl
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.json_nodes import json_within, parse_json, read_json, read_jsonl
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.errors import CaseError
 
@@ -62,6 +62,51 @@ def test_wrong_json_is_refused_with_its_place(text, problem):
     refused = json_refusal(text)
 
     assert refused == problem if problem else refused.startswith("7:")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"a" 1}', "1:6"),
+        ('\n\n  {"a" 1}', "3:8"),
+        ('{\n "a": 1,\n "b" 2}\n\n', "3:6"),
+        ("\u00a0\n {x", "2:3"),
+        ("\ufeff[1 2]", "1:4"),
+        (" \n", "2:1"),
+    ],
+)
+def test_places_are_those_in_the_whole_text(text, place):
+    assert json_refusal(text, line=0).startswith(f"{place}: not JSON: ")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("text", ['\ufeff{"a": 1}', '\ufeff \n{"a": 1}'])
+def test_a_byte_order_mark_before_json_is_no_part_of_it(text):
+    file("x.json").path.write_text(text, encoding="utf-8")
+
+    assert json_value(parse_json(text, file(), line=0)) == json_value(read_json(file("x.json"))) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a" 1}', "not JSON: Expecting ':' delimiter (line 1, column 6 of the text)"),
+        ('\n{"a": 1,\n"b" 2}', "not JSON: Expecting ':' delimiter (line 3, column 5 of the text)"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[" * 100_000, "nested deeper than 100 levels"),
+    ],
+)
+def test_json_within_a_text_is_refused_at_its_node_with_the_place_in_the_text(text, problem):
+    with pytest.raises(CaseError) as caught:
+        json_within(Node(text, 7, "quoted", file()))
+
+    assert caught.value.problem == problem
+    assert (caught.value.location.line, caught.value.location.column) == (7, 0)
+
+
+@given(trees)
+def test_json_within_a_text_is_the_value_that_it_says(tree):
+    assert json_value(json_within(Node(json.dumps(tree), 7, "literal", file()))) == tree
 
 
 @pytest.mark.usefixtures("here")

@@ -5,42 +5,70 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 _FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A fenced block: what its opening fence says, its indentation, and where its content begins and ends."""
+    """A fenced block: its opening fence and what it says, its indentation, and where its content begins and ends."""
 
+    fence: str
     info: str
     indentation: int
     start: int
     end: int
 
 
-def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, bool]:
-    r"""The content of the one fenced code block in a text, and True; else the text as it stands, and False.
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced block: the fence and what stands beside it, what stands in it, and whether a fence closes it."""
+
+    fence: str
+    info: str
+    content: str
+    is_closed: bool
+
+    @property
+    def language(self) -> str:
+        """The first word beside the fence, in lower case."""
+        return _first_word(self.info)
+
+
+def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
+    r"""The content of the one fenced code block in a text, and the line where it begins; else the text itself, and 1.
 
     Of several blocks it is the only one whose info string begins with one of the `languages`, in whatever case. Fences
     are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The content
     comes without its last line end. Takes time in proportion to the text.
 
     >>> unfenced("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
-    ('{}', True)
+    ('{}', 3)
     >>> unfenced("SELECT 1")
-    ('SELECT 1', False)
+    ('SELECT 1', 1)
     """
     named: list[_Block] = []
     only: _Block | None = None
     for number, block in enumerate(_blocks(text)):
         only = block if number == 0 else None
-        if _language(block) in languages:
+        if _first_word(block.info) in languages:
             named.append(block)
         if (number and not languages) or len(named) > 1:
-            return text, False
+            return text, 1
     chosen = only or (named[0] if named else None)
-    return (text, False) if chosen is None else (_content(text, chosen), True)
+    return (text, 1) if chosen is None else (_content(text, chosen), text.count("\n", 0, chosen.start - 1) + 2)
+
+
+def has_several_blocks(text: str) -> bool:
+    """Whether a text has more than one fenced code block."""
+    return len(list(islice(_blocks(text), 2))) > 1
+
+
+def code_blocks(text: str) -> Iterator[CodeBlock]:
+    """The fenced code blocks of a text, as `unfenced` finds them."""
+    for block in _blocks(text):
+        yield CodeBlock(block.fence, block.info.strip(), _content(text, block), is_closed=block.end < len(text))
 
 
 def _blocks(text: str) -> Iterator[_Block]:
@@ -65,11 +93,11 @@ def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:
 
 
 def _block(opening: re.Match[str], end: int) -> _Block:
-    return _Block(info=opening[3], indentation=len(opening[1]), start=opening.end(), end=end)
+    return _Block(fence=opening[2], info=opening[3], indentation=len(opening[1]), start=opening.end(), end=end)
 
 
-def _language(block: _Block) -> str:
-    words = block.info.split(maxsplit=1)
+def _first_word(info: str) -> str:
+    words = info.split(maxsplit=1)
     return words[0].lower() if words else ""
 
 

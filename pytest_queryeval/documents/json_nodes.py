@@ -23,7 +23,12 @@ class _Number(str):
 
 
 class _RefusedError(ValueError):
-    """JSON that Python would read and a suite must not."""
+    """Text that is no JSON, or JSON that a suite must not hold; `line` and `column` in it are 0 where nobody knows."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.column = column
 
 
 def read_json(file: File) -> Node:
@@ -37,7 +42,7 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
         try:
             text = file.decoded(data, line=line)
             if text.strip():
-                yield parse_json(text.removeprefix("\ufeff") if line == 1 else text, file, line=line)
+                yield parse_json(text, file, line=line)
         except CaseError as problem:
             yield problem
 
@@ -57,16 +62,38 @@ def _lines(file: File) -> Iterator[bytes]:
 
 
 def parse_json(text: str, file: File, *, line: int) -> Node:
-    """Text as a node on `line` of `file`; 0 stands for a text over several lines. Raises `CaseError`."""
+    """Text as a node on `line` of `file`; 0 stands for a text over several lines. Raises `CaseError`.
+
+    A byte order mark before the text is no part of it.
+    """
+    try:
+        return _parsed(text, file, line)
+    except _RefusedError as error:
+        raise file.problem(str(error), line or error.line, error.column) from error
+
+
+def json_within(node: Node) -> Node:
+    """The value that the text of a node holds as JSON, as a node at its place; raises `CaseError` there.
+
+    Quotes, escapes and indentation hide where in the file the text goes on, so places are those in the text.
+    """
+    try:
+        return _parsed(str(node.value), node.file, node.line)
+    except _RefusedError as error:
+        place = f" (line {error.line}, column {error.column} of the text)" if error.column else ""
+        raise node.problem(f"{error}{place}") from error
+
+
+def _parsed(text: str, file: File, line: int) -> Node:
+    text = text.removeprefix("\ufeff")
     try:
         return _node(_DECODER.decode(text.strip()), file, line, 0)
     except json.JSONDecodeError as error:
-        column = error.colno + (len(text) - len(text.lstrip()) if error.lineno == 1 else 0)
-        raise file.problem(f"not JSON: {error.msg}", line or error.lineno, column) from error
+        before = text[: len(text) - len(text.lstrip()) + error.pos]
+        column = len(before) - before.rfind("\n")
+        raise _RefusedError(f"not JSON: {error.msg}", before.count("\n") + 1, column) from error
     except RecursionError as error:
-        raise file.problem(f"nested deeper than {MAX_DEPTH} levels", line) from error
-    except _RefusedError as error:
-        raise file.problem(str(error), line) from error
+        raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels") from error
 
 
 def _node(value: Any, file: File, line: int, depth: int) -> Node:

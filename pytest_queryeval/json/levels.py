@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from pytest_queryeval.errors import SettingError
-from pytest_queryeval.http.answers import compiled, kind_of, selected
+from pytest_queryeval.json_path import compiled, kind_of, selected
 from pytest_queryeval.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.metric import Score
 from pytest_queryeval.plain import one_line

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pytest_queryeval.json.equality import equal
 from pytest_queryeval.json.options import Depth, Lists
 from pytest_queryeval.json_value import JsonValue
-from pytest_queryeval.plain import shortened
+from pytest_queryeval.plain import shortened, without_middle
 
 # None is the step to any item of a list whose positions do not count.
 Step: TypeAlias = "str | int | None"
@@ -94,9 +94,7 @@ def path_text(steps: Iterable[str | int]) -> str:
     >>> print(path_text(["query", "a b", 0, "it's"]))
     $.query['a b'][0]['it\'s']
     """
-    text = "$" + "".join(map(_step_text, steps))
-    half = PATH_CHARACTERS // 2
-    return text if len(text) <= PATH_CHARACTERS else f"{text[: half - 1]}…{text[-half:]}"
+    return without_middle("$" + "".join(map(_step_text, steps)), PATH_CHARACTERS)
 
 
 def _step_text(step: str | int) -> str:

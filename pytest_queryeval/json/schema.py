@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.json.paths import path_text
-from pytest_queryeval.json_value import JsonAnswer, JsonSchema, JsonValue
+from pytest_queryeval.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.model import Execution, Failure
 from pytest_queryeval.plain import one_line
 from pytest_queryeval.table import Table
@@ -21,13 +21,6 @@ SCHEMAS = 16
 VIOLATIONS = 10
 MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objects, each of them there twice
 LINE_CHARACTERS = 300
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LinkedSchema(JsonSchema):
-    """A schema that refers to files beside it: `others` are their documents by the URIs that lead to them."""
-
-    others: Mapping[str, JsonValue]
 
 
 class Process(Protocol):
@@ -91,17 +84,13 @@ def _lines(found: Iterable[Sequence[Any]]) -> tuple[str, ...]:
     return tuple(one_line(f"{path_text(steps)}: {reason}", LINE_CHARACTERS) for steps, reason in found)
 
 
-def _documents(schema: JsonSchema) -> tuple[JsonValue, dict[str, JsonValue]]:
-    return schema.document, dict(schema.others) if isinstance(schema, LinkedSchema) else {}
-
-
 @lru_cache(maxsize=SCHEMAS)
 def _compiled(schema: JsonSchema) -> Any:
     from pytest_queryeval.json import schema_child
 
-    return schema_child.compiled(*_documents(schema))
+    return schema_child.compiled(schema.document, schema.others)
 
 
 @lru_cache(maxsize=SCHEMAS)
 def _packed(schema: JsonSchema) -> bytes:
-    return marshal.dumps(_documents(schema))
+    return marshal.dumps((schema.document, dict(schema.others)))

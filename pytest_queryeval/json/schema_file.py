@@ -22,7 +22,6 @@ from pytest_queryeval.documents.json_nodes import read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.errors import CaseError, did_you_mean
 from pytest_queryeval.json.paths import path_text
-from pytest_queryeval.json.schema import LinkedSchema
 from pytest_queryeval.json.schema_child import TooDeep, deep_stack, quiet
 from pytest_queryeval.json_value import JsonSchema, JsonValue
 
@@ -46,9 +45,7 @@ def read_schema(file: File) -> JsonSchema:
             others = _Links(file, document).others
     except TooDeep as error:
         raise file.problem(str(error)) from error
-    if not others:
-        return JsonSchema(file.shown, document)
-    return LinkedSchema(file.shown, document, others)
+    return JsonSchema(file.shown, document, others)
 
 
 class _Outside(Exception):  # noqa: N818 - it is no error before its reference is known

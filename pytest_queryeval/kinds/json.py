@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.documents.document import File, Node
-from pytest_queryeval.documents.json_nodes import parse_json, read_json
+from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.errors import PredictorError
@@ -35,6 +35,7 @@ class Json:
     text_numbers: bool = False
     options: frozenset[str] = frozenset({"at", "depth", "lists", "value_text", "beta", "alpha", "embedding_model"})
     paths: frozenset[str] = frozenset({"embedding_model"})
+    nothing: Answer | None = field(default_factory=lambda: JsonAnswer({}))
 
     def check(self, options: Mapping[str, Any]) -> None:
         """See `kinds.Kind`."""
@@ -46,7 +47,7 @@ class Json:
             raise node.problem('gold is empty: write "null" in quotes for JSON\'s null')
         value = json_value(node)
         if isinstance(value, str):
-            value = json_value(parse_json(value, node.file, line=node.line))
+            value = json_value(json_within(node))
         return Stated(answer=JsonAnswer(value))
 
     def predicted(self, node: Node) -> Stated:
@@ -64,9 +65,10 @@ class Json:
         return stated_file(node, {".json": _document, ".txt": text_file, ".md": text_file})
 
     def checked_gold(self, gold: Stated, case: Case) -> Stated:
-        """See `kinds.Kind`: a gold keeps the case's JSON Schema."""
-        if not isinstance(gold.answer, JsonAnswer):
-            raise ValueError("a gold file of the kind 'json' ends in .json")
+        """See `kinds.Kind`: a gold keeps the case's JSON Schema; that of a text file is read as a prediction is."""
+        if gold.answer is None:
+            gold = _with_answer(gold)
+        assert isinstance(gold.answer, JsonAnswer)
         if case.json_schema is not None and (broken := violations(gold.answer, case.json_schema)):
             raise ValueError(f"gold breaks {case.json_schema.file.name}: {broken[0]}")
         return gold
@@ -78,8 +80,14 @@ class Json:
             return execution
         found = checked(execution.answer, case.json_schema, hosts, timeout=case.timeout)
         if isinstance(found, Failure):
-            return Execution(query=execution.query, error=found)
-        return Execution(query=execution.query, answer=execution.answer, note=execution.note, violations=found)
+            # An answer that was stated as a value has no other place beside an error.
+            said = self.text(execution.answer) if execution.query is None else execution.query
+            return Execution(query=said, error=found)
+        return replace(execution, violations=found)
+
+    def unwrapped(self, said: str) -> tuple[str, str]:
+        """See `kinds.Kind`; `answered` does it, which tells places in all that was said."""
+        return said, ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         """See `kinds.Kind`."""
@@ -110,6 +118,13 @@ def _parsed(text: str) -> JsonAnswer | Failure:
 
 def _document(file: File) -> Stated:
     return Stated(answer=JsonAnswer(json_value(read_json(file))))
+
+
+def _with_answer(gold: Stated) -> Stated:
+    execution = _read(gold)
+    if execution.error:
+        raise ValueError(f"gold cannot be read: {execution.error.message}")
+    return replace(gold, answer=execution.answer)
 
 
 def _read(predicted: Stated) -> Execution:

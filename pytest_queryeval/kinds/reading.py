@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
-from pytest_queryeval.documents.fences import unfenced
+from pytest_queryeval.documents.fences import has_several_blocks, unfenced
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.errors import CaseError, SuiteError
 from pytest_queryeval.model import Failure
@@ -21,21 +21,27 @@ _ANSWER = File(Path("answer"), Path("answer"))
 
 
 def answer_text(text: str) -> tuple[str, str]:
-    """What a model's answer says without the code block around it, and a note where there was one."""
+    """What a model's answer says without the code block around it, and a note where there was one.
+
+    Blank lines stand for those before the code, so that places in the code are places in the answer.
+    """
+    text = text.removeprefix("\ufeff")
     if text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]"):
         return text, ""
-    content, was_fenced = unfenced(text, languages=("json",))
-    return content, FENCED if was_fenced else ""
+    content, line = unfenced(text, languages=("json",))
+    return "\n" * (line - 1) + content, FENCED if line > 1 else ""
 
 
 def refusal(text: str) -> Failure | None:
-    """Find what makes a text not worth reading: there is nothing, or more than any answer has."""
+    """Find what makes a text not worth reading: there is nothing, more than any answer has, or several answers."""
     if not text.strip():
         return Failure(kind="empty", message="the answer is empty")
     if len(text) > MAX_TEXT:
         return Failure(kind="too_large", message=f"the answer has {len(text):,} characters, more than {MAX_TEXT:,}")
     if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         return Failure(kind="too_large", message=f"the answer has more than {MAX_VALUES:,} values")
+    if has_several_blocks(text):
+        return Failure(kind="invalid", message="the answer has several code blocks, and not one alone is marked json")
     return None
 
 

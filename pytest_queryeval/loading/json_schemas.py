@@ -9,6 +9,7 @@ from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.values import stated_text
 from pytest_queryeval.errors import CaseError
 from pytest_queryeval.json_value import JsonSchema
+from pytest_queryeval.loading.changes import changed
 
 
 def read_json_schema(node: Node) -> JsonSchema:
@@ -18,17 +19,10 @@ def read_json_schema(node: Node) -> JsonSchema:
     that the schema is compiled once.
     """
     path = file_at(node.file.folder / stated_text(node)).path
-    schema = _schema(path, _changed(path))
+    schema = _schema(path, changed(path))
     if isinstance(schema, str):
         raise node.problem(schema)
     return schema
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except (OSError, ValueError):  # reading it tells why
-        return 0
 
 
 @lru_cache(maxsize=16)

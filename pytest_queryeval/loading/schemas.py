@@ -12,6 +12,7 @@ from typing import Any
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import entries, known_entries, stated_text
 from pytest_queryeval.errors import CaseError, did_you_mean
+from pytest_queryeval.loading.changes import changed
 from pytest_queryeval.model import Source
 from pytest_queryeval.schema import Schema, schema_of_entry
 
@@ -44,7 +45,7 @@ def stated_schema(stated: SchemaFile, source: Source | None, metadata: Mapping[s
     The name is the one beside the file, or the case's metadata `db_id`, or the name of the source without its suffix; a
     file with one database needs none.
     """
-    schemas = _schemas(stated.file.path, _changed(stated.file.path))
+    schemas = _schemas(stated.file.path, changed(stated.file.path))
     if isinstance(schemas, str):
         raise stated.node.problem(f"no schema in {stated.file.path.name}: {schemas}")
     wanted = str(stated.database or metadata.get(DATABASE) or (source and PurePosixPath(source.name).stem) or "")
@@ -54,13 +55,6 @@ def stated_schema(stated: SchemaFile, source: Source | None, metadata: Mapping[s
         return next(iter(schemas.values()))
     said = f"no database '{wanted}'{did_you_mean(wanted, schemas)}" if wanted else "several databases"
     raise stated.node.problem(f"{stated.file.path.name} has {said}: name one by `{DATABASE}`")
-
-
-def _changed(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except (OSError, ValueError):  # reading it tells why
-        return 0
 
 
 @lru_cache(maxsize=16)
