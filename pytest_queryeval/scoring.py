@@ -24,11 +24,12 @@ UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at it
 class Scoring:
     """Scores `predicted` against `gold`; `gold` is then gold with what is known of the order of its rows.
 
-    `details` are those of the case in report.json.
+    `details` are those of the case in report.json, `reasons` why metrics gave None, as far as they said.
     """
 
     def __init__(self, case: Case, gold: Execution, predicted: Execution, session: Session) -> None:
         self.details: dict[str, Any] = {}
+        self.reasons: dict[str, str] = {}
         self._case = case
         self._predicted = predicted
         self._session = session
@@ -37,7 +38,7 @@ class Scoring:
         self.gold = self._with_order(gold)
 
     def value(self, name: str) -> float | None:
-        """The score of one metric; 0 where it needs an answer and the prediction failed.
+        """The score of one metric; 0 where it needs an answer and the prediction failed, None where it does not apply.
 
         Raises `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
         again and cannot.
@@ -47,10 +48,17 @@ class Scoring:
         if metric.reads == "queries":
             return self._scored(name, gold.query, predicted.query)
         if predicted.error is not None:
-            return 0.0
+            return self._failed(name)
         if metric.reads == "executions":
             return self._scored(name, gold, predicted)
         return self._scored(name, gold.answer, predicted.answer)
+
+    def _failed(self, name: str) -> float | None:
+        """0, or None where the metric does not apply to gold, which an empty answer tells as well as any other."""
+        nothing = KINDS[self._case.kind].nothing
+        if nothing is None or METRICS[name].reads == "executions":
+            return 0.0
+        return None if self._scored(name, self.gold.answer, nothing) is None else 0.0
 
     def tell_what_is_unproven(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
@@ -75,7 +83,7 @@ class Scoring:
         except Exception as error:  # a metric of the user's may raise anything
             raise QueryEvalError(f"metric '{name}' raised {type(error).__name__}: {error}") from error
         if isinstance(score, Score):
-            self._keep(name, score.details)
+            self._keep(name, score)
             score = score.value
         return None if score is None else _finite(name, score)
 
@@ -151,11 +159,17 @@ class Scoring:
         if self._predicted.violations:
             self.details["violations"] = list(self._predicted.violations)
 
-    def _keep(self, name: str, details: Any) -> None:
+    def _keep(self, name: str, score: Score) -> None:
+        details: Any = score.details
         notes = details.get("notes", ()) if isinstance(details, Mapping) else None
         if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
             raise QueryEvalError(f"metric '{name}' gave details that are no mapping, or notes that are no list")
-        self._note(notes)
+        if score.value is None:
+            self.reasons[name] = "; ".join(notes)
+        if (
+            score.value is None or self._predicted.error is None
+        ):  # notes on the answer of a failed prediction mean nothing
+            self._note(notes)
         self.details |= {key: value for key, value in details.items() if key != "notes"}
 
     def _note(self, notes: Sequence[str]) -> None:

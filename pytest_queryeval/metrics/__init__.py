@@ -32,7 +32,7 @@ class MetricRegistry(Registry[Metric]):
         return super().__contains__(named["family"]) and bool(super().__getitem__(named["family"]).parameter)
 
     def __getitem__(self, name: str) -> Metric:
-        """The metric called `name`; raises `UnknownNameError`, also for a family without its argument."""
+        """The metric called `name`, a family itself where nothing stands in brackets; raises `UnknownNameError`."""
         named = _OF_FAMILY.fullmatch(name)
         if named is None:
             return super().__getitem__(name)

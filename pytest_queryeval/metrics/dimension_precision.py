@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.metric import metric
-from pytest_queryeval.sdmx.scores import check_options, match_dimensions, precision_of, recall_of
+from collections.abc import Mapping
+
+from pytest_queryeval.metric import Score, metric
+from pytest_queryeval.plain import one_line
+from pytest_queryeval.sdmx.matching import Matched
+from pytest_queryeval.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
 from pytest_queryeval.selection import Selection
 
 SDMX = frozenset({"sdmx"})
+NAME_CHARACTERS = 80
+MOST_NAMES = 12
 
 
 @metric(kinds=SDMX, check=check_options, parameter="dimension")
-def precision(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> float | None:
+def precision(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """The share of the dimension's selected terms that gold has.
 
     As in `macro_precision`; with `by_dataset` the dimension is named `DATASET|DIMENSION`, with the id that gold has for
     the dataset. 0 where nothing is selected and where gold has no terms of the dimension; None where neither side has
     any. In [0, 1].
     """
-    matched = match_dimensions(gold, predicted, by_dataset=by_dataset).get(dimension)
-    return None if matched is None else precision_of(matched)
+    dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
+    matched = dimensions.get(dimension)
+    return _without(dimension, dimensions) if matched is None else Score(value=precision_of(matched))
 
 
 @metric(kinds=SDMX, check=check_options, parameter="dimension")
-def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> float | None:
+def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """The share of gold's terms of the dimension that are selected, as `precision`.
 
     0 where nothing is selected; None where gold has no terms of the dimension. In [0, 1].
     """
-    matched = match_dimensions(gold, predicted, by_dataset=by_dataset).get(dimension)
-    return None if matched is None else recall_of(matched)
+    dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
+    matched = dimensions.get(dimension)
+    value = None if matched is None else recall_of(matched)
+    return _without(dimension, dimensions) if value is None else Score(value=value)
+
+
+def _without(dimension: str, dimensions: Mapping[str, Matched]) -> Score:
+    known = sorted(one_line(name, NAME_CHARACTERS) for name, matched in dimensions.items() if in_target(matched))
+    listed = ", ".join(known[:MOST_NAMES]) + (", …" if len(known) > MOST_NAMES else "") if known else "no dimension"
+    return Score(
+        value=None, details={"notes": [f"gold has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {listed}"]}
+    )

@@ -1,0 +1,70 @@
+"""What a prediction scores that cannot be read, where a metric does not apply to each gold."""
+
+import pytest
+from suites import case
+
+from pytest_queryeval import evaluate
+
+LIVES = "[{dataset_id: 'A:B', dimensions: [{dimension_name: INDICATOR, values: [{id: LP, name: Lives}]}]}]"
+SDMX = "kind: sdmx\nmetrics: ['recall[INDICATOR]', 'recall[COUNTRY]', 'precision[COUNTRY]', macro_recall]\n"
+JSON = "kind: json\nmetrics: [json_equal, structural_similarity, path_f1]\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def evaluated(*lines, head):
+    return evaluate([case(*lines, "predicted: '[{'", head=head)])
+
+
+def scores(*lines, head):
+    return evaluated(*lines, head=head)["cases"][0]["scores"]
+
+
+def test_a_dimension_that_gold_lacks_has_no_score():
+    assert scores(f"gold: {LIVES}", head=SDMX) == {
+        "recall[INDICATOR]": 0.0,
+        "recall[COUNTRY]": None,
+        "precision[COUNTRY]": None,
+        "macro_recall": 0.0,
+    } | dict.fromkeys(("macro_precision", "dataset_precision", "dataset_recall"), 0.0)
+
+
+def test_nothing_to_select_is_not_what_a_failed_prediction_said():
+    assert scores("gold: []", head=SDMX)["macro_recall"] == 0.0
+
+
+def test_the_means_of_a_run_count_the_dimensions_that_were_missed():
+    report = evaluated(f"gold: {LIVES}", head=SDMX)
+
+    assert report["dimensions"]["INDICATOR"]["recall"]["mean"] == 0.0
+    assert "False Negatives [1]\n  * LP: Lives" in report["cases"][0]["details"]["indicator_selection"]
+
+
+def test_a_gold_without_keys_has_no_structure_to_score():
+    assert scores("gold: [1]", head=JSON)["structural_similarity"] is None
+    assert scores("gold: {a: 1}", head=JSON) == {"json_equal": 0.0, "structural_similarity": 0.0, "path_f1": 0.0}
+
+
+def test_notes_are_not_about_an_answer_that_nobody_gave():
+    report = evaluated("gold: {a: {b: 1}}", "options: {json: {at: /a}}", head=JSON)
+
+    assert "notes" not in report["cases"][0]["details"]
+
+
+@pytest.mark.parametrize(
+    ("head", "gold", "metric", "reason"),
+    [
+        (SDMX, LIVES, "recall[COUNTY]", "gold has no terms of COUNTY, but of INDICATOR"),
+        (JSON + "options: {json: {at: /b}}\n", "{a: 1}", "structural_similarity", "gold has nothing at `/b`"),
+    ],
+)
+def test_a_threshold_on_what_does_not_apply_is_an_error_that_says_why(head, gold, metric, reason):
+    report = evaluated(f"gold: {gold}", f"thresholds: {{'{metric}': 1}}", head=head)
+
+    (found,) = report["cases"]
+    assert found["outcome"] == "error"
+    assert f"metric '{metric}' does not apply to this case, but has a threshold: " in found["message"]
+    assert reason in found["message"]
