@@ -6,22 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_queryeval.api import evaluate
-    from pytest_queryeval.errors import QueryEvalError, QueryEvalWarning
+    from pytest_queryeval.errors import PredictorError, QueryEvalError, QueryEvalWarning
     from pytest_queryeval.loading import load_cases
     from pytest_queryeval.metrics import METRICS
-    from pytest_queryeval.model import Case, Prediction
+    from pytest_queryeval.model import Case, Prediction, Stated
 
 _HOMES = {
     "Case": "model",
     "METRICS": "metrics",
     "Prediction": "model",
+    "PredictorError": "errors",
     "QueryEvalError": "errors",
     "QueryEvalWarning": "errors",
+    "Stated": "model",
     "evaluate": "api",
     "load_cases": "loading",
 }
 
-__all__ = ["METRICS", "Case", "Prediction", "QueryEvalError", "QueryEvalWarning", "evaluate", "load_cases"]
+__all__ = [
+    "METRICS",
+    "Case",
+    "Prediction",
+    "PredictorError",
+    "QueryEvalError",
+    "QueryEvalWarning",
+    "Stated",
+    "evaluate",
+    "load_cases",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_queryeval.plain import score_text
+from pytest_queryeval.trials import pass_at, pass_hat
 
 if TYPE_CHECKING:
     from pytest_queryeval.sql.published.table import SpiderTable
@@ -35,7 +36,7 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
     """The report of a run, cases ordered by path, then line; `about` holds created, environment, predictor."""
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
     table = _spider_table(ordered)
-    dimensions = _dimensions(ordered)
+    dimensions, trials = _dimensions(ordered), _trials(ordered)
     return {
         "schema": SCHEMA,
         **about,
@@ -44,6 +45,7 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
         "groups": {group: _grouped(ordered, group) for group in GROUPS},
         **({"spider_table": table} if table else {}),
         **({"dimensions": dimensions} if dimensions else {}),
+        **({"trials": trials} if trials else {}),
         "gates": list(gates),
         "cases": ordered,
     }
@@ -138,6 +140,23 @@ def dimension_cells(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
         known = found.get(metric)
         cells += [score_text(known["mean"]), f"{known['n']:,}"] if known else ["n/a", "0"]
     return tuple(cells)
+
+
+def _trials(cases: Sequence[CaseJson]) -> dict[str, Any] | None:
+    """How likely one of k trials passes, and all of them: for k from 1 on, means over the cases with several trials."""
+    passed = [[bool(trial["passed"]) for trial in case["trials"]] for case in cases if _has_verdicts(case)]
+    if not passed:
+        return None
+    numbers = range(1, min(map(len, passed)) + 1)
+    return {
+        "cases": len(passed),
+        "pass_at": [math.fsum(pass_at(k, len(own), sum(own)) for own in passed) / len(passed) for k in numbers],
+        "pass_hat": [math.fsum(pass_hat(k, len(own), sum(own)) for own in passed) / len(passed) for k in numbers],
+    }
+
+
+def _has_verdicts(case: CaseJson) -> bool:
+    return bool(case["trials"]) and all(trial["passed"] is not None for trial in case["trials"])
 
 
 def _spider_table(cases: Sequence[CaseJson]) -> SpiderTable | None:

@@ -17,11 +17,16 @@ from pytest_queryeval.session import Session
 def evaluate(cases: Iterable[Case]) -> Report:
     """Execute and score cases, one after the other; returns the report as report.json holds it, without gates.
 
+    Predictions are asked for ahead, as many at once as their predictors allow.
+
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
     """
     every = list(cases)
     with Session() as session:
-        session.prepare(every)
+        to_run = [case for case in every if case.skip is None]
+        session.calls.expect(every)
+        session.calls.ahead(to_run)
+        session.prepare(to_run)
         results = [_evaluated(case, session) for case in every]
     return aggregate(results, gates=(), about={"created": datetime.now(UTC).isoformat(timespec="seconds")})
 

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.kinds import KINDS, difficulty_of
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
-from pytest_queryeval.plain import plain, plain_cell, storable
+from pytest_queryeval.plain import plain, plain_cell, shortened, told
 from pytest_queryeval.table import BlankNode, Cell, Row, Table
 
 QUERY_CHARACTERS = 20_000
@@ -40,8 +40,8 @@ def case_json(
         "kind": case.kind,
         "tags": list(case.tags),
         "difficulty": difficulty_of(case),
-        "source": storable(case.source.name) if case.source else None,
-        "question": storable(case.question),
+        "source": told(case.source.name) if case.source else None,
+        "question": told(case.question),
         "outcome": outcome,
         "scores": {},
         "missed": [],
@@ -51,7 +51,7 @@ def case_json(
         "prediction": _prediction(said) if said else None,
         "trials": [],
         "details": {},
-        "message": storable(message),
+        "message": told(message),
     }
 
 
@@ -66,7 +66,8 @@ def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome,
         "predicted": _execution(result.predicted, case, labels) | {"error": _failure(result.predicted)},
         "difference": _difference(result, labels),
         "prediction": _prediction(result.prediction),
-        "details": plain(result.details),
+        "trials": _trials(result),
+        "details": plain(result.details, text=told),
     }
 
 
@@ -85,11 +86,32 @@ def stated_text(execution: Execution, case: Case) -> str | None:
     return KINDS[case.kind].text(execution.answer)
 
 
+def _trials(result: CaseResult) -> list[dict[str, Any]]:
+    """Each trial with its own scores, where there are several."""
+    if len(result.trials) == 1:
+        return []
+    return [
+        {
+            "passed": trial.passed,
+            "scores": dict(trial.scores),
+            "missed": [_missed(missed) for missed in trial.missed],
+            "predicted": {"query": _query(trial.predicted, result.case), "error": _failure(trial.predicted)},
+            "prediction": _prediction(trial.prediction),
+        }
+        for trial in result.trials
+    ]
+
+
+def _query(execution: Execution, case: Case) -> str | None:
+    query = stated_text(execution, case)
+    return None if query is None else shortened(told(query), QUERY_CHARACTERS)
+
+
 def _prediction(prediction: Prediction) -> dict[str, Any]:
     return {
-        "source": storable(prediction.predictor),
+        "source": told(prediction.predictor),
         "seconds": _seconds(prediction.seconds),
-        "metadata": plain(prediction.metadata),
+        "metadata": plain(prediction.metadata, text=told),
     }
 
 
@@ -105,15 +127,14 @@ def _missed(missed: Missed) -> dict[str, Any]:
 
 def _failure(execution: Execution) -> dict[str, str] | None:
     error = execution.error
-    return None if error is None else {"kind": error.kind, "message": storable(error.message)}
+    return None if error is None else {"kind": error.kind, "message": told(error.message)}
 
 
 def _execution(execution: Execution, case: Case, labels: ShortLabels) -> dict[str, Any]:
     table = execution.answer if isinstance(execution.answer, Table) else None
-    query = stated_text(execution, case)
     return {
-        "query": None if query is None else storable(query[:QUERY_CHARACTERS]),
-        "columns": [storable(name) for name in table.columns] if table is not None else None,
+        "query": _query(execution, case),
+        "columns": [told(name) for name in table.columns] if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
         "sample": _rows(table.rows[: case.report_rows], labels) if table is not None else [],
         "seconds": _seconds(execution.seconds),
@@ -125,7 +146,7 @@ def _difference(result: CaseResult, labels: ShortLabels) -> dict[str, Any] | Non
     if found is None:
         return None
     return {
-        "summary": found.summary,
+        "summary": told(found.summary),
         "missing": _rows(found.missing, labels),
         "extra": _rows(found.extra, labels),
         "changed": [

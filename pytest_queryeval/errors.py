@@ -26,7 +26,7 @@ class SourceError(QueryEvalError):
 
 
 class SettingError(QueryEvalError):
-    """A setting of a source that cannot be right; `setting` is its name."""
+    """A setting of a source, a predictor or a metric that cannot be right; `setting` is its name."""
 
     def __init__(self, setting: str, problem: str) -> None:
         super().__init__(problem)
@@ -34,7 +34,15 @@ class SettingError(QueryEvalError):
 
 
 class PredictorError(QueryEvalError):
-    """The system under test raised, timed out, or has no answer for a case."""
+    """The system under test raised, timed out, or has no answer for a case.
+
+    Where it is `temporary` another call may have one, after a `pause` of so many seconds if the system named one.
+    """
+
+    def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0) -> None:
+        super().__init__(problem)
+        self.temporary = temporary
+        self.pause = pause
 
 
 class GoldError(QueryEvalError):

@@ -16,6 +16,11 @@ from pytest_queryeval.table import Table
 
 Answer: TypeAlias = Table | JsonAnswer | Selection
 FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected"]
+# The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
+TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
+# Scores of a case that no metric gives, but its trials together.
+OF_TRIALS = ("pass_at_k", "pass_hat_k")
+PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
 
 
@@ -68,11 +73,23 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorSpec:
-    """A predictor as a suite names it; `folder` is where relative paths start."""
+    """A predictor as a suite names it; `folder` is where relative paths start.
+
+    `concurrency` is how many calls may be under way at once and `retries` how often one is made again that may succeed
+    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds.
+    """
 
     kind: str
     settings: Mapping[str, Any] = field(repr=False)
     folder: Path
+    concurrency: int | None = None
+    timeout: float = PREDICTOR_TIMEOUT
+    retries: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for specifications of one and the same predictor."""
+        return self.kind, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +117,9 @@ class Case:
 
     `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
-    states, None where it is the source's; `json_schema` is what JSON answers are to keep; `structure` says which
-    dimensions and codes SDMX selections may hold.
+    states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
+    `json_schema` is what JSON answers are to keep, and `structure` says which dimensions and codes SDMX selections may
+    hold.
     """
 
     id: str
@@ -129,6 +147,8 @@ class Case:
     skip: str | None
     xfail: str | None
     allow_empty: bool
+    trials: int = 1
+    trials_rule: TrialsRule = "mean"
     conversation: tuple[Message, ...] = ()
     json_schema: JsonSchema | None = None
     structure: Structure | None = None
@@ -185,10 +205,12 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """Everything known about a case once it is scored; `gold_index` tells which of several golds counted."""
+class Trial:
+    """One answer of the system, scored; `gold_index` tells which of several golds counted.
 
-    case: Case
+    `passed` is None where nothing is required.
+    """
+
     gold: Execution
     gold_index: int
     prediction: Prediction
@@ -196,8 +218,45 @@ class CaseResult:
     scores: Mapping[str, float | None]
     missed: tuple[Missed, ...]
     details: Mapping[str, Any]
+    passed: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """Everything known about a case once it is scored.
+
+    `scores` are means over the trials, `missed` the thresholds that the case as a whole does not meet, and `fails` is
+    its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first.
+    """
+
+    case: Case
+    trials: tuple[Trial, ...]
+    shown: Trial
+    scores: Mapping[str, float | None]
+    missed: tuple[Missed, ...]
+    fails: bool
 
     @property
-    def fails(self) -> bool:
-        """Whether a threshold is missed, or the prediction failed where anything at all is required."""
-        return bool(self.missed) or (self.predicted.error is not None and bool(self.case.thresholds))
+    def gold(self) -> Execution:
+        """Gold as it was scored."""
+        return self.shown.gold
+
+    @property
+    def gold_index(self) -> int:
+        """Which of several golds counted."""
+        return self.shown.gold_index
+
+    @property
+    def prediction(self) -> Prediction:
+        """What the system said."""
+        return self.shown.prediction
+
+    @property
+    def predicted(self) -> Execution:
+        """What came of the prediction."""
+        return self.shown.predicted
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What there is to say about the scores."""
+        return self.shown.details

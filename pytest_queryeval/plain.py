@@ -1,45 +1,66 @@
-"""Values and texts that any output can hold: plain JSON without NaN, text without control characters."""
+"""Values and texts that any output can hold: plain JSON without NaN, text without control characters and secrets."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pytest_queryeval.redaction import redacted
 from pytest_queryeval.table import IRI, BlankNode, Literal
 
 CELL_CHARACTERS = 200
+CELL_AHEAD = 100 * CELL_CHARACTERS
 INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
 LEVELS = 20
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d-\d\d.*|<.*>|_:.*|")
 _TOO_LARGE = 10**INTEGER_DIGITS
+# Control characters, what turns the direction of text, what is invisible; joiners stay, as words are made with them.
 _UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
 def printable(text: str) -> str:
-    """Text that a terminal or a CI log shows and never obeys; tabs and line feeds stay.
+    """Text without secrets that a terminal or a CI log shows and never obeys; tabs and line feeds stay.
 
-    Control characters, which could move the cursor or hide text, become escapes; `##`, which starts commands of CI
-    services anywhere in a line, is taken apart. Put untrusted text behind a margin: `::` at the start of a line is a
-    command too.
+    Control characters, which could move the cursor or hide text, become escapes, and so do invisible ones; `##`, which
+    starts commands of CI services anywhere in a line, is taken apart. Put untrusted text behind a margin: `::` at the
+    start of a line is a command too.
     """
-    text = text.replace("\r\n", "\n")
+    text = redacted(text).replace("\r\n", "\n")
     return _UNPRINTABLE.sub(_escaped, text).replace("##", "#\\x23")
 
 
 def one_line(text: str, characters: int = CELL_CHARACTERS) -> str:
     """`printable` text without line breaks, cut to a number of characters."""
-    return shortened(printable(" ".join(text.split())), characters)
+    return shortened(_line(text), characters)
+
+
+def both_ends(text: str, characters: int) -> str:
+    """`one_line` of a text whose end matters as well: where it is longer, its middle is cut."""
+    return without_middle(_line(text), characters)
+
+
+def _line(text: str) -> str:
+    return printable(" ".join(redacted(text).split()))
 
 
 def shortened(text: str, characters: int) -> str:
-    """The text, or its beginning with an ellipsis where it is longer."""
+    """The text, or its beginning with an ellipsis where it is longer; no secret is cut in two."""
+    text = text if len(text) <= characters else redacted(text)
     return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def without_middle(text: str, characters: int) -> str:
+    """The text, or its beginning and its end around an ellipsis where it is longer; no secret is cut in two."""
+    end = characters // 2
+    text = text if len(text) <= characters else redacted(text)
+    return text if len(text) <= characters else f"{text[: characters - end - 1]}…{text[len(text) - end :]}"
 
 
 def score_text(value: float | None) -> str:
@@ -52,11 +73,16 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def plain(value: Any, *, levels: int = LEVELS) -> Any:
+def told(text: str) -> str:
+    """`storable` text without secrets, as reports have it."""
+    return storable(redacted(text))
+
+
+def plain(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = storable) -> Any:
     """The value as JSON knows it, of the very types None, bool, int, float, str, list and dict.
 
     NaN, infinities, huge integers, bytes, dates and RDF terms become text; what is nested deeper than `levels`, or in
-    itself, becomes an ellipsis.
+    itself, becomes an ellipsis. `text` is what is done to each text, keys included.
     """
     match value:
         case None | bool():
@@ -64,23 +90,25 @@ def plain(value: Any, *, levels: int = LEVELS) -> Any:
         case int():
             return int(value) if abs(value) < _TOO_LARGE else f"an integer of more than {INTEGER_DIGITS} digits"
         case str():
-            return storable(str.__str__(value))
+            return text(str.__str__(value))
         case float():
             return float(value) if math.isfinite(value) else str(float(value))
         case bytes():
-            return f"x'{value.hex()}'"
+            return text(f"x'{value.hex()}'")
         case IRI() | BlankNode() | Literal():
-            return storable(_term(value))
+            return text(_term(value))
         case Mapping() | Sequence() | AbstractSet():
-            return _plain_items(value, levels) if levels else "…"
+            return _plain_items(value, levels, text) if levels else "…"
         case _:
-            return storable(str(value))
+            return text(str(value))
 
 
-def _plain_items(items: Mapping[Any, Any] | Sequence[Any] | AbstractSet[Any], levels: int) -> Any:
+def _plain_items(
+    items: Mapping[Any, Any] | Sequence[Any] | AbstractSet[Any], levels: int, text: Callable[[str], str]
+) -> Any:
     if isinstance(items, Mapping):
-        return {storable(str(key)): plain(item, levels=levels - 1) for key, item in items.items()}
-    return [plain(item, levels=levels - 1) for item in items]
+        return {text(str(key)): plain(item, levels=levels - 1, text=text) for key, item in items.items()}
+    return [plain(item, levels=levels - 1, text=text) for item in items]
 
 
 def _term(term: IRI | BlankNode | Literal) -> str:
@@ -104,13 +132,13 @@ def _literal(text: str, datatype: str, language: str) -> str:
 
 
 def plain_cell(value: Any) -> Any:
-    """A cell for a report: plain, and text of at most CELL_CHARACTERS characters."""
-    if isinstance(value, bytes):
-        value = value[:CELL_CHARACTERS]
-    value = plain(value)
+    """A cell for a report: plain, and text without secrets of at most CELL_CHARACTERS characters."""
+    if isinstance(value, str | bytes):
+        value = value[:CELL_AHEAD]  # looked through for secrets before it is cut to what is shown
+    value = plain(value, text=told)
     return shortened(value, CELL_CHARACTERS) if isinstance(value, str) else value
 
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match.group())
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 2**8 else f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

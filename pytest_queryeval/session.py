@@ -5,41 +5,53 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypedDict
 
+from pytest_queryeval.calling import Calls
 from pytest_queryeval.engines import ENGINES, Described, Engine, Timed
 from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import PredictorError, QueryEvalError, SourceError
+from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
-from pytest_queryeval.model import Case, Execution, Prediction, PredictorSpec, Source, Stated
-from pytest_queryeval.predictors import PREDICTORS, Predictor
+from pytest_queryeval.model import Case, Execution, Prediction, Source, Stated
+from pytest_queryeval.opening import opened, or_raise
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.semantic_texts import texts_to_embed
 from pytest_queryeval.table import Table
 
 if TYPE_CHECKING:
     from pytest_queryeval.embeddings import Embedder
-
-Opened = TypeVar("Opened")
-Fault = TypeVar("Fault", bound=QueryEvalError)
+    from pytest_queryeval.recording import Recording
 
 CACHE_CELLS = 1_000_000
-_INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
+
+
+class Limits(TypedDict):
+    """The limits of an execution, in seconds and in rows."""
+
+    timeout: float
+    max_rows: int
 
 
 class Session:
-    """What cases of one run share: open engines, open predictors, and queries that were executed before.
+    """What cases of one run share: open engines, the calls of predictors, and queries that were executed before.
 
-    Close it, or use it as a context manager. `tell` is called with a line while something takes long.
+    Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
+    where predictions and executions come from and go to, and `hook` what the predictor of that name calls.
     """
 
-    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        recording: Recording | None = None,
+        hook: Callable[[Case], object] | None = None,
+    ) -> None:
         self._tell = tell
+        self._recording = recording
+        self._calls = Calls(tell, recording=recording, hook=hook)
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
-        self._predictors: dict[tuple[str, str], Predictor | PredictorError] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
@@ -54,15 +66,19 @@ class Session:
         """Stop every child process and free every file, also where one of them raises; may be called again."""
         with ExitStack() as stack:
             stack.callback(self._hosts.close)
-            for opened in (*self._engines.values(), *self._predictors.values(), *self._embedders.values()):
+            for opened in (*self._engines.values(), *self._embedders.values(), self._calls):
                 if not isinstance(opened, Exception):
                     stack.callback(opened.close)
             self._engines.clear()
-            self._predictors.clear()
             self._embedders.clear()
             self._schemas.clear()
             self._executions.clear()
             self._cached_cells = 0
+
+    @property
+    def calls(self) -> Calls:
+        """The predictors, and the calls that are under way."""
+        return self._calls
 
     def engine(self, source: Source | None) -> Engine:
         """The engine of a source, opened once; raises `SourceError`, the same one every time."""
@@ -70,26 +86,28 @@ class Session:
             raise SourceError("the case has a query and no source to run it on")
         key = source.key
         if key not in self._engines:
-            self._engines[key] = _opened(lambda: ENGINES[source.engine].open(source, self._hosts), SourceError)
-        return _or_raise(self._engines[key])
+            self._engines[key] = opened(lambda: ENGINES[source.engine].open(source, self._hosts), SourceError)
+        return or_raise(self._engines[key])
 
-    def predict(self, case: Case) -> Prediction:
-        """The system's answer; raises `PredictorError`."""
-        spec = case.predictor
-        if spec is None or (case.predicted is not None and spec.kind == "inline"):
-            return PREDICTORS["inline"](_INLINE).predict(case)
-        key = (spec.kind, f"{spec.folder}\0{sorted(spec.settings.items(), key=str)!r}")
-        if key not in self._predictors:
-            self._predictors[key] = _opened(lambda: PREDICTORS[spec.kind](spec), PredictorError)
-        return _or_raise(self._predictors[key]).predict(case)
+    def predict(self, case: Case, trial: int = 1) -> Prediction:
+        """The system's answer to the `trial`th time of asking; raises `PredictorError`."""
+        return self._calls.prediction(case, trial)
 
     def execute(self, stated: Stated, case: Case) -> Execution:
         """Read what is stated as the case's kind does, or run it; raises `SourceError`, `PredictorError`."""
         answered = KINDS[case.kind].answered(stated, case, self._hosts)
-        if answered is not None:
-            return answered
-        query = stated.query or ""
-        return self.engine(case.source).execute(query, timeout=case.timeout, max_rows=case.max_rows)
+        return answered if answered is not None else self._run(stated.query or "", case)
+
+    def _run(self, query: str, case: Case) -> Execution:
+        """Run a query, or take what is recorded of it."""
+        limits: Limits = {"timeout": case.timeout, "max_rows": case.max_rows}
+        if self._recording is None or case.source is None:
+            return self.engine(case.source).execute(query, **limits)
+        found = self._recording.execution(query, case.source, **limits)
+        if found is None:
+            found = self.engine(case.source).execute(query, **limits)
+            self._recording.keep_execution(query, case.source, found, **limits)
+        return found
 
     def execute_once(self, stated: Stated, case: Case) -> Execution:
         """`execute`, remembered for queries that come again; at most CACHE_CELLS cells are kept.
@@ -117,12 +135,31 @@ class Session:
             return case.db_schema or Schema()
         key = case.source.key
         if key not in self._schemas:
-            engine = self.engine(case.source)
-            self._schemas[key] = _opened(lambda: _listed(engine, case.timeout), SourceError)
-        return _or_raise(self._schemas[key])
+            source = case.source
+            self._schemas[key] = opened(lambda: self._listed(source, case.timeout), SourceError)
+        return or_raise(self._schemas[key])
+
+    def _listed(self, source: Source, timeout: float) -> Schema:
+        found = None if self._recording is None else self._recording.schema(source)
+        if found is None:
+            engine = self.engine(source)
+            found = engine.schema(timeout=timeout) if isinstance(engine, Described) else Schema()
+            if self._recording is not None:
+                self._recording.keep_schema(source, found)
+        return found
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         """Seconds of both queries, run in turn on the case's source; raises `SourceError` where that fails."""
+        recording, source = self._recording, case.source
+        if recording is None or source is None:
+            return self._timed(gold, predicted, case, iterations)
+        found = recording.times(gold, predicted, source, iterations)
+        if found is None:
+            found = self._timed(gold, predicted, case, iterations)
+            recording.keep_times(gold, predicted, source, iterations, found)
+        return found
+
+    def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         engine = self.engine(case.source)
         if not isinstance(engine, Timed):
             raise SourceError(f"the engine '{case.source and case.source.engine}' cannot time queries")
@@ -156,24 +193,6 @@ class Session:
             self._cached_cells -= _cells(self._executions.popitem(last=False)[1])
 
 
-def _listed(engine: object, timeout: float) -> Schema:
-    return engine.schema(timeout=timeout) if isinstance(engine, Described) else Schema()
-
-
 def _cells(execution: Execution) -> int:
     table = execution.answer
     return 1 + (len(table.rows) * len(table.columns) if isinstance(table, Table) else 0)
-
-
-def _opened(open_it: Callable[[], Opened], fault: type[Fault]) -> Opened | Fault:
-    """What `open_it` returns, or the fault that it raises, kept so that it is raised for every case alike."""
-    try:
-        return open_it()
-    except fault as error:
-        return error
-
-
-def _or_raise(opened: Opened | SourceError | PredictorError) -> Opened:
-    if isinstance(opened, SourceError | PredictorError):
-        raise opened.with_traceback(None)  # or each raise would add to the traceback of the one before
-    return opened

@@ -5,7 +5,7 @@ from pathlib import Path
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.errors import Location
-from pytest_queryeval.model import Case, CaseResult, Execution, Failure, Prediction, Source, Stated, Threshold
+from pytest_queryeval.model import Case, CaseResult, Execution, Failure, Prediction, Source, Stated, Threshold, Trial
 from pytest_queryeval.table import Table
 
 
@@ -66,8 +66,10 @@ def make_result(case, *, gold, predicted, **changes):
         "scores": {},
         "missed": (),
         "details": {},
-    }
-    return CaseResult(**(known | changes))
+    } | changes
+    case, fails = known.pop("case"), bool(known["missed"]) or known["predicted"].error is not None
+    trial = Trial(**known, passed=not fails)
+    return CaseResult(case=case, trials=(trial,), shown=trial, scores=trial.scores, missed=trial.missed, fails=fails)
 
 
 def entry(**changes):
@@ -83,6 +85,7 @@ def entry(**changes):
         "outcome": "passed",
         "scores": {},
         "missed": [],
+        "trials": [],
         "details": {},
     }
     return known | changes

@@ -9,7 +9,7 @@ from pytest_queryeval.errors import SuiteError
 from pytest_queryeval.loading import load_cases
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 HEAD = "kind: sql\nsource: a.db\npredictor: inline\ncases:\n"
 BLOCK = "write the query as a block: `gold: |`"
@@ -21,7 +21,8 @@ def enter(folder, monkeypatch):
     later = EngineType(opener=lambda source, hosts: None, kind="sql")
     for registry, names, member in (
         (ENGINES, ("duckdb", "sqlalchemy"), later),
-        (PREDICTORS, ("http", "command"), object()),
+        (PREDICTORS, ("http",), PredictorType(opener=lambda spec: None, text_setting="url")),
+        (PREDICTORS, ("command",), PredictorType(opener=lambda spec: None, text_setting="run")),
     ):
         monkeypatch.setattr(registry, "_members", {**registry._members, **dict.fromkeys(names, member)})
     only_sql = Metric(function=lambda gold, predicted: 1.0, kinds=frozenset({"sql"}), options=frozenset({"alpha"}))

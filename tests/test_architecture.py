@@ -16,7 +16,10 @@ ROOT = Path(pytest_queryeval.__file__).parent
 # From the ground up. A module imports from its own layer and from those before it, never from a later one.
 LAYERS = (
     # cells, tables, texts, errors
-    ("errors", "table", "schema", "json_value", "selection", "plain", "discreet", "registry", "cache_folder"),
+    (
+        *("errors", "table", "schema", "json_value", "json_path", "selection"),
+        *("plain", "redaction", "discreet", "registry", "cache_folder", "opening"),
+    ),
     # equality of tables; files as trees of nodes
     ("comparison", "documents"),
     # the types a case goes through
@@ -31,21 +34,26 @@ LAYERS = (
     ("loading",),
     # cases -> results -> report
     ("row_order", "semantic_texts"),
+    # what was said and answered before
+    ("recording",),
+    # predictors are called
+    ("calling",),
     ("session",),
-    ("scoring",),
+    ("scoring", "trials"),
     ("evaluation", "case_json"),
-    ("aggregation", "gates"),
-    ("reports",),
+    ("aggregation", "gates", "merging", "report_file"),
+    ("reports", "summary"),
     # what users and pytest call
-    ("api", "plugin", ""),
+    ("api", "plugin", "cli", ""),
 )
 # In folders whose members stand for themselves: the modules that members share.
 SHARED_MODULES = {
     "engines": {"host", "host_child", "child_process", "settings", "graph_store", "live", "database_file"},
     "metrics": set(),
-    "predictors": set(),
+    "predictors": {"answer", "entries", "http_answers", "http_client", "predictions", "processes", "replies"},
     "reports": set(),
-    "kinds": {"queries", "tables", "table_files", "files", "reading"},
+    "cli": {"output"},
+    "kinds": {"queries", "tables", "table_files", "files", "reading", "spoken"},
 }
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
@@ -67,6 +75,7 @@ OWNERS = {
     "SPARQLWrapper": {"sparql.request"},
     "requests": {"http.auth", "http.request", "http.session", "sparql.request"},
     "urllib3": {"http.session"},
+    "httpx2": {"predictors.http_client"},
     "sqlalchemy": {"sql.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},
     "psycopg": {"sql.servers.postgres_values", "engines.postgres_child"},
     "sdmx": {"sdmx.structure_files"},
@@ -74,7 +83,7 @@ OWNERS = {
     "transformers": {"embeddings.model"},
     "huggingface_hub": {"embeddings.model"},
     "torch": set(),
-    "jsonpath": {"http.answers"},
+    "jsonpath": {"json_path"},
     "jsonschema": {"json.schema_child", "json.schema_file"},
     "referencing": {"json.schema_child", "json.schema_file"},
     "numpy": {"comparison.solver"},
@@ -100,9 +109,12 @@ CHILDREN = {
     # What the children of live services import of ours, which imports nothing else of ours but each other.
     "http.auth": {"requests"},
     "http.session": {"requests", "urllib3", "pytest_queryeval"},
+    "redaction": set(),
     "http.request": {"requests", "pytest_queryeval"},
     "http.template": set(),
-    "http.answers": {"jsonpath"},
+    "http.messages": {"pytest_queryeval"},
+    "http.answers": {"pytest_queryeval"},
+    "json_path": {"jsonpath"},
     "sparql.json_results": set(),
     "sql.cells": set(),
     "sparql.request": {"requests", "SPARQLWrapper"},

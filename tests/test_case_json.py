@@ -53,7 +53,8 @@ def scored(gold, predicted, *, case=None, missed=(MISSED,), outcome="failed", **
 def executed(**changes):
     """A case of which gold or predicted is this execution."""
     result = make_result(make_case(), gold=table((1,)), predicted=table((1,)))
-    return result_json(replace(result, **changes), **PLACE, outcome="failed")
+    changed = replace(result, shown=replace(result.shown, **changes))
+    return result_json(changed, **PLACE, outcome="failed")
 
 
 def types_in(value):

@@ -24,17 +24,17 @@ def copy(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("arguments", [[], ["-n2"]], ids=["alone", "xdist"])
-def test_it_is_green_and_writes_its_reports_without_any_option(copy, arguments):
+@pytest.mark.parametrize("arguments", [[], ["-n2", "--queryeval-concurrency=2"]], ids=["alone", "xdist"])
+def test_it_is_green_and_writes_its_reports_without_being_asked(copy, arguments):
     result = run(copy, *arguments)
 
     assert result.returncode == 0, result.stdout + result.stderr
     report = json.loads((copy / "example_suite/reports/report.json").read_text(encoding="utf-8"))
     totals = {name: number for name, number in report["totals"].items() if number}
-    assert totals == {"cases": 68, "passed": 57, "missed": 2, "skipped": 6, "xfailed": 3}
-    assert [gate["ok"] for gate in report["gates"]] == [True] * 8
+    assert totals == {"cases": 92, "passed": 75, "missed": 8, "skipped": 6, "xfailed": 3}
+    assert [gate["ok"] for gate in report["gates"]] == [True] * 10
     junit = ET.parse(copy / "example_suite/reports/junit.xml")
-    assert len(junit.findall(".//testcase")) == 68
+    assert len(junit.findall(".//testcase")) == 92
     assert junit.findall(".//property[@name='queryeval.brevity']")
 
 
@@ -56,12 +56,12 @@ def test_a_missed_gate_alone_fails_the_run(copy):
 
 
 @pytest.mark.parametrize(
-    ("selection", "passed"), [(["-m", "fleet"], 7), (["-m", "easy and not fleet"], 6), (["-k", "two_longest"], 0)]
+    ("selection", "passed"), [(["-m", "fleet"], 7), (["-m", "easy and not fleet"], 16), (["-k", "two_longest"], 0)]
 )
 def test_tags_and_difficulties_select_cases(copy, selection, passed):
     result = run(copy, *selection)
 
-    outcome = f"{passed} passed" if passed else "68 deselected"
+    outcome = f"{passed} passed" if passed else "92 deselected"
     assert outcome in result.stdout.splitlines()[-1]
 
 

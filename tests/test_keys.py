@@ -17,10 +17,34 @@ def test_an_unknown_key_is_reported_with_file_and_line():
     assert top_problem("pridictor: inline") == "unknown key 'pridictor': did you mean 'predictor'?"
 
 
-@pytest.mark.parametrize("key", ["trials", "trials_rule"])
-def test_keys_of_later_releases_are_named_as_such(key):
-    assert problem(f"{key}: 3") == f"'{key}' is not supported yet"
-    assert top_problem(f"{key}: 3") == f"'{key}' is not supported yet"
+@pytest.mark.parametrize(
+    ("written", "rule"), [("all", "all"), ("any", "any"), ("mean", "mean"), ("{rate: 0.8}", 0.8), ("{rate: 1}", 1.0)]
+)
+def test_trials_have_a_rule(written, rule):
+    (found,) = load(
+        f"kind: sql\nsource: a.db\npredictor: p.py:f\ntrials: 3\ncases: [{{id: a, gold: x, trials_rule: {written}}}]\n"
+    )
+
+    assert (found.trials, found.trials_rule) == (3, rule)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("trials: 0", "expected a whole number from 1 on, found '0'"),
+        ("trials_rule: most", "expected mean or all or any, found 'most'"),
+        ("trials_rule: {rate: 0}", "expected {rate: R} with R above 0 and at most 1"),
+        ("trials_rule: {rate: 1.1}", "expected {rate: R} with R above 0 and at most 1"),
+        ("trials_rule: {}", "expected {rate: R} with R above 0 and at most 1"),
+        ("trials_rule: {rat: 1}", "unknown key 'rat': did you mean 'rate'?"),
+    ],
+)
+def test_trials_that_make_no_sense_are_reported(line, said):
+    assert problem(line) == said
+
+
+def test_an_answer_that_the_case_states_is_one_trial():
+    assert case("trials: 3").trials == 1
 
 
 def test_a_key_in_the_wrong_place_is_told_where_it_belongs():

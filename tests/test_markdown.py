@@ -43,6 +43,16 @@ def test_a_run_that_is_not_whole_never_passes(about, verdict):
     assert render_markdown(report).decode().startswith(f"**{verdict}**")
 
 
+def test_characters_that_turn_or_hide_text_are_escaped():
+    bad = entry(id="bad\u202e", outcome="failed", message="a\u202eb\u2066c\u200bd\U000e0041")
+
+    text = shown(bad)
+
+    assert r"`a\u202eb\u2066c\u200bd\U000e0041`" in text
+    assert r"`a::bad\u202e`" in text
+    assert not set(text) & set("\u202e\u2066\u200b\U000e0041")
+
+
 def test_a_run_without_evaluated_cases_never_passes():
     assert shown().startswith("**Nothing evaluated: 0 cases: none ran**")
     assert shown(entry(outcome="skipped")).startswith("**Nothing evaluated: 1 case: 1 skipped**")

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.plain import CELL_CHARACTERS, one_line, plain, plain_cell, printable, shortened, storable
+from pytest_queryeval.plain import (
+    CELL_CHARACTERS,
+    both_ends,
+    one_line,
+    plain,
+    plain_cell,
+    printable,
+    shortened,
+    storable,
+    without_middle,
+)
 from pytest_queryeval.table import IRI, BlankNode, Literal
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
@@ -92,6 +102,49 @@ def test_shortened_text_is_its_own_beginning(text, characters):
 
     assert len(short) <= characters
     assert short == text if len(text) <= characters else text.startswith(short.removesuffix("…"))
+
+
+@given(ANY_TEXT, st.integers(1, 80))
+def test_a_text_without_its_middle_has_its_beginning_and_its_end(text, characters):
+    short = without_middle(text, characters)
+
+    assert len(short) == min(len(text), characters)
+    if short != text:
+        start, end = short[: characters - characters // 2 - 1], short[characters - characters // 2 :]
+        assert text.startswith(start)
+        assert text.endswith(end)
+        assert short == f"{start}…{end}"
+
+
+@given(HOSTILE_TEXT, st.integers(1, 80))
+def test_a_line_without_its_middle_is_the_ends_of_the_whole_line(text, characters):
+    assert both_ends(text, characters) == without_middle(one_line(text, 10_000), characters)
+
+
+@pytest.mark.parametrize(
+    ("character", "escape"),
+    [
+        ("\u202e", "\\u202e"),
+        ("\u2066", "\\u2066"),
+        ("\u200b", "\\u200b"),
+        ("\u2060", "\\u2060"),
+        ("\ufeff", "\\ufeff"),
+        ("\xad", "\\xad"),
+        ("\U000e0041", "\\U000e0041"),
+    ],
+)
+def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(character, escape):
+    text = f"a{character}b"
+
+    assert printable(text) == one_line(text) == both_ends(text, 80) == f"a{escape}b"
+    assert storable(text) == plain(text) == plain_cell(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f4bb"]
+)
+def test_joiners_that_words_and_pictures_are_made_with_stay(text):
+    assert printable(text) == text
 
 
 @given(HOSTILE_TEXT)

@@ -11,10 +11,11 @@ from pytest_queryeval.model import Prediction, PredictorSpec, Stated
 from pytest_queryeval.predictors import PREDICTORS
 
 PREDICT = "def predict(case):\n    return "
+NESTED = "def nested():\n    found = []\n    for _ in range(100_000):\n        found = [found]\n    return found\n"
 
 
 def opened(folder, **settings):
-    return PREDICTORS["python"](PredictorSpec(kind="python", settings=settings, folder=folder))
+    return PREDICTORS["python"].opener(PredictorSpec(kind="python", settings=settings, folder=folder))
 
 
 def function(folder, code, target="predict.py:predict"):
@@ -26,7 +27,7 @@ def function(folder, code, target="predict.py:predict"):
 
 
 def answered(predictor):
-    return predictor.predict(make_case()).stated.query
+    return predictor.predict(make_case(), 1).stated.query
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def imports(monkeypatch):
 def test_a_function_is_called_with_the_case(tmp_path):
     predictor = function(tmp_path, PREDICT + "f'SELECT {case.question} {case.evidence}'")
 
-    prediction = predictor.predict(make_case(question="how many", evidence="count"))
+    prediction = predictor.predict(make_case(question="how many", evidence="count"), 1)
 
     assert prediction.stated == query("SELECT how many count")
     assert prediction.predictor == "python:predict.py:predict"
@@ -69,7 +70,7 @@ def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
             return Prediction(stated=stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
     """.replace("\n        ", "\n")
 
-    prediction = function(tmp_path, code).predict(make_case())
+    prediction = function(tmp_path, code).predict(make_case(), 1)
 
     assert prediction.stated.answer.rows == ((1,),)
     assert (prediction.predictor, prediction.seconds, prediction.metadata) == ("ours", 2.5, {"tokens": 7})
@@ -91,13 +92,33 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
     predictor = function(tmp_path, "predict = lambda case: case.metadata['prediction']")
 
     with pytest.raises(PredictorError, match=r"^predict\.py:predict returned a Prediction that lacks"):
-        predictor.predict(make_case(metadata={"prediction": prediction}))
+        predictor.predict(make_case(metadata={"prediction": prediction}), 1)
 
 
-@pytest.mark.parametrize(("value", "kind"), [("None", "NoneType"), ("7", "int"), ("['SELECT 1']", "list")])
-def test_a_function_that_returns_no_text_is_an_error_of_the_predictor(tmp_path, value, kind):
-    with pytest.raises(PredictorError, match=rf"^predict\.py:predict returned {kind}, not text$"):
-        function(tmp_path, PREDICT + value).predict(make_case())
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        ("None", "sql", 'nothing (None): an empty answer is ""'),
+        ("7", "sql", "int, not text"),
+        ("['SELECT 1']", "sparql", "list, not text"),
+        ("{1, 2}", "json", "set, neither text nor a dict, a list or a number"),
+        ("{'a': [1, {'b': {2}}]}", "json", "dict that is no JSON at $.a[1].b (set): "),
+        ("{'a': 10 ** 5000}", "json", "dict that is no JSON at $.a (int): "),
+        ("nested()", "json", "list that nests too deep"),
+    ],
+)
+def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_says_where(tmp_path, value, kind, said):
+    with pytest.raises(PredictorError) as caught:
+        function(tmp_path, NESTED + PREDICT + value).predict(make_case(kind=kind), 1)
+
+    assert str(caught.value).startswith(f"predict.py:predict returned {said}")
+
+
+def test_a_value_whose_type_raises_is_an_error_of_the_predictor(tmp_path):
+    code = "class Odd(dict):\n    def items(self):\n        raise OSError('gone')\n" + PREDICT + "Odd(a=1)"
+
+    with pytest.raises(PredictorError, match=r"^predict\.py:predict returned Odd that is no JSON: gone$"):
+        function(tmp_path, code).predict(make_case(kind="json"), 1)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +134,7 @@ def test_whatever_a_function_raises_is_an_error_of_the_predictor(tmp_path, code,
     predictor = function(tmp_path, f"def predict(case):\n    {code}")
 
     with pytest.raises(PredictorError) as caught:
-        predictor.predict(make_case())
+        predictor.predict(make_case(), 1)
 
     assert str(caught.value).startswith(f"predict.py:predict raised {said}")
 
@@ -122,7 +143,7 @@ def test_an_interrupt_by_the_user_passes_through(tmp_path):
     predictor = function(tmp_path, "def predict(case):\n    raise KeyboardInterrupt")
 
     with pytest.raises(KeyboardInterrupt):
-        predictor.predict(make_case())
+        predictor.predict(make_case(), 1)
 
 
 def test_an_interrupt_while_a_file_is_imported_passes_through(tmp_path):
@@ -130,14 +151,40 @@ def test_an_interrupt_while_a_file_is_imported_passes_through(tmp_path):
         function(tmp_path, "raise KeyboardInterrupt")
 
 
-@pytest.mark.parametrize(
-    "code", ["async def predict(case):\n    return 'x'", "import asyncio\ndef predict(case):\n    return Waiting()"]
-)
-def test_an_async_function_is_refused_with_a_way_out(tmp_path, code):
-    waiting = "\nclass Waiting:\n    def __await__(self):\n        yield\n"
+def awaited(predictor, **changes):
+    try:
+        return asyncio.run(predictor.predict(make_case(**changes), 1))
+    finally:
+        predictor.close()
 
-    with pytest.raises(PredictorError, match=r"async functions are not supported yet, wrap it with `asyncio\.run`"):
-        function(tmp_path, code + waiting).predict(make_case())
+
+def test_an_async_function_is_awaited(tmp_path):
+    (tmp_path / "beside_it.py").write_text("START = 'SELECT '")
+    code = "async def predict(case):\n    from beside_it import START\n    return START + case.question"
+    predictor = function(tmp_path, code)
+
+    assert awaited(predictor, question="1").stated == query("SELECT 1")
+    assert predictor.concurrency == 8
+
+
+def test_an_object_whose_call_is_async_is_awaited(tmp_path):
+    code = "class Ask:\n    async def __call__(self, case):\n        return 'x'\npredict = Ask()"
+
+    assert awaited(function(tmp_path, code)).stated == query("x")
+
+
+def test_what_an_async_function_raises_is_an_error_of_the_predictor(tmp_path):
+    predictor = function(tmp_path, "async def predict(case):\n    raise KeyError('x')")
+
+    with pytest.raises(PredictorError, match=r"^predict\.py:predict raised KeyError: 'x'$"):
+        awaited(predictor)
+
+
+def test_a_function_that_returns_what_should_have_been_awaited_is_told_how(tmp_path):
+    code = "async def ask():\n    return 'x'\ndef predict(case):\n    return ask()"
+
+    with pytest.raises(PredictorError, match=r"returned coroutine: declare the function with `async def`$"):
+        function(tmp_path, code).predict(make_case(), 1)
 
 
 def test_the_way_out_for_an_async_function_works(tmp_path):

@@ -9,7 +9,7 @@ from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.errors import PredictorError, SourceError
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.model import PredictorSpec, Source
-from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.session import Session
 
 ANSWERS = {
@@ -133,9 +133,9 @@ def test_a_predictor_is_opened_once_and_asked_for_each_case(session, engine, mon
 
     def count(spec):
         opened.append(spec)
-        return PREDICTORS["inline"](spec)
+        return PREDICTORS["inline"].opener(spec)
 
-    monkeypatch.setitem(PREDICTORS._members, "counted", count)
+    monkeypatch.setitem(PREDICTORS._members, "counted", PredictorType(opener=count))
     spec = PredictorSpec(kind="counted", settings={}, folder=Path())
 
     results = [evaluate_case(run_case("gold", predicted=text, predictor=spec), session) for text in ("same", "half")]

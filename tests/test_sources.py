@@ -318,8 +318,7 @@ def test_a_ca_file_that_is_missing_is_reported():
         ("predictions.jsonl", "file", {"path": "predictions.jsonl"}),
         ("predictions.csv", "file", {"path": "predictions.csv"}),
         ("{file: a.txt}", "file", {"path": "a.txt"}),
-        ("{python: 'a:b', concurrency: 4}", "python", {"target": "a:b", "concurrency": 4}),
-        ("{command: [a, '1', 2]}", "command", {"command": ["a", "1", 2]}),
+        ("{command: [a, '1', 2]}", "command", {"run": ["a", "1", 2]}),
         ("{http: {url: 'http://x', timeout: 5}}", "http", {"url": "http://x", "timeout": 5}),
     ],
 )
@@ -327,6 +326,16 @@ def test_predictors_are_read_by_their_form(written, kind, settings):
     (loaded,) = load(f"kind: sql\nsource: a.db\npredictor: {written}\ncases: [{{id: a, gold: x}}]\n")
 
     assert loaded.predictor == PredictorSpec(kind=kind, settings=settings, folder=Path.cwd())
+
+
+def test_how_a_predictor_is_called_stands_beside_its_name():
+    (loaded,) = load(
+        "kind: sql\nsource: a.db\npredictor: {python: 'a:b', concurrency: 4, timeout: 2.5, retries: 0}\n"
+        "cases: [{id: a, gold: x}]\n"
+    )
+
+    spec = loaded.predictor
+    assert (spec.settings, spec.concurrency, spec.timeout, spec.retries) == ({"target": "a:b"}, 4, 2.5, 0)
 
 
 def test_unknown_predictors_are_reported():

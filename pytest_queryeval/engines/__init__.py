@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -71,12 +71,34 @@ class Opener(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What tells that a query would get the same answer again.
+
+    `files` are the names of the files, relative to the source's folder, that hold its data: none for a service, whose
+    suite has to name its state by `version`. `log` is what a write-ahead log beside such a file has behind its name.
+    `settings` are those that change answers, without secrets and names of files; `version` is that of what runs the
+    queries here.
+    """
+
+    files: Callable[[Settings], Sequence[str]] = lambda _: ()
+    log: str = ""
+    settings: Callable[[Settings], Mapping[str, Any]] = lambda _: {}
+    version: Callable[[Settings], str] = lambda _: ""
+
+
+def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
+    """The settings of these names that a source has, for an `Identity`."""
+    return lambda settings: {name: settings[name] for name in names if name in settings}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineType:
     """An engine as suites name it.
 
     `kind` is the only kind whose queries it runs, or None; `dialect` tells what sqlglot calls the language of a
     source's queries, empty for standard SQL; `text_setting` is what a source sets that is one text, or a list; `check`
-    raises `SettingError` for the first setting that cannot be right whatever the files hold.
+    raises `SettingError` for the first setting that cannot be right whatever the files hold; `identity` is what
+    recorded answers depend on.
     """
 
     opener: Opener
@@ -84,6 +106,7 @@ class EngineType:
     dialect: Callable[[Settings], str] = lambda _: ""
     text_setting: str = "path"
     check: Callable[[Settings], None] = lambda _: None
+    identity: Identity = Identity()
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
         """Check the settings and open the source; raises `SourceError`."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from subprocess import DEVNULL, run
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pytest_queryeval.engines import EngineType, Settings, with_cells
+from pytest_queryeval.engines import EngineType, Identity, Settings, with_cells
 from pytest_queryeval.engines.child_process import child_command
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.host import Hosts
@@ -135,4 +136,15 @@ def _build(database: Path, form: str, what: str, *, folder: Path) -> None:
         raise SourceError(one_line(last, 1_000))
 
 
-DUCKDB = EngineType(opener=open_duckdb, kind="sql", dialect=lambda _: "duckdb", check=check)
+def files(settings: Settings) -> Sequence[str]:
+    """The names of the files that a source is made of, those of tables in the order of the tables."""
+    return [*settings.get("tables", {}).values(), *(settings[name] for name in ("path", "script") if name in settings)]
+
+
+IDENTITY = Identity(
+    files=files,
+    log=".wal",
+    settings=lambda settings: {"tables": list(settings["tables"])} if "tables" in settings else {},
+    version=lambda _: f"duckdb {version('duckdb')}",
+)
+DUCKDB = EngineType(opener=open_duckdb, kind="sql", dialect=lambda _: "duckdb", check=check, identity=IDENTITY)

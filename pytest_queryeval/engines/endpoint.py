@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.engines import EngineType, Settings
+from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.live import Live, connection
 from pytest_queryeval.engines.settings import Rule, check_settings, is_iris, texts
@@ -88,4 +88,5 @@ class EndpointEngine:
         return Question(query, settings)
 
 
-ENDPOINT = EngineType(opener=open_endpoint, kind="sparql", text_setting="url", check=check)
+IDENTITY = Identity(settings=settings_among("default_graph", "service"))
+ENDPOINT = EngineType(opener=open_endpoint, kind="sparql", text_setting="url", check=check, identity=IDENTITY)

@@ -12,8 +12,9 @@ from typing import Any
 
 import rdflib
 
-from pytest_queryeval.http.auth import secrets_of
-from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified, message
+from pytest_queryeval.http.messages import message
+from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
+from pytest_queryeval.redaction import hide_settings
 from pytest_queryeval.sparql.json_results import read_json_results
 from pytest_queryeval.sparql.request import GRAPH_FORMS, request_of
 
@@ -24,6 +25,7 @@ GRAPH_FORMATS = {
     "application/x-turtle": "turtle",
     "application/rdf+xml": "xml",
 }
+SHOWN_BYTES = 200
 # A SPARQL endpoint answers with 200 (protocol, 2.1.5) and calls a query malformed with 400.
 MANNERS = Manners(answers={200}, invalid={400}, rejected={413, 414, 422}, may_leave=True)
 
@@ -34,14 +36,13 @@ class Driver:
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
         self._sessions = Sessions(trust_env=True)
-        self._secrets: tuple[str, ...] = ()
 
     def run(
         self, settings: dict[str, Any], query: str, timeout: float
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Send `query` and read the whole answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
-        self._secrets = secrets_of(settings)
+        hide_settings(settings)
         exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
         headers, body = exchange.answer(request_of(settings, query))
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -54,8 +55,8 @@ class Driver:
         return columns, lambda count: list(islice(left, count))
 
     def classify(self, error: Exception) -> tuple[str, ...]:
-        """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
-        return classified(error, self._secrets)
+        """Whose fault it is, and of what kind."""
+        return classified(error)
 
 
 def refuse_part(headers: Mapping[str, str], rows: int) -> None:
@@ -71,7 +72,7 @@ def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, .
     try:
         return read_json_results(body, ask=ask)
     except ValueError as error:
-        found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body[:200])}"
+        found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body, SHOWN_BYTES)}"
         if "html" in content_type:
             raise Fault(f"a web page came back: is the URL that of the query endpoint? ({found})") from error
         raise Fault(f"the answer is no whole SPARQL JSON result: {error} ({found})") from error
@@ -81,7 +82,8 @@ def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...],
     """The triples of a graph; raises `Fault` for what is none, and for a document type, whose entities may explode."""
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
-        raise Fault(f"the answer is no graph: {content_type or 'no content type'}{message(content_type, body[:200])}")
+        said = message(content_type, body, SHOWN_BYTES)
+        raise Fault(f"the answer is no graph: {content_type or 'no content type'}{said}")
     if name == "xml" and b"<!DOCTYPE" in body:
         raise Fault("the answer is RDF/XML with a document type, which is not read")
     graph = rdflib.Graph()

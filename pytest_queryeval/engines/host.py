@@ -19,6 +19,7 @@ from pytest_queryeval.engines.child_process import START_SECONDS, Child, child_c
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Execution, Failure
 from pytest_queryeval.plain import one_line
+from pytest_queryeval.redaction import redacted
 from pytest_queryeval.table import Row, Table
 
 QUERY_CHARACTERS = 100_000
@@ -224,4 +225,4 @@ def text_refusal(query: str) -> Failure | None:
 
 
 def _brief(text: str) -> str:
-    return one_line(text[: 4 * MESSAGE_CHARACTERS], MESSAGE_CHARACTERS)
+    return one_line(redacted(text)[: 4 * MESSAGE_CHARACTERS], MESSAGE_CHARACTERS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.engines import EngineType, Settings
+from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.live import PROBE_ROWS, Live, connection
 from pytest_queryeval.engines.settings import Rule, check_settings, is_text
@@ -126,4 +126,6 @@ def dialect(settings: Settings) -> str:
     return str(settings.get("dialect", ""))
 
 
-HTTP = EngineType(opener=open_http, kind="sql", dialect=dialect, text_setting="url", check=check)
+# Not `params` and `body`, which may hold secrets.
+IDENTITY = Identity(settings=settings_among("rows", *PATHS, "page_size", "dialect", "unparsed"))
+HTTP = EngineType(opener=open_http, kind="sql", dialect=dialect, text_setting="url", check=check, identity=IDENTITY)

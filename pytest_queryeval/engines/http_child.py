@@ -11,22 +11,16 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from pytest_queryeval.http.answers import (
-    AGAIN,
-    Repeating,
-    kind_of,
-    names_one,
-    read_json,
-    selected,
-    shape,
-    told_apart,
-)
-from pytest_queryeval.http.auth import origin, secrets_of
+from pytest_queryeval.http.answers import AGAIN, Repeating, read_json, shape, told_apart
+from pytest_queryeval.http.auth import origin
+from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.request import filled_request, following_request
-from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified, message
-from pytest_queryeval.http.template import constants
+from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
+from pytest_queryeval.json_path import kind_of, names_one, selected
+from pytest_queryeval.redaction import hide_settings
 from pytest_queryeval.sql.cells import packed_rows
 
+SHOWN_BYTES = 200
 # 404 is also how services say that there is no such table; where the URL is wrong, the probe gets the same.
 MANNERS = Manners(
     answers=range(200, 300), invalid={400, 404, 422}, rejected={403, 405, 408, 409, 410, 413, 414}, may_leave=False
@@ -38,22 +32,21 @@ class Driver:
 
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)
-        self._secrets: tuple[str, ...] = ()
 
     def run(
         self, settings: dict[str, Any], query: str, timeout: float
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Send `query` and read all pages of the answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
-        self._secrets = secrets_of(settings, constants(settings["body"], settings["params"]))
+        hide_settings(settings)
         exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
         columns, rows = table_of(Pages(exchange, settings, query), settings)
         left = iter(rows)
         return columns, lambda count: packed_rows(list(islice(left, count)))
 
     def classify(self, error: Exception) -> tuple[str, ...]:
-        """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
-        return classified(error, self._secrets)
+        """Whose fault it is, and of what kind."""
+        return classified(error)
 
 
 class Page(NamedTuple):
@@ -197,7 +190,7 @@ def read_document(content_type: str, body: bytes) -> tuple[Any, list[Repeating]]
         return read_json(body)
     except ValueError as error:
         kind = content_type.partition(";")[0].strip().lower()
-        found = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body[:200])}"
+        found = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
         if "html" in kind:
             raise Fault(f"a web page came back: is the URL that of the service? ({found})") from error
         raise Fault(f"the answer is no whole JSON: {error} ({found})") from error

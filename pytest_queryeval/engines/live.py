@@ -12,6 +12,7 @@ from pytest_queryeval.engines.host import Host, Question
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Execution, Failure, Source
+from pytest_queryeval.redaction import hide_settings
 from pytest_queryeval.schema import Schema
 
 # After its time limit a query has this long, in seconds, until the probe must be answered, too.
@@ -24,6 +25,7 @@ PROBE_ROWS = 1_000
 def connection(source: Source) -> dict[str, Any]:
     """Where the service is and what it is told of us, as plain values; raises KeyError without a `url`."""
     settings = source.settings
+    hide_settings(settings)
     verify = settings.get("verify", True)
     return {
         "url": settings["url"],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.engines import EngineType, Settings
+from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
 from pytest_queryeval.engines.graph_store import graph_store
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.settings import FILE_NAMES, Rule, absolute, check_settings, is_iris, is_texts, texts
@@ -154,4 +155,17 @@ def _all_refused(refused: Sequence[Execution]) -> Failure:
     return Failure(kind=said[-1][1].kind, message="; ".join(f"{name}: {error.message}" for name, error in said))
 
 
-RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check)
+def versions(settings: Settings) -> str:
+    """The versions of the packages that parse the files and take the queries."""
+    packages = dict.fromkeys(
+        package for name in texts(settings.get("engine", "oxigraph")) for package in EVALUATORS[name][1]
+    )
+    return ", ".join(f"{package} {version(package)}" for package in packages)
+
+
+IDENTITY = Identity(
+    files=lambda settings: texts(settings["files"]),
+    settings=settings_among("engine", "default_graph"),
+    version=versions,
+)
+RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check, identity=IDENTITY)

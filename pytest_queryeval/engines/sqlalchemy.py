@@ -16,6 +16,7 @@ from pytest_queryeval.engines.live import Live
 from pytest_queryeval.engines.settings import Rule, check_settings, is_text
 from pytest_queryeval.errors import SettingError, did_you_mean
 from pytest_queryeval.model import Execution, Failure, Source
+from pytest_queryeval.redaction import hide_settings
 from pytest_queryeval.schema import Schema
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
@@ -146,6 +147,7 @@ def dialect(settings: Settings) -> str:
 def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
     """Open `{sqlalchemy: url}`; nothing is sent before a query."""
     url = source.settings["url"]
+    hide_settings(source.settings)
     backend, _ = _parts(url)
     if BACKENDS.get(backend) is POSTGRES:
         host = hosts.get("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES)

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pytest_queryeval.engines import EngineType, Settings
+from pytest_queryeval.engines import EngineType, Identity, Settings
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.engines.settings import FILE_NAME, check_settings, file_path
@@ -83,4 +83,9 @@ def check(settings: Settings) -> None:
         raise SettingError("path", "needs a path or a script")
 
 
-SQLITE = EngineType(opener=open_sqlite, kind="sql", dialect=lambda _: "sqlite", check=check)
+IDENTITY = Identity(
+    files=lambda settings: [settings[name] for name in ("path", "script") if name in settings],
+    log="-wal",
+    version=lambda _: f"sqlite {sqlite3.sqlite_version}",
+)
+SQLITE = EngineType(opener=open_sqlite, kind="sql", dialect=lambda _: "sqlite", check=check, identity=IDENTITY)

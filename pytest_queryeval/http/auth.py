@@ -1,20 +1,15 @@
-"""What signs a request, and what must be told to nobody.
+"""What signs a request.
 
 Also imported by child processes: needs nothing else of the package.
 """
 
 from __future__ import annotations
 
-import os
-from base64 import b64encode
-from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
-
-SECRET = 6  # characters; shorter texts stand everywhere
 
 
 def auth_of(settings: dict[str, Any]) -> AuthBase:
@@ -62,27 +57,3 @@ def without_user(url: str) -> str:
     """The URL without user info and fragment, which are not sent in it."""
     scheme, host, path, parameters, _ = urlsplit(url)
     return urlunsplit((scheme, host.rpartition("@")[2], path, parameters, ""))
-
-
-def secrets_of(settings: dict[str, Any], further: Iterable[str] = ()) -> tuple[str, ...]:
-    """What must not be told to anybody: credentials, header values, user info and parameters of the URL and of proxies.
-
-    And `further` texts. Of each, six characters or more, in the forms in which it may come back.
-    """
-    proxies = [value for name, value in os.environ.items() if name.lower().endswith("_proxy")]
-    found = [*(settings["auth"] or {}).values(), *settings["headers"].values(), *further]
-    for address in (settings["url"], *proxies):
-        user_info = urlsplit(address).netloc.rpartition("@")[0]
-        found += [user_info, *(value for _, value in parse_qsl(urlsplit(address).query))]
-    parts = {part for text in found for part in (text, unquote(text), text.partition(":")[2]) if len(part) >= SECRET}
-    forms = {
-        form for part in parts for form in (part, quote(part), quote_plus(part), b64encode(part.encode()).decode())
-    }
-    return tuple(sorted(forms, key=len, reverse=True))
-
-
-def redacted(text: str, secrets: tuple[str, ...]) -> str:
-    """The text without the secrets."""
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text

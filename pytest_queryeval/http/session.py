@@ -17,15 +17,15 @@ import requests
 import urllib3
 from requests.auth import AuthBase
 
-from pytest_queryeval.http.auth import Unsigned, auth_of, origin, redacted
+from pytest_queryeval.http.auth import Unsigned, auth_of, origin
+from pytest_queryeval.http.messages import message
+from pytest_queryeval.redaction import redacted
 
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024
-ERROR_BYTES = 4_000
 ATTEMPTS = 3
 FIRST_PAUSE = 0.25
 REDIRECTS = 5
-_TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 class Fault(Exception):  # noqa: N818 - the service's, not an error of this module
@@ -80,9 +80,9 @@ class Sessions:
         return self._sessions[key]
 
 
-def classified(error: Exception, secrets: tuple[str, ...]) -> tuple[str, ...]:
+def classified(error: Exception) -> tuple[str, ...]:
     """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
-    text = redacted(str(error), secrets)
+    text = redacted(str(error))
     match error:
         case Failed():
             return "failure", error.kind, text
@@ -235,12 +235,3 @@ def sent(auth: dict[str, str] | None, found: requests.Response) -> str:
     asked = found.headers.get("WWW-Authenticate", "").split(" ")[0]
     mine = f"`auth: {next(iter(auth))}` was sent" if auth else "no `auth` is set"
     return f"{mine}, the server asks for {asked.lower()}" if asked else mine
-
-
-def message(content_type: str, body: bytes) -> str:
-    """What an error's body says, as one text without markup."""
-    text = body[:ERROR_BYTES].decode("utf-8", "replace")
-    if "html" in content_type:
-        text = _TAGS.sub(" ", text)
-    text = " ".join(text.split())
-    return f": {text}" if text else ""

@@ -6,11 +6,16 @@ mean nothing. Also imported by child processes: needs nothing else of the packag
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote_plus, urlencode, urlsplit
 
-_PLACE = re.compile(r"\{([a-z_]+)\}")
+JSON_TYPE = "application/json"
+FORM_TYPE = "application/x-www-form-urlencoded"
+TEXT_TYPE = "text/plain; charset=utf-8"
+_PLACE = re.compile(r"\{([a-z_]+(?:\.[^{}]+)?)\}")
 _FORM = re.compile(r"[^\s=&{}]+=[^\s&]*(?:&[^\s=&{}]+=[^\s&]*)*")
 
 
@@ -36,14 +41,13 @@ def places(*templates: Any) -> set[str]:
     return {name for text in _texts(templates) for name in _PLACE.findall(text)}
 
 
-def constants(*templates: Any) -> list[str]:
-    """What stands around the places in JSON values, and its parts where that may be a form."""
-    pieces = [piece for text in _texts(templates) for piece in _PLACE.split(text)[::2]]
-    return [*pieces, *(part for piece in pieces for part in re.split("[&=]", piece))]
+def standing_alone(*templates: Any) -> list[str]:
+    """The names of the places that are all of their text, in their order."""
+    return [whole[1] for text in _texts(templates) if (whole := _PLACE.fullmatch(text))]
 
 
-def filled(template: Any, values: Mapping[str, str | int]) -> Any:
-    """A JSON value with the values in its places; a text that is one place only becomes the value, number or text.
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """A JSON value with the values in its places; a text that is one place only becomes the value, text or not.
 
     >>> filled({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
     {'sql': 'SELECT "{limit}"', 'top': 5}
@@ -60,9 +64,36 @@ def filled(template: Any, values: Mapping[str, str | int]) -> Any:
             return template
 
 
-def filled_text(text: str, values: Mapping[str, str | int]) -> str:
+def filled_text(text: str, values: Mapping[str, Any]) -> str:
     """In one pass, so that what is filled in is not looked at again; places of other names stay as they are."""
-    return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), text)
+    return _PLACE.sub(lambda place: _as_text(values.get(place[1], place[0])), text)
+
+
+def filled_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
+    """What is sent, and its content type: a place alone is plain text, another text a form, anything else JSON.
+
+    None is no body. Raises UnicodeEncodeError for values that are no Unicode text.
+    """
+    if body is None:
+        return None, ""
+    if not isinstance(body, str):
+        return json.dumps(filled(body, values)).encode(), JSON_TYPE
+    if is_place(body):
+        return filled_text(body, values).encode(), TEXT_TYPE
+    quoted = {name: quote_plus(_as_text(value)) for name, value in values.items()}
+    return filled_text(body, quoted).encode(), FORM_TYPE
+
+
+def with_parameters(url: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """The URL with the filled parameters after those that it has; raises UnicodeEncodeError like `filled_body`."""
+    if not parameters:
+        return url
+    texts = {name: _as_text(filled(item, values)) for name, item in parameters.items()}
+    return url + ("&" if urlsplit(url).query else "?") + urlencode(texts)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Kind(Protocol):
     text_numbers: bool
     options: frozenset[str]
     paths: frozenset[str]
+    nothing: Answer | None  # what a failed prediction amounts to, for metrics that may not apply to each gold
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise `SettingError` for an option of the kind whose value cannot be right."""
@@ -47,6 +48,13 @@ class Kind(Protocol):
         """What a prediction says, where no source has to run it; None where one has to.
 
         Raises `PredictorError` for an answer that is none of this kind.
+        """
+
+    def unwrapped(self, said: str) -> tuple[str, str]:
+        """The query in what a model said, and a note on what else it said.
+
+        The text as it is where it is a query, or where it cannot be told what the query is; the note then says why, or
+        is empty.
         """
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:

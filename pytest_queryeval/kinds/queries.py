@@ -15,6 +15,7 @@ from pytest_queryeval.documents.yaml_nodes import BLOCK_HINT
 from pytest_queryeval.engines.host import Hosts, text_refusal
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.kinds.files import stated_file
+from pytest_queryeval.kinds.spoken import Language, unwrapped
 from pytest_queryeval.kinds.table_files import CellReader, table_readers
 from pytest_queryeval.kinds.tables import TABLE_KEYS, read_table
 from pytest_queryeval.metrics import need_answers
@@ -39,12 +40,14 @@ class Queries:
     """
 
     name: str
+    language: Language
     default_metrics: tuple[str, ...]
     default_thresholds: Mapping[str, float] = field(default_factory=lambda: {"execution_accuracy": 1.0})
     has_queries: bool = True
     text_numbers: bool = False
     options: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
+    nothing: Answer | None = None
     stated_cell: CellReader = as_it_is
     csv_cell: CellReader = as_it_is
 
@@ -85,6 +88,10 @@ class Queries:
         if case.source is None and not need_answers((*case.metrics, *case.thresholds)):
             return Execution(query=predicted.query, error=text_refusal(predicted.query))
         return None
+
+    def unwrapped(self, said: str) -> tuple[str, str]:
+        """See `kinds.Kind`."""
+        return unwrapped(said, self.language)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         """See `kinds.Kind`."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.kinds.queries import Queries
+from pytest_queryeval.kinds.spoken import SPARQL_TEXT
 from pytest_queryeval.sparql.order import order_plan
 from pytest_queryeval.sparql.terms import csv_term, stated_term
 from pytest_queryeval.table import Table
@@ -22,6 +23,7 @@ class Sparql(Queries):
 
 SPARQL = Sparql(
     name="sparql",
+    language=SPARQL_TEXT,
     default_metrics=(
         "execution_accuracy",
         "arity_f1",

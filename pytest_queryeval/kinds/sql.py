@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.kinds.queries import Queries
+from pytest_queryeval.kinds.spoken import SQL_TEXT
 from pytest_queryeval.table import Table
 
 
@@ -39,6 +40,7 @@ class Sql(Queries):
 
 SQL = Sql(
     name="sql",
+    language=SQL_TEXT,
     default_metrics=("execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query"),
     options=frozenset({"dialect"}),
 )

@@ -27,7 +27,7 @@ _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in (
 # What a case has as its settings have it.
 _INHERITED = (
     *("source", "metrics", "options", "thresholds", "policy", "dialect"),
-    *("json_schema", "on_miss", "timeout", "max_rows", "report_rows"),
+    *("json_schema", "on_miss", "timeout", "max_rows", "report_rows", "trials_rule"),
 )
 
 
@@ -177,8 +177,8 @@ def _case(
         evidence=get("evidence", ""),
         golds=golds,
         predicted=predicted,
-        # What a case states comes before what the suite's predictor would say.
-        predictor=settings.predictor if predicted is None else None,
+        # What a case states comes before what the suite's predictor would say, and is the same each time.
+        **({"predictor": settings.predictor, "trials": settings.trials} if predicted is None else {"predictor": None}),
         db_schema=schema,
         structure=structure,
         conversation=get("conversation", ()),

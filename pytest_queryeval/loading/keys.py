@@ -35,6 +35,7 @@ from pytest_queryeval.errors import (
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.loading.conversations import read_messages
 from pytest_queryeval.loading.json_schemas import read_json_schema
+from pytest_queryeval.loading.markers import PYTEST_MARKERS
 from pytest_queryeval.loading.metric_keys import (
     known_metric,
     read_limits,
@@ -47,12 +48,11 @@ from pytest_queryeval.loading.schemas import read_db_schema
 from pytest_queryeval.loading.sources import read_predictor, read_source, read_sources
 from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.loading.structures import read_structure
-from pytest_queryeval.model import Gate
+from pytest_queryeval.model import OF_TRIALS, Gate, TrialsRule
 
 Place: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
 
-PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings")
 PLACES: Mapping[Place, str] = {
     "folder": "in a folder's queryeval.yaml",
     "file": "at the top of a suite file",
@@ -73,7 +73,6 @@ class Key:
     places: tuple[Place, ...]
     inheritance: Inheritance = "nearest"
     read: Reader[Any] = lambda node: node
-    supported: bool = True
 
 
 def read_id(node: Node) -> str:
@@ -132,7 +131,18 @@ def _gate(node: Node) -> Gate:
 
 def _gate_metric(node: Node) -> str:
     name = text(node)
-    return name if name == SHARE_PASSED else known_metric(name, node)
+    return name if name in (SHARE_PASSED, *OF_TRIALS) else known_metric(name, node)
+
+
+def read_trials_rule(node: Node) -> TrialsRule:
+    """Read `mean`, `all`, `any`, or `{rate: R}`, the least share of the trials that has to pass."""
+    if node.form != "mapping":
+        rule: TrialsRule = choice("mean", "all", "any")(node)  # type: ignore[assignment]  # one of them
+        return rule
+    rate = known_entries(node, {"rate": number}).get("rate")
+    if rate is None or not 0 < rate <= 1:
+        raise node.problem("expected {rate: R} with R above 0 and at most 1")
+    return float(rate)
 
 
 def _not_supported(name: str) -> Reader[Any]:
@@ -173,10 +183,6 @@ def _own(name: str, read: Callable[[Node], Any] = lambda node: node) -> Key:
     return Key(name=name, places=_CASE, inheritance="own", read=read)
 
 
-def _later(name: str, places: tuple[Place, ...]) -> Key:
-    return Key(name=name, places=places, supported=False)
-
-
 KEYS: Mapping[str, Key] = {
     key.name: key
     for key in (
@@ -191,8 +197,8 @@ KEYS: Mapping[str, Key] = {
         Key(name="compare", places=_ALL, inheritance="merged", read=read_compare),
         Key(name="timeout", places=_ALL, read=positive_number),
         Key(name="max_rows", places=_ALL, read=whole_number(1)),
-        _later("trials", _ALL),
-        _later("trials_rule", _ALL),
+        Key(name="trials", places=_ALL, read=whole_number(1)),
+        Key(name="trials_rule", places=_ALL, read=read_trials_rule),
         Key(name="tags", places=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
         Key(name="requires", places=_SHARED, read=read_requires),
         Key(name="report_rows", places=_SHARED, read=whole_number(0)),
@@ -214,7 +220,7 @@ KEYS: Mapping[str, Key] = {
     )
 }
 _READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {
-    place: {key.name: key.read for key in KEYS.values() if place in key.places and key.supported} for place in PLACES
+    place: {key.name: key.read for key in KEYS.values() if place in key.places} for place in PLACES
 }
 
 
@@ -239,6 +245,4 @@ def _misplaced(name: str, place: Place) -> str:
     if key is None:
         hint = ": merge keys are not read, shared settings stand in the file or its folder" if name == "<<" else ""
         return f"unknown key '{name}'{hint or did_you_mean(name, _READERS[place])}"
-    if place in key.places:
-        return f"'{name}' is not supported yet"
     return f"'{name}' cannot stand {PLACES[place]}: it belongs {' or '.join(PLACES[at] for at in key.places)}"

@@ -22,7 +22,7 @@ from pytest_queryeval.loading.schemas import SchemaFile
 from pytest_queryeval.loading.sources import resolved_source
 from pytest_queryeval.loading.structures import StructureFiles
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Gate, PredictorSpec, Source, Threshold
+from pytest_queryeval.model import Gate, PredictorSpec, Source, Threshold, TrialsRule
 
 FOLDER_FILE = "queryeval.yaml"
 DEFAULT_TIMEOUT = 30.0
@@ -64,6 +64,8 @@ class Settings:
     timeout: float
     max_rows: int
     report_rows: int
+    trials: int
+    trials_rule: TrialsRule
     tags: tuple[str, ...]
 
 
@@ -151,6 +153,8 @@ def resolve(values: Values) -> Settings:
         timeout=values.get("timeout", DEFAULT_TIMEOUT),
         max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
         report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),
+        trials=values.get("trials", 1),
+        trials_rule=values.get("trials_rule", "mean"),
         tags=values.get("tags", ()),
     )
 

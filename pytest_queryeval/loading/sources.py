@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_queryeval.discreet import discreet
 from pytest_queryeval.documents.document import File, Node
-from pytest_queryeval.documents.values import each_entry, entries, stated_text, whole_number
+from pytest_queryeval.documents.values import Reader, each_entry, entries, positive_number, stated_text, whole_number
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
@@ -25,9 +25,13 @@ ENGINE_OF_SUFFIX = {
 }
 # What may stand beside an engine's name and is no misspelt one.
 SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "service")
-PREDICTIONS_SUFFIXES = (".jsonl", ".json", ".csv")
-# What a single text under the predictor's name sets; for others it is a setting of the same name.
-TEXT_SETTING = {"file": "path", "python": "target", "http": "url"}
+PREDICTIONS_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt")
+# What may stand beside a predictor's name, whichever it is.
+CALL_SETTINGS: Mapping[str, Reader[Any]] = {
+    "concurrency": whole_number(1),
+    "timeout": positive_number,
+    "retries": whole_number(0),
+}
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -166,11 +170,11 @@ def read_predictor(node: Node) -> PredictorSpec:
     kind = _predictor_of(text)
     if kind is None:
         written = discreet(str(node.value))
-        if written in TEXT_SETTING:
+        if written in PREDICTORS:
             raise node.problem(f"'{written}' alone says too little: write `{{{written}: ...}}`")
         raise node.problem(f"unknown predictor '{written}'{did_you_mean(written, PREDICTORS.names())}")
-    _check_predictor(kind, node)
-    settings = {} if kind == text else {TEXT_SETTING[kind]: text}
+    settings = {} if kind == text else {PREDICTORS[kind].text_setting: text}
+    _check_predictor(kind, settings, {}, node)
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder)
 
 
@@ -181,25 +185,32 @@ def _predictor_of(text: str) -> str | None:
         return "file"
     if ":" in text:
         return "python"
-    return text if text in PREDICTORS and text not in TEXT_SETTING else None
+    return text if text in PREDICTORS and not PREDICTORS[text].text_setting else None
 
 
 def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec:
-    kinds = [name for name in named if name != "concurrency"]
+    kinds = [name for name in named if name not in CALL_SETTINGS]
     if len(kinds) != 1:
         found = f"found {' and '.join(kinds)}" if kinds else "found none"
         raise node.problem(f"expected one predictor's name as key, such as python: {found}")
     kind = kinds[0]
-    _check_predictor(kind, named[kind])
-    settings = {} if named[kind].empty else _settings(named[kind], TEXT_SETTING.get(kind, kind))
-    if "concurrency" in named:
-        settings["concurrency"] = whole_number(1)(named["concurrency"])
-    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder)
-
-
-def _check_predictor(kind: str, node: Node) -> None:
+    own = named[kind]
     if kind not in PREDICTORS:
-        raise node.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
+        raise own.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
+    settings = {} if own.empty else _settings(own, PREDICTORS[kind].text_setting or kind)
+    _check_predictor(kind, settings, own.value if isinstance(own.value, dict) else {}, own)
+    calls = {name: CALL_SETTINGS[name](value) for name, value in named.items() if name != kind}
+    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, **calls)
+
+
+def _check_predictor(kind: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
+    """Raise `CaseError` at the setting that cannot be right, or at `otherwise` where it has no place of its own."""
+    try:
+        PREDICTORS[kind].check(settings)
+        _check_ca_file(settings, otherwise.file.folder)
+    except SettingError as error:
+        place = nodes.get(error.setting, otherwise)
+        raise place.problem(as_written(str(error), place)) from error
 
 
 def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    import warnings
+
     from pytest_queryeval.plugin.collector import ReportCollector
     from pytest_queryeval.plugin.run import Run
 
@@ -25,8 +27,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
     option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
     option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases")
+    option("--queryeval-trials", metavar="N", type=int, help="ask the predictor N times for each case")
+    option("--queryeval-concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
+    option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
+    option("--queryeval-replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
     parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
     parser.addini("queryeval_gates", "off: judge no gates, as in a shard of a run", default="on")
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let plugins predict."""
+    from pytest_queryeval.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -66,14 +79,17 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         items[0].config.stash[RUN].selected = True
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Do at once what takes long for single cases, unless pytest will run nothing."""
-    option = session.config.option
-    if option.collectonly or (session.testsfailed and not option.continue_on_collection_errors):
-        return
-    if any(hasattr(item, "queryeval_result") for item in session.items):
-        session.config.stash[RUN].prepare(session.items)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Begin to ask for predictions before the first test, and ask for no more after the last one."""
+    run, option = session.config.stash[RUN], session.config.option
+    is_broken = session.testsfailed and not option.continue_on_collection_errors
+    if not option.collectonly and not is_broken and any(hasattr(item, "queryeval_result") for item in session.items):
+        run.prepare(session.items)
+    try:
+        return (yield)
+    finally:
+        run.stop()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -83,8 +99,20 @@ def pytest_runtest_makereport(
     """Let the result travel on the test's report, which xdist carries to the controller."""
     report = yield
     if (describe := getattr(item, "queryeval_result", None)) is not None:
+        from pytest_queryeval.plugin.secrets import hide_secrets
+
+        hide_secrets(report)
         report.queryeval = describe(report, call)  # type: ignore[attr-defined]  # xdist carries attributes
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
+    """Take secrets out of the warnings of cases, which pytest prints at the end."""
+    if nodeid.partition("::")[0].endswith(SUFFIXES):
+        from pytest_queryeval.plugin.secrets import hide_in_warning
+
+        hide_in_warning(warning_message)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

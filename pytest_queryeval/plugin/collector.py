@@ -30,6 +30,7 @@ class ReportCollector:
         self.report: Report | None = None
         self.written: list[Path] = []
         self.faults: list[str] = []
+        self.unused: list[str] = []
         self._learnt: list[Mapping[str, Any]] = []
         self._to_run = 0
         self._started = self._shown = time.monotonic()
@@ -67,6 +68,8 @@ class ReportCollector:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if not self._is_concerned(session, learnt):
             return
+        if not any(known["selected"] for known in learnt):  # else those of the cases that were left out would be named
+            self.unused = list(dict.fromkeys(said for known in learnt for said in known["unused"]))
         stopped = bool(session.shouldstop or session.shouldfail)
         self.report = self._aggregated(learnt, stopped=stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED)
         self._write()
@@ -82,11 +85,13 @@ class ReportCollector:
             terminalreporter.write_line(fault, red=True)
 
     def _print_report(self, terminalreporter: pytest.TerminalReporter, report: Report) -> None:
-        from pytest_queryeval.plugin.summary import summary_lines
+        from pytest_queryeval.summary import summary_lines
 
         terminalreporter.section("query evaluation")
         for line, markup in summary_lines(report, width=shutil.get_terminal_size().columns):
             terminalreporter.write_line(line, **markup)
+        for said in self.unused:
+            terminalreporter.write_line(said)
         for path in self.written:
             terminalreporter.write_line(f"report: {_shown(path)}")
 
@@ -100,16 +105,15 @@ class ReportCollector:
 
     def _aggregated(self, learnt: list[Mapping[str, Any]], *, stopped: bool) -> Report:
         from pytest_queryeval.aggregation import aggregate
-        from pytest_queryeval.gates import judge
+        from pytest_queryeval.gates import judge_all, united, unjudged
 
         cases = list(self.cases.values())
-        gates = {place: gate for known in learnt for place, gate in known["gates"].items()}
+        gates = united(known["gates"] for known in learnt)
+        about = _about(cases) | _seen(learnt, cases) | {"stopped": stopped}
         if self.config.getini("queryeval_gates") == "off":
-            gates = {}
-        broken = sorted({path for known in learnt for path in known["broken"]})
-        selected = any(known["selected"] for known in learnt)
-        verdicts = [judge(gate, cases, broken=broken, selected=selected, stopped=stopped) for gate in gates.values()]
-        about = _about(cases) | {"broken": broken, "stopped": stopped}
+            verdicts = [unjudged(gate) for gate in gates]
+        else:
+            verdicts = judge_all(gates, cases, about)
         return aggregate(cases, gates=verdicts, about=about)
 
     def _write(self) -> None:
@@ -194,6 +198,18 @@ def _about(cases: list[dict[str, Any]]) -> dict[str, Any]:
             "engines": {"sqlite": sqlite3.sqlite_version},
         },
         "predictor": {"sources": sorted(sources)},
+    }
+
+
+def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was collected and what was left out: `queryeval merge` judges gates by it, as this run does."""
+    from pytest_queryeval.gates import are_left_out
+
+    collected = {path: number for known in learnt for path, number in known["collected"].items()}
+    return {
+        "collected": dict(sorted(collected.items())),
+        "broken": sorted({path for known in learnt for path in known["broken"]}),
+        "selected": any(known["selected"] for known in learnt) and are_left_out(cases, collected),
     }
 
 

@@ -10,12 +10,13 @@ from pytest_queryeval.case_json import ShortLabels, result_difference, stated_te
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, CaseResult, Threshold
-from pytest_queryeval.plain import one_line, plain_cell, printable, score_text
+from pytest_queryeval.plain import both_ends, one_line, plain_cell, printable, score_text
 
 ROWS = 8
 QUERY_LINES = 12
 LINE_CHARACTERS = 160
-CELL_CHARACTERS = 40
+CELL_CHARACTERS = 40  # at least
+BETWEEN = " · "
 
 
 class ThresholdMissed(Exception):  # noqa: N818 - an outcome, not an error
@@ -79,7 +80,7 @@ def _cut(line: str) -> str:
 def _texts(details: Mapping[str, Any]) -> Iterator[str]:
     """Where the texts of the queries differ, as far as a metric told."""
     for violation in details.get("violations", ())[:ROWS]:
-        yield f"  violation  {one_line(violation, LINE_CHARACTERS)}"
+        yield f"  violation  {both_ends(violation, LINE_CHARACTERS)}"
     found = details.get("exact_set_match")
     if isinstance(found, Mapping):
         unread = f"predicted cannot be read: {found['unreadable']}; " if "unreadable" in found else ""
@@ -102,15 +103,18 @@ def _answers(result: CaseResult) -> Iterator[str]:
 
 
 def _row(cells: Iterable[Any]) -> str:
-    return _cut(" · ".join(_cell(cell) for cell in cells))
+    """The cells in one line, which few of them share in large parts."""
+    shown = list(cells)
+    room = max(LINE_CHARACTERS // max(len(shown), 1) - len(BETWEEN), CELL_CHARACTERS)
+    return _cut(BETWEEN.join(_cell(cell, room) for cell in shown))
 
 
-def _cell(cell: Any) -> str:
+def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
     if isinstance(cell, str):
-        return one_line(repr(cell) if cell != cell.strip() or not cell else cell, CELL_CHARACTERS)
+        return both_ends(repr(cell) if cell != cell.strip() or not cell else cell, room)
     if isinstance(cell, bool):
         return str(cell).lower()
-    return "NULL" if cell is None else one_line(str(plain_cell(cell)), CELL_CHARACTERS)
+    return "NULL" if cell is None else both_ends(str(plain_cell(cell)), room)
 
 
 def _policy(case: Case) -> str:

@@ -34,8 +34,10 @@ class SuiteFile(pytest.File):
             pytest.skip(str(error), allow_module_level=True)
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
-        for case in cases:
-            yield CaseItem.from_parent(self, name=case.id, case=run.overridden(case))
+        applied = [run.overrides.applied(case) for case in cases]
+        run.cases += applied
+        for case in applied:
+            yield CaseItem.from_parent(self, name=case.id, case=case)
 
 
 class CaseItem(pytest.Item):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_queryeval.plugin.overrides import Overrides
+
 if TYPE_CHECKING:
     from pytest_queryeval.loading import Suite
     from pytest_queryeval.loading.settings import FolderCache
-    from pytest_queryeval.model import Case, PredictorSpec, Threshold
+    from pytest_queryeval.model import Case
     from pytest_queryeval.session import Session
 
 
@@ -24,11 +24,13 @@ class Run:
         self.config = config
         self.root: Path = config.rootpath
         self.broken: list[str] = []
+        self.collected: dict[str, int] = {}
+        self.cases: list[Case] = []
         self.files = 0
         self.misuse = ""
         self.selected = _selects(config)
         self.selects_by_marker = bool(config.option.markexpr or config.option.keyword)
-        self._kinds: set[str] = set()
+        self.overrides = Overrides(config)
         self._session: Session | None = None
         self._markers: set[str] = set()
         self._folders: FolderCache = {}
@@ -39,23 +41,45 @@ class Run:
         if self._session is None:
             from pytest_queryeval.session import Session
 
-            self._session = Session(tell=self._tell)
+            self._session = Session(tell=self._tell, recording=self.overrides.recording, hook=self._hook())
         return self._session
 
     def prepare(self, items: list[pytest.Item]) -> None:
-        """Embed at once what the cases that will run are known to need; nothing is loaded where no metric asks."""
+        """Begin to ask for predictions, and embed at once what cases are known to need."""
         from pytest_queryeval.metrics import METRICS
         from pytest_queryeval.semantic_texts import asked_for
 
-        cases = [case for item in items if (case := getattr(item, "case", None)) is not None and case.skip is None]
+        cases = _cases(items)
+        self.session.calls.expect(self.cases)
+        if not self._is_worker:  # a worker knows only its next case, and others may be given the rest
+            self.session.calls.ahead(cases)
         names = {name for metrics in {asked_for(case) for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].supplied for name in names):
             self.session.prepare(cases)
 
+    @property
+    def _predicts(self) -> bool:
+        """Whether there is a predictor for cases that name none."""
+        return self.overrides.predictor is not None or bool(self.config.hook.pytest_queryeval_predict.get_hookimpls())
+
+    def stop(self) -> None:
+        """Ask for no more predictions."""
+        if self._session is not None:
+            self._session.calls.stop()
+
+    @property
+    def _is_worker(self) -> bool:
+        return hasattr(self.config, "workerinput")
+
+    def _hook(self) -> Callable[[Case], object] | None:
+        """The hook as a function of the case; None where nobody has one."""
+        call = self.config.hook.pytest_queryeval_predict
+        return (lambda case: call(case=case, config=self.config)) if call.get_hookimpls() else None
+
     def _tell(self, line: str) -> None:
         """Show a line while something takes long; workers of pytest-xdist have no terminal."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and not hasattr(self.config, "workerinput"):
+        if reporter is not None and not self._is_worker:
             reporter.ensure_newline()
             reporter.write_line(line)
 
@@ -71,70 +95,50 @@ class Run:
 
         self.files += 1
         try:
-            return load_suite(
-                path, root=Path(path.anchor), folders=self._folders, require_prediction=self._predictor is None
+            suite = load_suite(
+                path, root=Path(path.anchor), folders=self._folders, require_prediction=not self._predicts
             )
         except SuiteError:
             self.broken.append(self.relative(path))
             raise
-
-    def overridden(self, case: Case) -> Case:
-        """The case with the predictor and the thresholds of the command line."""
-        from pytest_queryeval.metrics import METRICS
-
-        self._kinds.add(case.kind)
-        if self._predictor is not None:
-            case = replace(case, predictor=self._predictor, predicted=None)
-        limits = self._thresholds.items()
-        binding = {name: limit for name, limit in limits if name in METRICS and METRICS[name].applies_to(case.kind)}
-        return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
-
-    def check_options(self) -> None:
-        """Raise a usage error for a predictor or a threshold of the command line that cannot be read."""
-        self._predictor  # noqa: B018 - reading it is the check
-        self._thresholds  # noqa: B018
+        self.collected[self.relative(path)] = len(suite.cases)
+        return suite
 
     def check_collected(self, items: list[pytest.Item]) -> None:
         """Raise a usage error for what only the cases tell: a call that cannot do what it asks for.
 
         A worker cannot do so: xdist would take it for a crash. It runs nothing and tells the controller.
         """
-        self.misuse = self._unbound_threshold() or self._spoilt_timing(items)
+        cases = _cases(items)
+        self.misuse = self.overrides.unbound_threshold() or self._spoilt_timing(cases) or self._too_many_workers(cases)
         if not self.misuse:
             return
-        if not hasattr(self.config, "workerinput"):
+        if not self._is_worker:
             raise pytest.UsageError(self.misuse)
         items.clear()
 
-    def _unbound_threshold(self) -> str:
-        """Why a threshold of the command line binds no case; empty where all do."""
-        problems = [text for name in (self._thresholds if self._kinds else ()) if (text := self._unbound(name))]
-        return f"--queryeval-threshold: {problems[0]}" if problems else ""
-
-    def _spoilt_timing(self, items: list[pytest.Item]) -> str:
+    def _spoilt_timing(self, cases: list[Case]) -> str:
         """Why a metric of times cannot be had in a worker of pytest-xdist; empty where there is none."""
-        if not hasattr(self.config, "workerinput"):
-            return ""
-        for case in (getattr(item, "case", None) for item in items if hasattr(item, "queryeval_result")):
-            if case is not None and (name := timed_metric(case)):
+        for case in cases if self._is_worker else ():
+            if name := timed_metric(case):
                 spoilt = "workers of pytest-xdist spoil each other's times, so leave -n out"
                 return f"metric '{name}' ({case.location}) cannot be measured with -n: {spoilt}"
         return ""
 
-    def _unbound(self, name: str) -> str:
-        """Why a threshold binds no case; empty where it binds one."""
-        from pytest_queryeval.errors import QueryEvalError
-        from pytest_queryeval.loading.metric_keys import check_metric
-        from pytest_queryeval.metrics import METRICS
-
-        try:
-            check_metric(name)
-        except QueryEvalError as error:
-            return str(error)
-        metric = METRICS[name]
-        if any(metric.applies_to(kind) for kind in self._kinds):
+    def _too_many_workers(self, cases: list[Case]) -> str:
+        """Why so many workers would ask more of a predictor than it takes; empty where none would."""
+        if not self._is_worker:
             return ""
-        return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
+        workers = self.config.workerinput["workercount"]  # type: ignore[attr-defined]  # of pytest-xdist
+        for case in {case.predictor and case.predictor.key: case for case in cases}.values():
+            most = self.session.calls.concurrency(case)
+            if most is not None and most < workers and case.predictor is not None:
+                once = f"{most} {'call' if most == 1 else 'calls'} at once, and -n {workers} would make {workers}"
+                what_to_do = (
+                    f"set `concurrency: {workers}` beside it, or --queryeval-concurrency, or take fewer workers"
+                )
+                return f"the predictor '{case.predictor.kind}' of {case.location} takes {once}: {what_to_do}"
+        return ""
 
     def apply_limit(self, items: list[pytest.Item]) -> None:
         """Deselect all cases but the first ones, where a limit is set."""
@@ -162,41 +166,26 @@ class Run:
         return {
             "gates": self._gates(),
             "broken": self.broken,
+            "collected": {} if _reruns_failures(self.config) else self.collected,  # pytest skips whole files then
             "selected": self.selected,
             "files": self.files,
             "misuse": self.misuse,
+            "unused": [] if self._session is None or self.config.option.collectonly else self._session.calls.unused(),
         }
 
-    @cached_property
-    def _predictor(self) -> PredictorSpec | None:
-        text = self.config.getoption("queryeval_predictor")
-        if not text:
-            return None
-        from pytest_queryeval.errors import CaseError
-        from pytest_queryeval.loading.sources import predictor_of_text
-
-        try:
-            return predictor_of_text(text, folder=self.config.invocation_params.dir)
-        except CaseError as error:
-            raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
-
-    @cached_property
-    def _thresholds(self) -> dict[str, Threshold]:
-        return dict(_threshold(text) for text in self.config.getoption("queryeval_threshold") or ())
-
-    def _gates(self) -> dict[str, dict[str, Any]]:
-        """The gates of all folders that have a suite below them, by their place."""
+    def _gates(self) -> list[dict[str, Any]]:
+        """The gates of all folders that have a suite below them."""
         if not self._folders:
-            return {}
+            return []
         from pytest_queryeval.gates import gate_json
         from pytest_queryeval.loading.settings import Folder
 
         folders = [folder for folder in self._folders.values() if isinstance(folder, Folder)]
-        return {
-            f"{folder.path}:{number}": gate_json(gate, self._folder(gate.folder), whole=self._is_whole(gate.folder))
+        return [
+            gate_json(gate, self._folder(gate.folder), whole=self._is_whole(gate.folder))
             for folder in folders
-            for number, gate in enumerate(folder.gates)
-        }
+            for gate in folder.gates
+        ]
 
     def _folder(self, folder: Path) -> str:
         """A gate's folder as the cases' paths have it; one above the root holds all of them."""
@@ -215,19 +204,15 @@ def timed_metric(case: Case) -> str | None:
     return next((name for name in (*case.metrics, *case.thresholds) if "timer" in METRICS[name].supplied), None)
 
 
+def _cases(items: list[pytest.Item]) -> list[Case]:
+    """The cases among the items that will run."""
+    return [case for item in items if (case := getattr(item, "case", None)) is not None and case.skip is None]
+
+
 def _selects(config: pytest.Config) -> bool:
     """Whether the command line names single tests, or those that failed last."""
-    return any("::" in argument for argument in config.args) or bool(getattr(config.option, "lf", False))
+    return any("::" in argument for argument in config.args) or _reruns_failures(config)
 
 
-def _threshold(text: str) -> tuple[str, Threshold]:
-    from pytest_queryeval.model import Threshold
-
-    name, _, value = text.partition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not name or not math.isfinite(number):
-        raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE with a finite number, found '{text}'")
-    return name, Threshold(minimum=number)
+def _reruns_failures(config: pytest.Config) -> bool:
+    return bool(getattr(config.option, "lf", False))

@@ -16,21 +16,13 @@ def start(config: pytest.Config) -> None:
     config.stash[RUN] = Run(config)
     if hasattr(config, "workerinput"):
         return
-    _check_options(config)
+    config.stash[RUN].overrides.check()
     targets = _targets(config)
     config.stash[COLLECTOR] = ReportCollector(config, targets)
     config.pluginmanager.register(config.stash[COLLECTOR], "queryeval-report")
     folder = next(filter(_is_folder, targets), None)
     if folder is not None and not config.option.collectonly and not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(folder / "junit.xml")
-
-
-def _check_options(config: pytest.Config) -> None:
-    """Raise a usage error before anything is collected; what only cases can tell is checked after that."""
-    limit = config.getoption("queryeval_limit")
-    if limit is not None and limit < 1:
-        raise pytest.UsageError(f"--queryeval-limit: expected a number of cases from 1, found {limit}")
-    config.stash[RUN].check_options()
 
 
 def _is_folder(target: Path) -> bool:

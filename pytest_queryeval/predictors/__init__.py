@@ -2,49 +2,85 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from pytest_queryeval.metric import TABLE_KINDS
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.registry import Registry
 
 
 class Predictor(Protocol):
-    """Something that answers cases; opened once a session, closed at its end."""
+    """Something that answers cases; opened once a session, closed at its end.
 
-    def predict(self, case: Case) -> Prediction:
-        """The system's answer; raises `PredictorError` where there is none."""
+    `concurrency` is how many calls may be under way at once, and `retries` how often a call is made again whose error
+    is temporary, unless the suite says otherwise.
+    """
 
-    def close(self) -> None:
-        """Free what the predictor holds."""
+    concurrency: int
+    retries: int
+
+    def predict(self, case: Case, trial: int) -> Prediction | Awaitable[Prediction]:
+        """The system's answer to the `trial`th time of asking, from 1; raises `PredictorError` where there is none.
+
+        As a coroutine function it is run on an event loop in a thread of its own, together with other calls, and
+        cancelled when its time is up or the run ends: it must then leave no process and no connection behind. Else it
+        is called in the main thread, in turn, or with a concurrency above 1 in threads.
+        """
+
+    def close(self) -> Awaitable[None] | None:
+        """Free what the predictor holds; awaited on the event loop if it is a coroutine function."""
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A predictor that holds its answers already, and can compare them with the cases of a run."""
+
+    def expect(self, cases: Sequence[Case]) -> None:
+        """Know all cases that the predictor will be asked for, in the order of the run; called once, before it."""
+
+    def unused(self) -> Sequence[str]:
+        """Sentences on the answers that none of the expected cases asks for."""
 
 
 class PredictorOpener(Protocol):
     """Opens a predictor from its settings; raises `PredictorError` where they do not work."""
 
     def __call__(self, spec: PredictorSpec) -> Predictor:
-        """Open it."""
+        """Open it; nothing is asked yet."""
 
 
-def text_of(answer: Any, case: Case) -> str | None:
-    """An answer as text: itself, or a value as JSON where the case's answers are values; None for anything else."""
-    if isinstance(answer, str):
-        return answer
-    if case.kind in TABLE_KINDS or not isinstance(answer, dict | list | int | float):
-        return None
-    try:
-        return json.dumps(answer, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorType:
+    """A predictor as suites name it.
+
+    `text_setting` is what it sets where a single text, or a list, stands under its name; empty where that makes no
+    sense. `check` raises `SettingError` for the first setting that cannot be right. `calls` is False where nothing is
+    asked, so that there is nothing to record.
+    """
+
+    opener: PredictorOpener
+    text_setting: str = ""
+    check: Callable[[Mapping[str, Any]], None] = lambda _: None
+    calls: bool = True
 
 
-PREDICTORS: Registry[PredictorOpener] = Registry(
+class PredictorRegistry(Registry[PredictorType]):
+    """Predictors by name; a plain function that is registered opens one from any settings."""
+
+    def _admit(self, member: Any) -> PredictorType:
+        return member if isinstance(member, PredictorType) else PredictorType(opener=member)
+
+
+PREDICTORS = PredictorRegistry(
     "predictor",
     group="pytest_queryeval.predictors",
     members={
-        "inline": f"{__name__}.inline:open_inline",
-        "file": f"{__name__}.file:open_file",
-        "python": f"{__name__}.python:open_python",
+        "inline": f"{__name__}.inline:INLINE",
+        "file": f"{__name__}.file:FILE",
+        "python": f"{__name__}.python:PYTHON",
+        "command": f"{__name__}.command:COMMAND",
+        "http": f"{__name__}.http:HTTP",
+        "hook": f"{__name__}.hook:HOOK",
     },
 )

@@ -1,95 +1,199 @@
-"""Predictions from a file that a run of the system left behind: JSON lines `{"id": ..., "predicted": ...}`."""
+"""Predictions from a file that a run of the system left behind."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.errors import Location, PredictorError
+from pytest_queryeval.discreet import may_hold_secrets
+from pytest_queryeval.documents.document import File, file_at
+from pytest_queryeval.errors import CaseError, Location, PredictorError, SettingError, did_you_mean
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
-from pytest_queryeval.predictors import text_of
+from pytest_queryeval.plain import one_line
+from pytest_queryeval.predictors import Predictor, PredictorType
+from pytest_queryeval.predictors.answer import stated_answer
+from pytest_queryeval.predictors.entries import PREDICTED
+from pytest_queryeval.predictors.predictions import (
+    KEYS,
+    LINES_SUFFIXES,
+    READERS,
+    Columns,
+    Entry,
+    comparable,
+    is_known,
+    is_lines,
+    read_entries,
+    read_lines,
+)
 
-OWN_KEYS = frozenset({"id", "predicted", "seconds"})
-MAX_SECONDS = 1e9
+SETTINGS = ("path", "key", "answer")
+NAMED_ENTRIES = 10
+NEAR_AMONG = 200  # to look for near ones among more takes long, for each case that has none
+_KEY_CHARACTERS = 80
 
 
 class PredictionsFile:
-    """Answers each case with the entry of its id; keys beside `id`, `predicted` and `seconds` become metadata."""
+    """Answers each case with the entry of its id, or of its question."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._entries = {entry["id"]: entry for entry in _entries(path)}
+    concurrency = 1
+    retries = 0
 
-    def predict(self, case: Case) -> Prediction:
+    def __init__(self, file: File, columns: Columns) -> None:
+        self._file = file
+        self._named, entries = read_entries(file, columns)
+        self._entries = _by_key(file, entries, self._named)
+        self._spare: Iterable[str] = self._entries
+        self._expected = False
+
+    def expect(self, cases: Sequence[Case]) -> None:
+        """Know all cases of the run, and so which entries none of them asks for."""
+        asked = {self._key(case) for case in cases}
+        self._spare = [key for key in self._entries if key not in asked]
+        self._expected = True
+
+    def unused(self) -> tuple[str, ...]:
+        """A sentence that names the entries that no expected case asks for; empty where there are none."""
+        spare = list(self._spare) if self._expected else []
+        return (_unused(self._file, spare),) if spare else ()
+
+    def predict(self, case: Case, trial: int) -> Prediction:
         """The file's entry for the case; raises `PredictorError` where there is none."""
-        entry = self._entries.get(case.id)
+        entry = self._entry(case, trial)
+        try:
+            stated = stated_answer(entry.answer, case)
+        except ValueError as error:
+            raise PredictorError(f"{Location(self._file.shown, entry.line)}: the prediction {error}") from error
+        return Prediction(stated=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _key(self, case: Case) -> str:
+        return comparable(case.id if self._named == "id" else case.question, self._named)
+
+    def _entry(self, case: Case, trial: int) -> Entry:
+        key = self._key(case)
+        trials = self._entries.get(key)
+        if trials is None:
+            raise PredictorError(str(self._file.problem(f"no prediction for '{_shown(key)}'{self._near(key)}")))
+        entry = trials.get(0) or trials.get(trial)
         if entry is None:
-            raise PredictorError(f"{self._path}: no prediction for '{case.id}'")
-        text = text_of(entry["predicted"], case)
-        if text is None:
-            raise PredictorError(f"{self._path}: the prediction for '{case.id}' is no text")
-        return Prediction(
-            stated=Stated(query=text),
-            predictor=f"file:{self._path.name}",
-            seconds=float(entry.get("seconds", 0.0)),
-            metadata={key: value for key, value in entry.items() if key not in OWN_KEYS},
-        )
+            there = ", ".join(map(str, sorted(trials)[:NAMED_ENTRIES]))
+            problem = f"no prediction for '{_shown(key)}', trial {trial}: there are trials {there}"
+            raise PredictorError(str(self._file.problem(problem)))
+        return entry
+
+    def _near(self, key: str) -> str:
+        spare = [_shown(other) for other in self._spare] if self._named == "id" else []
+        return did_you_mean(key, spare) if len(spare) <= NEAR_AMONG else ""
+
+
+class PredictedLines:
+    """Answers the first case of a suite file with the first line of a file, and so on."""
+
+    concurrency = 1
+    retries = 0
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._lines = read_lines(file)
+        self._places: dict[tuple[Path, str], int] = {}
+        self._counts: dict[Path, int] = {}
+
+    def expect(self, cases: Sequence[Case]) -> None:
+        """Know all cases of the suite, in whose order the lines are."""
+        for case in sorted(cases, key=lambda case: case.location.line):
+            suite = case.location.path
+            self._places[suite, case.id] = self._counts.get(suite, 0)
+            self._counts[suite] = self._places[suite, case.id] + 1
+
+    def unused(self) -> tuple[str, ...]:
+        """Nothing: there are as many lines as cases, or no case is answered."""
+        return ()
+
+    def predict(self, case: Case, trial: int) -> Prediction:
+        """The line of the case; raises `PredictorError` where there are not as many lines as cases."""
+        suite = case.location.path
+        place = self._places.get((suite, case.id))
+        if place is None:
+            raise PredictorError(str(self._file.problem("plain lines are in the order of cases that are not known")))
+        if self._counts[suite] != len(self._lines):
+            found = f"{len(self._lines):,} lines for {self._counts[suite]:,} cases of {suite}"
+            raise PredictorError(str(self._file.problem(f"{found}: plain lines are one for each case")))
+        return Prediction(stated=Stated(query=self._lines[place]), predictor=_name(self._file))
 
     def close(self) -> None:
         """Nothing to free."""
 
 
-def open_file(spec: PredictorSpec) -> PredictionsFile:
+def open_file(spec: PredictorSpec) -> Predictor:
     """Read the file under `path`; raises `PredictorError` with the line that is wrong."""
-    path = spec.settings.get("path")
-    if not isinstance(path, str) or not path:
-        raise PredictorError("the predictor 'file' needs a `path`")
-    return PredictionsFile(spec.folder / path)
-
-
-def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
-    seen: dict[str, int] = {}
-    for number, line in _lines(path):
-        place = Location(path, number)
-        try:
-            entry = json.loads(line, object_pairs_hook=_unique)
-        except (ValueError, RecursionError) as error:
-            raise PredictorError(f"{place}: not JSON: {error}") from error
-        _check(entry, place)
-        if entry["id"] in seen:
-            raise PredictorError(f"{place}: '{entry['id']}' was predicted on line {seen[entry['id']]} already")
-        seen[entry["id"]] = number
-        yield entry
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; raises ValueError where a key stands twice, of which either could be meant."""
-    entries: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in entries:
-            raise ValueError(f"duplicate key '{key[:40]}'")
-        entries[key] = value
-    return entries
-
-
-def _check(entry: Any, place: Location) -> None:
-    if not isinstance(entry, dict):
-        raise PredictorError(f"{place}: a prediction is an object with `id` and `predicted`")
-    if not isinstance(entry.get("id"), str) or entry.get("predicted") is None:
-        raise PredictorError(f"{place}: a prediction needs an `id`, which is text, and a `predicted`")
-    seconds = entry.get("seconds", 0.0)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_SECONDS:
-        raise PredictorError(f"{place}: `seconds` is a number from 0 to {MAX_SECONDS:,.0f}")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    settings = spec.settings
     try:
-        if path.exists() and not path.is_file():  # a pipe would make the run wait for ever
-            raise OSError("it is no file")
-        with path.open(encoding="utf-8-sig") as file:
-            yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
-    except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
-        reason = getattr(error, "strerror", None) or str(error)
-        raise PredictorError(f"{path}: predictions cannot be read: {reason}") from error
+        check_file(settings)
+        file = file_at(spec.folder / settings["path"])
+        if is_lines(settings["path"]):
+            return PredictedLines(file)
+        return PredictionsFile(file, Columns(settings.get("key"), settings.get("answer", PREDICTED)))
+    except (SettingError, CaseError) as error:
+        raise PredictorError(str(error)) from error
+
+
+def check_file(settings: Mapping[str, Any]) -> None:
+    """Raise `SettingError` for the first setting that cannot be right."""
+    for name in settings:
+        if name not in SETTINGS:
+            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
+    path = settings.get("path")
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise SettingError("path", "the predictor 'file' needs a `path`")
+    if may_hold_secrets(path):
+        raise SettingError("path", "'path' looks like a URL or a connection string, not a file")
+    if not is_known(path):
+        known = ", ".join((*READERS, *LINES_SUFFIXES))
+        raise SettingError("path", f"'path' does not end as files of predictions do: {known}")
+    if settings.get("key", KEYS[0]) not in KEYS:
+        raise SettingError("key", f"'key' is not one of {', '.join(KEYS)}")
+    answer = settings.get("answer", PREDICTED)
+    if not isinstance(answer, str) or not answer or answer in (*KEYS, "seconds", "trial"):
+        raise SettingError("answer", "'answer' is not the name of what holds the answers")
+    for name in ("key", "answer"):
+        if name in settings and is_lines(path):
+            raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
+
+
+def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
+    """The entries by key and trial; raises `CaseError` for one that says otherwise than one before it."""
+    found: dict[str, dict[int, Entry]] = {}
+    for entry in entries:
+        trials = found.setdefault(entry.key, {})
+        other = trials.get(entry.trial) or (
+            next(iter(trials.values()), None) if not entry.trial or 0 in trials else None
+        )
+        if other is None:
+            trials[entry.trial] = entry
+        elif named == "id" or other.trial != entry.trial or other.answer != entry.answer:
+            told = f", trial {entry.trial}," if entry.trial and entry.trial == other.trial else ""
+            hint = "" if entry.trial and other.trial else ": say under `trial` which is which, if they are several"
+            problem = f"'{_shown(entry.key)}'{told} was predicted on line {other.line} already{hint}"
+            raise file.problem(problem, entry.line)
+    return found
+
+
+def _unused(file: File, keys: Sequence[str]) -> str:
+    named = ", ".join(map(_shown, keys[:NAMED_ENTRIES]))
+    more = f" and {len(keys) - NAMED_ENTRIES:,} more" if len(keys) > NAMED_ENTRIES else ""
+    verb = "prediction was" if len(keys) == 1 else "predictions were"
+    return f"{file.shown}: {len(keys):,} {verb} not used: {named}{more}"
+
+
+def _shown(key: str) -> str:
+    return one_line(key, _KEY_CHARACTERS)
+
+
+def _name(file: File) -> str:
+    return f"file:{file.path.name}"
+
+
+FILE = PredictorType(opener=open_file, text_setting="path", check=check_file, calls=False)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.predictors import PredictorType
 
 
 class Inline:
     """Answers each case with what it says under `predicted`."""
 
-    def predict(self, case: Case) -> Prediction:
+    concurrency = 1
+    retries = 0
+
+    def predict(self, case: Case, trial: int) -> Prediction:
         """The case's own prediction; raises `PredictorError` where it has none."""
         if case.predicted is None:
             raise PredictorError(f"{case.location}: '{case.id}' has no `predicted`")
@@ -22,3 +26,6 @@ class Inline:
 def open_inline(spec: PredictorSpec) -> Inline:
     """Open it; it has no settings."""
     return Inline()
+
+
+INLINE = PredictorType(opener=open_inline, calls=False)

@@ -6,48 +6,105 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Answer, Case, Prediction, PredictorSpec, Stated
-from pytest_queryeval.predictors import text_of
+from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.predictors import PredictorType
+from pytest_queryeval.predictors.answer import prediction_of
 
 
 class PythonFunction:
-    """Calls a function with the case; it returns the query's text, or a `Prediction`."""
+    """Calls a function with the case; it returns the query's text, a value, or a `Prediction`."""
+
+    concurrency = 1
+    retries = 0
 
     def __init__(self, target: str, function: Callable[[Case], Any], siblings: Siblings | None) -> None:
         self._target = target
         self._function = function
         self._siblings = siblings
 
-    def predict(self, case: Case) -> Prediction:
+    def predict(self, case: Case, trial: int) -> Prediction:
         """The function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
         answer = self._called(case)
-        seconds = time.perf_counter() - start
-        if isinstance(answer, Prediction) and _is_whole(answer):
-            return answer
-        text = text_of(answer, case)
-        if text is None:
-            raise PredictorError(f"{self._target} returned {_described(answer)}")
-        return Prediction(stated=Stated(query=text), predictor=f"python:{self._target}", seconds=seconds)
+        _refuse_awaitable(answer, self._target)
+        return prediction_of(answer, case, **_names(self._target), seconds=time.perf_counter() - start)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Leave the path of modules as it was."""
+        if self._siblings:
+            self._siblings.let_go()
 
     def _called(self, case: Case) -> Any:
-        try:
-            with self._siblings.importable() if self._siblings else nullcontext():
-                return self._function(case)
-        except (Exception, SystemExit) as error:  # whatever the system under test raises is the case's error
-            raise PredictorError(f"{self._target} raised {type(error).__name__}: {error}") from error
+        with _raised(self._target), self._importable():
+            return self._function(case)
+
+    def _importable(self) -> AbstractContextManager[None]:
+        if self._siblings is None:
+            return nullcontext()
+        if threading.current_thread() is threading.main_thread():
+            return self._siblings.importable()
+        self._siblings.keep_importable()
+        return nullcontext()
+
+
+class AsyncPythonFunction:
+    """Awaits a coroutine function, several cases at once."""
+
+    concurrency = 8
+    retries = 0
+
+    def __init__(self, target: str, function: Callable[[Case], Awaitable[Any]], siblings: Siblings | None) -> None:
+        self._target = target
+        self._function = function
+        self._siblings = siblings
+
+    async def predict(self, case: Case, trial: int) -> Prediction:
+        """The function's answer; raises `PredictorError` where it raises or returns something else."""
+        start = time.perf_counter()
+        with _raised(self._target):
+            if self._siblings:
+                self._siblings.keep_importable()
+            answer = await self._function(case)
+        return prediction_of(answer, case, **_names(self._target), seconds=time.perf_counter() - start)
+
+    def close(self) -> None:
+        """Leave the path of modules as it was."""
+        if self._siblings:
+            self._siblings.let_go()
+
+
+@contextmanager
+def _raised(target: str) -> Iterator[None]:
+    """Whatever the system under test raises is the case's error."""
+    try:
+        yield
+    except PredictorError:  # its own words, and whether another call may help
+        raise
+    except (Exception, SystemExit) as error:
+        text = f"{target} raised {type(error).__name__}: {error}"
+        raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
+
+
+def _names(target: str) -> dict[str, str]:
+    return {"by": target, "predictor": f"python:{target}"}
+
+
+def _refuse_awaitable(answer: object, target: str) -> None:
+    if not inspect.isawaitable(answer):
+        return
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python warns that it was never awaited
+    raise PredictorError(f"{target} returned {type(answer).__name__}: declare the function with `async def`")
 
 
 class Siblings:
@@ -61,6 +118,7 @@ class Siblings:
         files = (*folder.glob("*.py"), *folder.glob("*/__init__.py"))
         self._names = {_module_name(file) for file in files} - sys.stdlib_module_names
         self._modules: dict[str, ModuleType] = {}
+        self._is_kept = False
 
     @contextmanager
     def importable(self) -> Iterator[None]:
@@ -76,6 +134,19 @@ class Siblings:
                 sys.path.remove(str(self._folder))
             self._modules = _removed(taken)
             sys.modules.update(hidden)
+
+    def keep_importable(self) -> None:
+        """Make them importable until `let_go`, for functions that run beside others; nothing is hidden for them."""
+        if not self._is_kept:
+            self._is_kept = True
+            sys.path.append(str(self._folder))
+
+    def let_go(self) -> None:
+        """End `keep_importable`."""
+        if self._is_kept:
+            self._is_kept = False
+            with suppress(ValueError):  # the user's code may have removed it
+                sys.path.remove(str(self._folder))
 
     def _is_beside(self, module: ModuleType) -> bool:
         file = Path(getattr(module, "__file__", None) or "")
@@ -93,7 +164,7 @@ def _removed(names: set[str]) -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}
 
 
-def open_python(spec: PredictorSpec) -> PythonFunction:
+def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     """Import the function under `target`; raises `PredictorError` where there is none."""
     target = str(spec.settings.get("target", ""))
     place, _, name = target.rpartition(":")
@@ -106,6 +177,8 @@ def open_python(spec: PredictorSpec) -> PythonFunction:
     function = getattr(module, name, None)
     if not callable(function):
         raise PredictorError(f"{target}: there is no function '{name}' in {place}")
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        return AsyncPythonFunction(target, function, siblings)
     return PythonFunction(target, function, siblings)
 
 
@@ -134,21 +207,4 @@ def _from_file(path: Path, siblings: Siblings) -> ModuleType:
     return module
 
 
-def _is_whole(prediction: Prediction) -> bool:
-    """Whether a prediction that a user made holds what its types say: Python does not check them."""
-    stated: Any = prediction.stated
-    if not isinstance(stated, Stated) or not isinstance(prediction.predictor, str):
-        return False
-    is_stated = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Answer)
-    return is_stated and isinstance(prediction.metadata, Mapping)
-
-
-def _described(answer: Any) -> str:
-    """Why an answer is refused."""
-    if isinstance(answer, Prediction):
-        return "a Prediction that lacks a query's text or a table under `stated`, or a text as `predictor`"
-    if inspect.iscoroutine(answer):
-        answer.close()  # or Python warns that it was never awaited
-    if inspect.isawaitable(answer):
-        return f"{type(answer).__name__}: async functions are not supported yet, wrap it with `asyncio.run`"
-    return f"{type(answer).__name__}, not text"
+PYTHON = PredictorType(opener=open_python, text_setting="target")

@@ -40,7 +40,7 @@ WITHOUT_HYPOTHESIS = "-p", "no:hypothesispytest"  # its plugin imports all of it
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 
 # A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
-for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "plugin.summary", "sql.order"):
+for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "summary", "sql.order"):
     importlib.import_module(f"pytest_queryeval.{module}")
 
 
@@ -107,10 +107,16 @@ def suite(write: Callable[[str, str], Path]) -> WriteSuite:
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
-    """Run pytest: in a process of its own where there are workers, or where a test asks for it."""
+    """Run pytest: in a process of its own where there are workers, or where a test asks for it.
+
+    With workers functions that predict may be called by all of them, which they are not unless a user says so.
+    """
 
     def run_pytest(*args: str, subprocess: bool = False) -> pytest.RunResult:
-        if subprocess or any(arg.startswith("-n") and arg != "-n0" for arg in args):
+        workers = any(arg.startswith("-n") and arg != "-n0" for arg in args)
+        if workers and not any(arg.startswith("--queryeval-concurrency") for arg in args):
+            args = (*args, "--queryeval-concurrency=9")
+        if subprocess or workers:
             return pytester.runpytest_subprocess(*WITHOUT_HYPOTHESIS, *args)
         return pytester.runpytest_inprocess(*WITHOUT_HYPOTHESIS, *args)
 

@@ -93,6 +93,7 @@ def test_interrupt_from_the_keyboard_keeps_finished_cases(pytester, suite, write
     fast = [unpredicted(f"fast-{number}") for number in range(4)]
     suite(*fast, unpredicted("slow"), predictor="predict.py:predict")
     command = [sys.executable, "-m", "pytest", "-v", "--queryeval-report=report.json", "--junitxml=junit.xml", *workers]
+    command += ["--queryeval-concurrency=2"] if workers else []
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
 
     with pytester.popen(command, start_new_session=True, **pipes) as process:

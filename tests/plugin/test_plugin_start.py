@@ -43,6 +43,8 @@ def test_project_without_suites_loads_nothing_heavy(write, loaded_by):
         "pytest_queryeval",
         "pytest_queryeval.plugin",
         "pytest_queryeval.plugin.collector",
+        "pytest_queryeval.plugin.hookspecs",
+        "pytest_queryeval.plugin.overrides",
         "pytest_queryeval.plugin.run",
         "pytest_queryeval.plugin.start",
     }

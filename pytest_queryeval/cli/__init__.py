@@ -1,0 +1,37 @@
+"""The console script `queryeval`: a module a subcommand, each with `SUMMARY`, `add_arguments` and `run`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from pytest_queryeval.cli import merge
+from pytest_queryeval.errors import QueryEvalError
+
+COMMANDS = (merge,)
+USAGE_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand and return the exit status: 0, what the subcommand says, or 2 for a call that cannot be served.
+
+    `arguments` are those behind the program's name, those of the process where None is given. Like argparse, this
+    raises `SystemExit` for an option that is unknown or incomplete, and for `--help`.
+    """
+    parser = _parser()
+    found = parser.parse_args(arguments)
+    try:
+        return int(found.run(found))
+    except QueryEvalError as error:
+        parser.exit(USAGE_ERROR, f"{error}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="queryeval", description="Works on reports of pytest-queryeval.")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        name = command.__name__.rpartition(".")[2]
+        subparser = subparsers.add_parser(name, help=command.SUMMARY, description=command.__doc__)
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    return parser

@@ -1,0 +1,74 @@
+"""Unites the reports of shards: writes the report that one run would have made, and judges the gates."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.cli.output import write_lines
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.merging import merge, repeated
+from pytest_queryeval.report_file import read_report
+from pytest_queryeval.reports import check_target, write_report
+from pytest_queryeval.summary import summary_lines
+
+SUMMARY = "unite the reports of shards, judge the gates"
+LISTED = 5
+# As pytest has them.
+OK, FAILED, NO_CASES = 0, 1, 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the parts and where the report goes."""
+    parser.add_argument("parts", nargs="+", type=Path, metavar="PART.json", help="a report.json of a shard")
+    where = "write the report: PATH.json, or a folder for all formats; may be given again"
+    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Merge, write, sum up; 0 where no case failed and no gate is missed, 5 without any case, else 1.
+
+    Raises `ReportError` for a part that cannot be used and a target that cannot be written.
+    """
+    targets: Sequence[Path] = arguments.output
+    for target in targets:
+        check_target(target)
+    paths = list(reversed(dict.fromkeys(reversed(arguments.parts))))  # of a part given twice the last place counts
+    parts = {str(path): read_report(path) for path in paths}
+    report = merge(parts)
+    written, faults = _written(report, targets)
+    write_lines([*_summary(report, parts), *(f"report: {path}" for path in written), *faults])
+    return _status(report) or (FAILED if faults else OK)
+
+
+def _written(report: Report, targets: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    written: list[Path] = []
+    faults: list[str] = []
+    for target in targets:
+        try:
+            written += write_report(report, target)
+        except ReportError as error:
+            faults.append(str(error))
+    return written, faults
+
+
+def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
+    yield from (line for line, _ in summary_lines(report, width=shutil.get_terminal_size().columns))
+    yield from (f"could not be read: {path}" for path in report["broken"])
+    yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
+    if twice := repeated(parts):
+        named = f"{', '.join(twice[:LISTED])}{', …' * (len(twice) > LISTED)}"
+        yield f"{len(twice):,} case(s) in several parts, of which the last one counts: {named}"
+    if "parts" in report["environment"]:
+        yield "the parts were made in different environments: the report names them"
+
+
+def _status(report: Report) -> int:
+    totals = report["totals"]
+    missed = any(gate["ok"] is False for gate in report["gates"])
+    if missed or totals["failed"] or totals["errors"] or report["broken"] or report["stopped"]:
+        return FAILED
+    return OK if totals["cases"] else NO_CASES

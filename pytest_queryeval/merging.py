@@ -1,0 +1,108 @@
+"""One report of the reports of shards: as one run would have made it, but for times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pytest_queryeval.aggregation import Report, aggregate
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.gates import are_left_out, is_below, judge_all, united
+from pytest_queryeval.plain import one_line
+
+
+def merge(parts: Mapping[str, Report]) -> Report:
+    """The report of all parts, which are given by their names, as `read_report` returns them.
+
+    Cases are united by node id; where several parts have one, the last of them counts. What is counted or averaged is
+    so anew, and gates are judged on all cases. The time is the latest one, the environment that of the first part;
+    other ones stand under `parts` in it.
+
+    Raises `ReportError` where parts were made by different versions of this package, whose scores may differ, and where
+    scores are too large to be averaged.
+    """
+    _check_versions(parts)
+    reports = list(parts.values())
+    cases = list({case["nodeid"]: case for report in reports for case in report["cases"]}.values())
+    seen = _seen(reports, cases)
+    about = {
+        "created": max((report["created"] for report in reports), key=_moment),
+        "environment": _environment(reports),
+        "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
+        **seen,
+    }
+    try:
+        return aggregate(cases, gates=judge_all(_gates(reports), cases, seen), about=about)
+    except OverflowError as error:
+        raise ReportError("scores are too large to be averaged") from error
+
+
+def repeated(parts: Mapping[str, Report]) -> list[str]:
+    """The node ids of cases that several parts have."""
+    times = Counter(nodeid for report in parts.values() for nodeid in {case["nodeid"] for case in report["cases"]})
+    return sorted(nodeid for nodeid, number in times.items() if number > 1)
+
+
+def _check_versions(parts: Mapping[str, Report]) -> None:
+    versions = {name: report["environment"].get("pytest_queryeval") for name, report in parts.items()}
+    (first, wanted), *others = versions.items()
+    for name, version in others:
+        if version != wanted:
+            raise ReportError(
+                f"{one_line(name)}: made by pytest-queryeval {_named(version)}, but {one_line(first)} by "
+                f"{_named(wanted)}: run all parts with one version"
+            )
+
+
+def _named(version: Any) -> str:
+    return "of an unknown version" if version is None else one_line(str(version))
+
+
+def _moment(created: str) -> datetime:
+    moment = datetime.fromisoformat(created)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _environment(reports: Iterable[Report]) -> dict[str, Any]:
+    """The environment of the first report, and those that differ from it."""
+    every: list[dict[str, Any]] = []
+    for report in reports:
+        own = {name: value for name, value in report["environment"].items() if name != "parts"}
+        every += [known for known in (own, *report["environment"].get("parts", ())) if known not in every]
+    first, *others = every
+    return first | ({"parts": others} if others else {})
+
+
+def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the parts collected together, and whether they left cases out together.
+
+    Where a part was told to leave out cases and does not know which, as under --lf, nothing is known of all of them.
+    """
+    selective = [report for report in reports if report["selected"]]
+    collected: dict[str, int] = {}
+    if all(report["collected"] for report in selective):
+        for path, number in sorted(item for report in reports for item in report["collected"].items()):
+            collected[path] = number  # the largest of a path comes last
+    return {
+        "collected": collected,
+        "broken": sorted({path for report in reports for path in report["broken"]}),
+        "selected": bool(selective) and are_left_out(cases, collected),
+        "stopped": any(report["stopped"] for report in reports),
+    }
+
+
+def _gates(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    """The gates of all parts; parts that saw different files of a gate's folder are taken to be all of it together."""
+    gates = united(report["gates"] for report in reports)
+    return [gate | {"whole": gate["whole"] or _is_split(gate["folder"], reports)} for gate in gates]
+
+
+def _is_split(folder: str, reports: Iterable[Report]) -> bool:
+    return len({files for report in reports if (files := _files(report, folder))}) > 1
+
+
+def _files(report: Report, folder: str) -> frozenset[str]:
+    known = {*report["collected"], *report["broken"], *(case["path"] for case in report["cases"])}
+    return frozenset(path for path in known if is_below(path, folder))

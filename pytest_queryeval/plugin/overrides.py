@@ -1,0 +1,131 @@
+"""What the command line says of all cases: who predicts, how often and how many at once, and what is required."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.model import Case, PredictorSpec, Threshold
+    from pytest_queryeval.recording import Recording
+
+
+class Overrides:
+    """The options of a run that change cases, read on first use."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._kinds: set[str] = set()
+
+    def check(self) -> None:
+        """Raise a usage error for an option that cannot be read; what only cases can tell is checked after them."""
+        for name in ("limit", "trials", "concurrency"):
+            number = self._config.getoption(f"queryeval_{name}")
+            if number is not None and number < 1:
+                raise pytest.UsageError(f"--queryeval-{name}: expected a whole number from 1, found {number}")
+        self.predictor  # noqa: B018 - reading it is the check
+        self._thresholds  # noqa: B018
+        self._check_recording()
+
+    def applied(self, case: Case) -> Case:
+        """The case as the command line wants it."""
+        from pytest_queryeval.metrics import METRICS
+
+        self._kinds.add(case.kind)
+        case = self._asked(case)
+        limits = self._thresholds.items()
+        binding = {name: limit for name, limit in limits if name in METRICS and METRICS[name].applies_to(case.kind)}
+        return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
+
+    def unbound_threshold(self) -> str:
+        """Why a threshold binds none of the cases that were met; empty where all do."""
+        problems = [text for name in (self._thresholds if self._kinds else ()) if (text := self._unbound(name))]
+        return f"--queryeval-threshold: {problems[0]}" if problems else ""
+
+    @cached_property
+    def predictor(self) -> PredictorSpec | None:
+        """The predictor for all cases; that of the hook where plugins have one and no other is named."""
+        text = self._config.getoption("queryeval_predictor")
+        if not text:
+            return None
+        from pytest_queryeval.errors import CaseError
+        from pytest_queryeval.loading.sources import predictor_of_text
+
+        try:
+            return predictor_of_text(text, folder=self._config.invocation_params.dir)
+        except CaseError as error:
+            raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
+
+    @cached_property
+    def recording(self) -> Recording | None:
+        """Where predictions and executions are kept, or come from; None where they are neither."""
+        place = self._config.getoption("queryeval_replay") or self._config.getoption("queryeval_record")
+        if not place:
+            return None
+        from pytest_queryeval.recording import Recording
+
+        replay = bool(self._config.getoption("queryeval_replay"))
+        return Recording(self._config.invocation_params.dir / place, replay=replay, root=self._config.rootpath)
+
+    def _check_recording(self) -> None:
+        from pytest_queryeval.errors import QueryEvalError
+
+        if self._config.getoption("queryeval_record") and self._config.getoption("queryeval_replay"):
+            uses = "--queryeval-record uses what is there and adds the rest"
+            raise pytest.UsageError(f"--queryeval-record and --queryeval-replay exclude each other: {uses}")
+        try:
+            if self.recording is not None:
+                self.recording.check()
+        except QueryEvalError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _asked(self, case: Case) -> Case:
+        """The case with its predictor, and with the trials and the concurrency that are asked for."""
+        from pytest_queryeval.model import PredictorSpec
+
+        trials, concurrency = map(self._config.getoption, ("queryeval_trials", "queryeval_concurrency"))
+        if self.predictor is not None:
+            case = replace(case, predictor=self.predictor, predicted=None)
+        elif case.predictor is None and case.predicted is None:  # or the suite would have been refused
+            case = replace(case, predictor=PredictorSpec(kind="hook", settings={}, folder=case.location.path.parent))
+        if trials is not None and case.predicted is None:
+            case = replace(case, trials=trials)
+        if concurrency is not None and case.predictor is not None:
+            case = replace(case, predictor=replace(case.predictor, concurrency=concurrency))
+        return case
+
+    def _unbound(self, name: str) -> str:
+        """Why a threshold binds no case; empty where it binds one."""
+        from pytest_queryeval.errors import QueryEvalError
+        from pytest_queryeval.loading.metric_keys import check_metric
+        from pytest_queryeval.metrics import METRICS
+
+        try:
+            check_metric(name)
+        except QueryEvalError as error:
+            return str(error)
+        metric = METRICS[name]
+        if any(metric.applies_to(kind) for kind in self._kinds):
+            return ""
+        return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
+
+    @cached_property
+    def _thresholds(self) -> dict[str, Threshold]:
+        return dict(_threshold(text) for text in self._config.getoption("queryeval_threshold") or ())
+
+
+def _threshold(text: str) -> tuple[str, Threshold]:
+    from pytest_queryeval.model import Threshold
+
+    name, _, value = text.partition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not name or not math.isfinite(number):
+        raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE with a finite number, found '{text}'")
+    return name, Threshold(minimum=number)

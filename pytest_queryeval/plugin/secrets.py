@@ -1,0 +1,40 @@
+"""Secrets in what pytest itself tells of a case: captured output, logs, tracebacks, warnings."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+from typing import Any
+from warnings import WarningMessage
+
+import pytest
+
+from pytest_queryeval.redaction import redacted
+
+
+def hide_secrets(report: pytest.TestReport) -> None:
+    """Take the secrets out of a test's report before it goes to the terminal, to JUnit or to another process."""
+    report.sections = [(title, redacted(text)) for title, text in report.sections]
+    report.user_properties = [(name, _clean(value)) for name, value in report.user_properties]
+    report.longrepr = _clean(report.longrepr)
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = redacted(report.wasxfail)
+
+
+def hide_in_warning(warning: WarningMessage) -> None:
+    """Take the secrets out of a warning that pytest has recorded."""
+    text = str(warning.message)
+    if redacted(text) != text:
+        warning.message, warning.category = UserWarning(redacted(text)), UserWarning
+
+
+def _clean(value: Any) -> Any:
+    """A text, or what pytest makes of an exception: dataclasses of texts, changed where they stand, and sequences."""
+    match value:
+        case str():
+            return redacted(value)
+        case tuple() | list():
+            return type(value)(map(_clean, value))
+        case _ if is_dataclass(value):
+            for name, item in list(vars(value).items()):
+                setattr(value, name, _clean(item))
+    return value

@@ -1,0 +1,244 @@
+"""A program as the system under test: a process for each case, or processes that answer line by line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from asyncio import gather
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pytest_queryeval.discreet import discreet, may_hold_secrets
+from pytest_queryeval.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.plain import one_line
+from pytest_queryeval.predictors import Predictor, PredictorType
+from pytest_queryeval.predictors.processes import GRACE_SECONDS, Command, Process
+from pytest_queryeval.predictors.replies import (
+    asked,
+    line_entry,
+    obituary,
+    question_line,
+    reply,
+    shown,
+    stderr_text,
+    too_much,
+    utf8,
+    whole_reply,
+)
+from pytest_queryeval.redaction import hide_settings
+
+SETTINGS = ("run", "mode", "env", "cwd")
+MODES = ("each", "lines")
+_VARIABLE = re.compile(r"[^=\0]+")
+
+
+class CommandPerCase:
+    """Starts the program for each case: the case on stdin, the answer on stdout."""
+
+    concurrency = 8
+    retries = 0
+
+    def __init__(self, command: Command, name: str) -> None:
+        self._command = command
+        self._name = name
+
+    async def predict(self, case: Case, trial: int) -> Prediction:
+        """What the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
+        question = asked(case, trial)
+        start = perf_counter()
+        process = await _started(self._command, self._name)
+        try:
+            process.give(question_line(question), is_last=True)
+            await process.until(lambda: process.ended)
+            seconds = perf_counter() - start
+        finally:
+            await process.stop()
+        if process.printed_too_much:
+            raise too_much(self._name)
+        if process.exit_code != 0:
+            raise obituary(process, by=self._name)
+        text = utf8(process.output, by=self._name)
+        prediction = whole_reply(text, case, question, by=self._name, seconds=seconds)
+        return _with_stderr(prediction, stderr_text(process.errors))
+
+    async def close(self) -> None:
+        """Nothing to free: no process outlives its case."""
+
+
+class CommandOfLines:
+    """Keeps processes, each with one case at a time: a line of JSON on stdin, a line on stdout."""
+
+    concurrency = 8
+    retries = 0
+
+    def __init__(self, command: Command, name: str) -> None:
+        self._command = command
+        self._name = name
+        self._idle: list[Process] = []
+
+    async def predict(self, case: Case, trial: int) -> Prediction:
+        """What a process answers; raises `PredictorError` where it does not start, ends, or prints anything else.
+
+        A process that did not answer as it should is ended: what it says later must not meet the next case.
+        """
+        question = asked(case, trial)
+        start = perf_counter()
+        process = self._idle.pop() if self._idle else await _started(self._command, self._name)
+        try:
+            line = await self._exchanged(process, question_line(question))
+            entry = line_entry(line, case, by=self._name)
+        except BaseException:
+            await process.stop()
+            raise
+        self._idle.append(process)
+        return reply(entry, case, question, by=self._name, seconds=perf_counter() - start)
+
+    async def close(self) -> None:
+        """End all processes: those that read on see the end of their stdin, the others are stopped."""
+        processes, self._idle = self._idle, []
+        await gather(*(process.dismiss() for process in processes))
+
+    async def _exchanged(self, process: Process, line: bytes) -> bytes:
+        """The line that a process prints for a line."""
+        self._require_silence(process)
+        process.give(line, is_last=False)
+        await process.until(lambda: b"\n" in process.output or process.ended or not process.prints)
+        if process.printed_too_much:
+            raise too_much(self._name)
+        answer, line_end, rest = process.output.partition(b"\n")
+        if not line_end:
+            raise await self._silent(process)
+        process.output[:] = rest
+        self._require_silence(process)
+        return bytes(answer)
+
+    def _require_silence(self, process: Process) -> None:
+        if process.output:
+            said = shown(process.output.decode("utf-8", "replace"))
+            raise PredictorError(f"{self._name} printed {said} that nothing asked for: one line answers one case")
+
+    async def _silent(self, process: Process) -> PredictorError:
+        """The error of a process from which nothing more will come."""
+        if await process.until(lambda: process.exit_code is not None, GRACE_SECONDS):
+            await process.until(lambda: process.ended)
+            return obituary(process, by=self._name)
+        return PredictorError(f"{self._name} closed its stdout before it answered", temporary=True)
+
+
+def open_command(spec: PredictorSpec) -> Predictor:
+    """Find the program; raises `PredictorError` where there is none. Nothing is started yet."""
+    try:
+        check_command(spec.settings)
+    except SettingError as error:
+        raise PredictorError(str(error)) from error
+    hide_settings(spec.settings)
+    command = _command(spec.settings, spec.folder)
+    name = _name(_words(spec.settings["run"]), command.folder)
+    return (CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase)(command, name)
+
+
+def check_command(settings: Mapping[str, Any]) -> None:
+    """Raise `SettingError` for the first setting that cannot be right."""
+    for name in settings:
+        if name not in SETTINGS:
+            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
+    if not _words(settings.get("run", [])):
+        raise SettingError("run", "the predictor 'command' needs `run`: a program and its arguments")
+    mode = settings.get("mode", MODES[0])
+    if mode not in MODES:
+        raise SettingError("mode", f"'mode' is not one of {', '.join(MODES)}")
+    if not _is_environment(settings.get("env", {})):
+        raise SettingError("env", "'env' is not a mapping of names to texts: write other values in quotes")
+    if not _is_word(settings.get("cwd", ".")):
+        raise SettingError("cwd", "'cwd' is not the name of a folder")
+
+
+def _words(run: object) -> tuple[str, ...]:
+    """The program and its arguments; raises `SettingError`."""
+    if isinstance(run, str):
+        try:
+            run = shlex.split(run)
+        except ValueError as error:
+            raise SettingError("run", f"'run' cannot be split into words: {error}") from error
+    words = [str(word) if _is_whole_number(word) else word for word in run] if isinstance(run, list) else [None]
+    texts = tuple(word for word in words if isinstance(word, str) and "\0" not in word)
+    if len(texts) < len(words) or texts[:1] == ("",):
+        raise SettingError("run", "'run' is not a list of texts: write other values in quotes")
+    return texts
+
+
+def _is_environment(env: object) -> bool:
+    if not isinstance(env, dict):
+        return False
+    names = all(isinstance(name, str) and _VARIABLE.fullmatch(name) for name in env)
+    return names and all(value == "" or _is_word(value) or _is_whole_number(value) for value in env.values())
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def _is_whole_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _command(settings: Mapping[str, Any], folder: Path) -> Command:
+    environment = {**os.environ, **{name: str(value) for name, value in settings.get("env", {}).items()}}
+    program, *arguments = _words(settings["run"])
+    work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
+    if not work.is_dir():
+        raise PredictorError(f"the command's folder is not there: {discreet(str(work))}")
+    return Command((_program(program, folder, environment), *arguments), work, environment)
+
+
+def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """The absolute path of a program; raises `PredictorError` with what would do."""
+    shown_program = one_line(discreet(program))
+    if "/" not in program:
+        found = shutil.which(program, path=environment.get("PATH"))
+        if found is None:
+            hint = f": did you mean './{program}'?" if (folder / program).is_file() else ""
+            raise PredictorError(f"there is no program '{shown_program}' on the PATH{hint}")
+        return os.path.abspath(found)  # noqa: PTH100 - see above: a virtual environment's python is a link
+    path = Path(os.path.abspath(folder / program))  # noqa: PTH100 - see above
+    if not path.is_file():
+        raise PredictorError(f"there is no program '{shown_program}': {discreet(str(path))} is no file")
+    if not os.access(path, os.X_OK):
+        hint = f"make it so (chmod +x), or name what runs it: [python, {shown_program}]"
+        raise PredictorError(f"'{shown_program}' is not executable: {hint}")
+    return str(path)
+
+
+def _name(words: tuple[str, ...], folder: Path) -> str:
+    """The program as messages call it, with the script that it runs: other arguments may be secrets."""
+    script = [word for word in words[1:2] if not may_hold_secrets(word) and _is_script(folder / word)]
+    program = Path(words[0]).name if Path(words[0]).is_absolute() else words[0]
+    return one_line(" ".join((discreet(program), *script)))
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+async def _started(command: Command, name: str) -> Process:
+    try:
+        return await Process.start(command)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a watcher of children that another loop has to run
+        reason = getattr(error, "strerror", None) or str(error)
+        raise PredictorError(f"{name} cannot be started: {reason}") from error
+
+
+def _with_stderr(prediction: Prediction, text: str) -> Prediction:
+    return replace(prediction, metadata={"stderr": text, **prediction.metadata}) if text else prediction
+
+
+COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command)

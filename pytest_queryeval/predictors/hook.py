@@ -1,0 +1,43 @@
+"""The pytest hook `pytest_queryeval_predict(case, config)` as the system under test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.predictors import Predictor, PredictorType
+from pytest_queryeval.predictors.answer import prediction_of
+
+HOOK_NAME = "pytest_queryeval_predict"
+
+
+class Hook:
+    """Calls the hook, which only a run of pytest has."""
+
+    concurrency = 1
+    retries = 0
+
+    def __init__(self, call: Callable[[Case], object]) -> None:
+        self._call = call
+
+    def predict(self, case: Case, trial: int) -> Prediction:
+        """What the first implementation that answers gives back; raises `PredictorError` where none does."""
+        start = perf_counter()
+        try:
+            answer = self._call(case)
+        except (Exception, SystemExit) as error:  # whatever the system under test raises is the case's error
+            raise PredictorError(f"{HOOK_NAME} raised {type(error).__name__}: {error}") from error
+        return prediction_of(answer, case, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def open_hook(spec: PredictorSpec) -> Predictor:
+    """Refuse: it has to be given the hook; raises `PredictorError`."""
+    raise PredictorError(f"the predictor 'hook' calls {HOOK_NAME}, which only a run of pytest has")
+
+
+HOOK = PredictorType(opener=open_hook)

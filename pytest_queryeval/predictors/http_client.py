@@ -1,0 +1,277 @@
+"""One service is asked over HTTP: redirects, credentials, a limit on bytes, and what goes wrong in words.
+
+Here alone httpx2 is imported. There is no limit on time: who asks sets one around the call, and cancels it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import aclosing
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import httpx2
+
+from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.http.messages import message
+from pytest_queryeval.http.pause import pause_of
+from pytest_queryeval.plain import one_line
+from pytest_queryeval.predictors.http_answers import Reply
+
+BODY_BYTES = 16 * 2**20
+REDIRECTS = 5
+IDLE_SECONDS = 30.0  # that a connection is kept for the next call
+ERROR_CHARACTERS = 300
+ANSWERS = (200, 201, 203)
+MOVED = (301, 302, 303, 307, 308)
+COME_AGAIN = (408, 429)  # and whatever is 500 or more
+DEFAULT_HEADERS = {
+    "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
+    # A compressed text that is cut can look whole.
+    "Accept-Encoding": "identity",
+    "User-Agent": "pytest-queryeval",
+}
+
+
+class Credentials(NamedTuple):
+    """What signs requests: a header, or the answers to a challenge; `told` says which, for messages."""
+
+    told: str = "no `auth` is set"
+    header: str = ""
+    flow: httpx2.Auth = httpx2.Auth()
+
+
+def credentials(auth: Mapping[str, str] | None, url: str) -> Credentials:
+    """As the setting says, else the user info of the URL, else none."""
+    user_info = httpx2.URL(url).userinfo.decode("ascii")
+    if not auth and not user_info:
+        return Credentials()
+    scheme, secret = next(iter(auth.items())) if auth else ("basic", _user_and_password(user_info))
+    told = f"`auth: {scheme}` was sent" if auth else "the user of `url` was sent"
+    if scheme == "digest":
+        user, _, password = secret.partition(":")
+        return Credentials(told, flow=httpx2.DigestAuth(user, password))
+    sent = secret if scheme == "bearer" else b64encode(secret.encode()).decode()
+    return Credentials(told, header=f"{scheme.title()} {sent}")
+
+
+def _user_and_password(user_info: str) -> str:
+    user, _, password = user_info.partition(":")
+    return f"{unquote(user)}:{unquote(password)}"
+
+
+def trusted(verify: bool | str, folder: Path) -> ssl.SSLContext:
+    """Which certificates are trusted: those of the system, of a file, or any; raises `PredictorError`."""
+    try:
+        if isinstance(verify, str):
+            return ssl.create_default_context(cafile=str(folder / verify))
+        return httpx2.create_ssl_context(verify)
+    except (OSError, ValueError) as error:  # ssl.SSLError is one, too
+        name = f"the CA file {verify}" if isinstance(verify, str) else "the file of SSL_CERT_FILE or SSL_CERT_DIR"
+        raise PredictorError(f"`verify`: {name} cannot be read: {one_line(str(error))}") from error
+
+
+class Handshake:
+    """Closes a connection whose TLS handshake is cancelled, which httpcore2 (2.16) leaves open."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+
+    async def follow(self, event: str, info: Mapping[str, Any]) -> None:
+        """Be told what happens to a request, as a `trace` of httpcore2."""
+        if event.endswith("connect_tcp.complete"):
+            self._stream = info["return_value"]
+        elif event.endswith("start_tls.failed") and self._stream is not None:
+            await self._stream.aclose()
+
+
+class Client:
+    """Asks one service, on the event loop on which it is made; `name` is what messages call it."""
+
+    def __init__(self, name: str, headers: Mapping[str, str], signed: Credentials, context: ssl.SSLContext) -> None:
+        self._name = name
+        self._signed = signed
+        sent = {**headers, **({"Authorization": signed.header} if signed.header else {})}
+        told = httpx2.Headers(DEFAULT_HEADERS)
+        told.update(httpx2.Headers([(key.encode("ascii"), text.encode("latin-1")) for key, text in sent.items()]))
+        try:
+            self._client = httpx2.AsyncClient(
+                headers=told,
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # no answer decides on the next
+                verify=context,
+                timeout=None,
+                limits=httpx2.Limits(keepalive_expiry=IDLE_SECONDS),
+            )
+        except (ValueError, ImportError, httpx2.InvalidURL) as error:  # whose words may hold a password
+            proxies = "HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+            raise self._problem(f"the proxy of the environment cannot be used: see {proxies}") from error
+
+    async def ask(self, method: str, url: str, content: bytes | None, content_type: str) -> Reply:
+        """The service's answer; raises `PredictorError`, temporary where another call may have one."""
+        headers = {"Content-Type": content_type} if content_type else {}
+        if "Content-Type" in self._client.headers:
+            headers = {}
+        try:
+            return await self._follow(self._request(method, httpx2.URL(url), content, headers))
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            raise self._broken(error) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def _follow(self, request: httpx2.Request) -> Reply:
+        for _ in range(REDIRECTS + 1):
+            found = await self._exchange(request)
+            if isinstance(found, Reply):
+                return found
+            request = self._redirected(request, found)
+        raise self._problem(f"more than {REDIRECTS} redirects")
+
+    async def _exchange(self, request: httpx2.Request) -> Reply | httpx2.Response:
+        """The answer to one request, or the response that sends it elsewhere; a challenge is met on the way."""
+        flow = self._signed.flow.auth_flow(request)
+        signed: httpx2.Request | None = next(flow)
+        while signed is not None:
+            # The client's own way with challenges would read their bodies, however large they are.
+            response = await self._client.send(signed, stream=True, auth=None)
+            async with aclosing(response):
+                signed = self._challenged(flow, response)
+                if signed is None and response.status_code in MOVED and "Location" in response.headers:
+                    return response
+                if signed is None:
+                    return await self._read(response)
+        raise AssertionError("the loop ends by itself")
+
+    def _challenged(
+        self, flow: Generator[httpx2.Request, httpx2.Response, None], response: httpx2.Response
+    ) -> httpx2.Request | None:
+        try:
+            return flow.send(response)
+        except StopIteration:
+            return None
+        except (ValueError, NotImplementedError, httpx2.ProtocolError) as error:
+            problem = f"its challenge cannot be answered ({self._signed.told}): {one_line(str(error))}"
+            raise self._problem(problem) from error
+
+    def _redirected(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Request:
+        """The same request to where the response sends it; 303 only asks for what is there."""
+        url = request.url.join(response.headers["Location"])
+        if _origin(url) != _origin(request.url):
+            place = one_line(f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}", 80)
+            raise self._problem(f"redirects to another origin, {place}, which is not followed: is `url` right?")
+        if response.status_code == httpx2.codes.SEE_OTHER:
+            return self._request("GET", url, None, {})
+        types = {"Content-Type": request.headers["Content-Type"]} if "Content-Type" in request.headers else {}
+        return self._request(request.method, url, request.content or None, types)
+
+    def _request(
+        self, method: str, url: httpx2.URL, content: bytes | None, headers: Mapping[str, str]
+    ) -> httpx2.Request:
+        extensions = {"trace": Handshake().follow}
+        return self._client.build_request(method, url, content=content, headers=headers, extensions=extensions)
+
+    async def _read(self, response: httpx2.Response) -> Reply:
+        if response.status_code not in ANSWERS:
+            raise await self._refusal(response)
+        body = await _body(response)
+        if len(body) > BODY_BYTES:
+            raise self._problem(f"the answer has more than {BODY_BYTES:,} bytes")
+        kind, charset = _content_type(response)
+        return Reply(kind, charset, body)
+
+    async def _refusal(self, response: httpx2.Response) -> PredictorError:
+        status = response.status_code
+        body = await _body(response, limit=64 * 1024)
+        said = f"HTTP {status} {response.reason_phrase}".rstrip() + message(_content_type(response)[0], body)
+        said = one_line(said, ERROR_CHARACTERS)
+        if status in (401, 403, 407):
+            said += f" ({self._signed.told}{_asked(response)})"
+        temporary = status in COME_AGAIN or status >= 500
+        return self._problem(said, temporary=temporary, pause=pause_of(response.headers) if temporary else 0.0)
+
+    def _broken(self, error: Exception) -> PredictorError:
+        """What broke on the way, in one line; a new connection may be better where nothing is set wrongly."""
+        causes = list(_causes(error))
+        for cause in causes:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return self._problem(f"{_words(cause)}: the certificate is not trusted (`verify` takes a CA file)")
+            if isinstance(cause, ssl.SSLError) and isinstance(error, httpx2.ConnectError):
+                ended = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+                problem = f"no TLS connection (is it an http:// URL?): {_words(cause)}"
+                return self._problem(problem, temporary=ended)
+            if isinstance(cause, socket.gaierror):
+                again = cause.errno == socket.EAI_AGAIN
+                return self._problem(f"the host is not found: {_words(cause)}", temporary=again)
+        words = next((text for cause in reversed(causes) if (text := _words(cause))), type(error).__name__)
+        match error:
+            case httpx2.ConnectError() | httpx2.ConnectTimeout():
+                return self._problem(f"no connection: {words}", temporary=True)
+            case httpx2.ProxyError():
+                return self._problem(f"the proxy of the environment does not let it pass: {words}", temporary=True)
+            case httpx2.DecodingError():
+                return self._problem(f"the answer cannot be decompressed: {words}", temporary=True)
+            case httpx2.NetworkError() | httpx2.RemoteProtocolError() | httpx2.TimeoutException() | OSError():
+                return self._problem(f"the connection broke: {words}", temporary=True)
+            case _:  # its words may hold what was to be sent
+                return self._problem(f"the request cannot be sent ({type(error).__name__}): see `url` and `headers`")
+
+    def _problem(self, text: str, *, temporary: bool = False, pause: float = 0.0) -> PredictorError:
+        return PredictorError(f"{self._name}: {text}", temporary=temporary, pause=pause)
+
+
+async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
+    """The decompressed body, or somewhat more than `limit` bytes of it: the rest is not read."""
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > limit:
+                break
+    return bytes(body)
+
+
+def _content_type(response: httpx2.Response) -> tuple[str, str]:
+    """The content type without parameters, and the charset of texts: UTF-8 unless another known one is named."""
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    try:
+        return kind, codecs.lookup(response.charset_encoding or "utf-8").name
+    except (LookupError, ValueError):
+        return kind, "utf-8"
+
+
+def _asked(response: httpx2.Response) -> str:
+    scheme = response.headers.get("WWW-Authenticate", "").split(" ")[0]
+    return f", it asks for {one_line(scheme.lower(), 20)}" if scheme else ""
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    """What must be the same for credentials to go along."""
+    return url.scheme, url.host, url.port
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, what it was raised for, and so on."""
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for inner in error.exceptions:
+                yield from _causes(inner)
+        error = error.__cause__ or error.__context__
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return one_line(error.verify_message)
+    if isinstance(error, ssl.SSLError | socket.gaierror):
+        return one_line((error.strerror or str(error)).partition(" (_ssl.c")[0])
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)  # asyncio puts the address into its own words
+    return "" if isinstance(error, BaseExceptionGroup) else one_line(str(error))

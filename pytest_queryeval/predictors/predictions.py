@@ -1,0 +1,297 @@
+"""Readers of files of predictions: JSON lines, JSON, CSV, and plain lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node
+from pytest_queryeval.documents.values import scalar
+from pytest_queryeval.errors import CaseError, did_you_mean
+from pytest_queryeval.plain import one_line
+from pytest_queryeval.predictors.entries import MAX_SECONDS, PREDICTED, is_seconds, parsed, parsed_from
+
+MAX_BYTES = 256 * MEBIBYTE
+KEYS = ("id", "question")
+_BLANKS = " \t\r\n"
+_FIELD_BYTES = min(sys.maxsize, 2**31 - 1)
+
+# A line of the file, and the object that stands there.
+Row: TypeAlias = tuple[int, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How a file calls what identifies a case (None: `id` where it has any, else `question`), and the answer."""
+
+    key: str | None = None
+    answer: str = PREDICTED
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An answer to the case with this id, or this question; `trial` is 0 where it serves all of them."""
+
+    line: int
+    key: str
+    trial: int
+    answer: Any
+    seconds: float
+    metadata: Mapping[str, Any]
+
+
+def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
+    """What identifies the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
+    rows = list(READERS[file.path.suffix.lower()](file, columns))
+    named = columns.key or ("id" if any("id" in row for _, row in rows) or not _have_questions(rows) else "question")
+    return named, [_entry(row, file, line, named, columns.answer) for line, row in rows]
+
+
+def read_lines(file: File) -> list[str]:
+    """The lines of a file of plain text, without their ends; raises `CaseError` where it cannot be read."""
+    text = file.text(MAX_BYTES)
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [line.removesuffix("\r") for line in lines]
+
+
+def comparable(key: str, named: str) -> str:
+    """An id as it stands; a question without what line breaks and blanks do to it in a file."""
+    return key if named == "id" else " ".join(key.split())
+
+
+def _have_questions(rows: list[Row]) -> bool:
+    return any("question" in row for _, row in rows)
+
+
+def _entry(row: Mapping[str, Any], file: File, line: int, named: str, answer: str) -> Entry:
+    if row.get(answer) is None:
+        raise file.problem(_no_answer(row, answer), line)
+    seconds = row.get("seconds", 0.0)
+    if not is_seconds(seconds):
+        raise file.problem(f"`seconds` is a number from 0 to {MAX_SECONDS:,.0f}", line)
+    trial = row.get("trial", 0)
+    if isinstance(trial, bool) or not isinstance(trial, int) or ("trial" in row and trial < 1):
+        raise file.problem("`trial` is a whole number from 1 on", line)
+    own = {"id", named, answer, "seconds", "trial"}
+    metadata = {key: value for key, value in row.items() if key not in own}
+    return Entry(line, _key(row, file, line, named), trial, row[answer], float(seconds), metadata)
+
+
+def _no_answer(row: Mapping[str, Any], answer: str) -> str:
+    if answer in row:
+        return f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
+    near = did_you_mean(answer, [one_line(key, 40) for key in row])
+    hint = "" if answer != PREDICTED else ", or say under `answer` what is called so"
+    return f"a prediction needs `{answer}`{hint}{near}"
+
+
+def _key(row: Mapping[str, Any], file: File, line: int, named: str) -> str:
+    key = row.get(named)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return str(key)
+    if not isinstance(key, str) or not key.strip():
+        other = "" if named in row else f": this one has {_named(row)}"
+        raise file.problem(f"a prediction needs `{named}`, which is text{other}", line)
+    return comparable(key, named)
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{one_line(key, 40)}`" for key in list(row)[:5]) or "nothing"
+
+
+def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
+    # Not splitlines(): JSON strings may hold U+2028 and other characters that Python takes for line ends.
+    for line, text in enumerate(file.text(MAX_BYTES).split("\n"), start=1):
+        if not text.strip():
+            continue
+        try:
+            value = parsed(text.strip(_BLANKS))
+        except json.JSONDecodeError as error:
+            raise file.problem(f"not JSON: {error.msg}", line, error.colno) from error
+        except ValueError as error:
+            raise file.problem(f"not JSON: {error}", line) from error
+        yield line, _object(value, file, line)
+
+
+def _object(value: Any, file: File, line: int) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise file.problem('a prediction is an object, such as {"id": …, "predicted": …}', line)
+    return value
+
+
+class _Scanner:
+    """Reads a JSON text piece by piece, so that each value has its line."""
+
+    def __init__(self, file: File) -> None:
+        self.line = 1
+        self._file = file
+        self._text = file.text(MAX_BYTES)
+        self._place = 0
+        self._skip()
+
+    def next_is(self, mark: str) -> bool:
+        """Whether this character comes next; it is then passed."""
+        if not self._text.startswith(mark, self._place):
+            return False
+        self._go(self._place + len(mark))
+        return True
+
+    def require(self, mark: str) -> None:
+        """Pass a character; raises `CaseError` where another one comes."""
+        if not self.next_is(mark):
+            raise self.problem(f"not JSON: expected '{mark}'")
+
+    def value(self) -> Any:
+        """The value that comes next; raises `CaseError`."""
+        try:
+            value, end = parsed_from(self._text, self._place)
+        except json.JSONDecodeError as error:
+            raise self._file.problem(f"not JSON: {error.msg}", error.lineno, error.colno) from error
+        except ValueError as error:
+            raise self.problem(f"not JSON: {error}") from error
+        self._go(end)
+        return value
+
+    def end(self) -> None:
+        """Raise `CaseError` where more comes."""
+        if self._place < len(self._text):
+            raise self.problem("not JSON: more text behind the end")
+
+    def problem(self, text: str) -> CaseError:
+        """An error at the line that is being read."""
+        return self._file.problem(text, self.line)
+
+    def _go(self, place: int) -> None:
+        self.line += self._text.count("\n", self._place, place)
+        self._place = place
+        self._skip()
+
+    def _skip(self) -> None:
+        start = self._place
+        while self._text[self._place : self._place + 1] in (*_BLANKS,):
+            self._place += 1
+        self.line += self._text.count("\n", start, self._place)
+
+
+def _json(file: File, columns: Columns) -> Iterator[Row]:
+    """A list of predictions, or a mapping from ids (or questions) to answers."""
+    scanner = _Scanner(file)
+    if scanner.next_is("["):
+        yield from _listed(scanner, file)
+    elif scanner.next_is("{"):
+        yield from _mapped(scanner, columns)
+    else:
+        raise scanner.problem("expected a list of predictions, or a mapping from ids to answers")
+    scanner.end()
+
+
+def _listed(scanner: _Scanner, file: File) -> Iterator[Row]:
+    if scanner.next_is("]"):
+        return
+    while True:
+        line = scanner.line
+        yield line, _object(scanner.value(), file, line)
+        if scanner.next_is("]"):
+            return
+        scanner.require(",")
+
+
+def _mapped(scanner: _Scanner, columns: Columns) -> Iterator[Row]:
+    if scanner.next_is("}"):
+        return
+    while True:
+        line, key = scanner.line, scanner.value()
+        if not isinstance(key, str):
+            raise scanner.problem("not JSON: a key is text")
+        scanner.require(":")
+        value = scanner.value()
+        told = value if isinstance(value, dict) and columns.answer in value else {columns.answer: value}
+        yield line, {**told, columns.key or "id": key}
+        if scanner.next_is("}"):
+            return
+        scanner.require(",")
+
+
+def _separated(delimiter: str) -> Callable[[File, Columns], Iterator[Row]]:
+    def read(file: File, columns: Columns) -> Iterator[Row]:
+        stream = io.StringIO(file.text(MAX_BYTES), newline="")
+        lines = csv.reader(stream, delimiter=delimiter, strict=True)
+        with _long_fields():
+            try:
+                yield from _table(lines, file, columns)
+            except csv.Error as error:
+                raise file.problem(str(error), lines.line_num) from error
+
+    return read
+
+
+def _table(lines: Any, file: File, columns: Columns) -> Iterator[Row]:
+    header: list[str] = []
+    line = 1
+    for cells in lines:
+        if cells and not header:
+            header = _header(cells, file, line, columns)
+        elif cells:
+            if len(cells) != len(header):
+                raise file.problem(f"{len(cells)} cells, but {len(header)} columns", line)
+            yield line, _row(dict(zip(header, cells, strict=True)), file, line, columns)
+        line = lines.line_num + 1
+    if not header:
+        raise file.problem("has no header row")
+
+
+def _header(cells: list[str], file: File, line: int, columns: Columns) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise file.problem(f"two columns are called '{repeated}'", line)
+    wanted = (columns.answer, columns.key) if columns.key else (columns.answer,)
+    for name in wanted:
+        if name not in names:
+            raise file.problem(f"there is no column '{name}'{did_you_mean(name, names)}", line)
+    if not set(KEYS) & set(names):
+        raise file.problem(f"there is no column 'id' or 'question'{did_you_mean('id', names)}", line)
+    return names
+
+
+def _row(cells: Mapping[str, str], file: File, line: int, columns: Columns) -> Mapping[str, Any]:
+    """The cells of a row; all but the key and the answer are left out where empty, and may be numbers."""
+    texts = {*KEYS, columns.answer}
+    told = {name: cell if name in texts else scalar(Node(cell, line, "plain", file)) for name, cell in cells.items()}
+    return {name: value for name, value in told.items() if name in texts or value is not None}
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Lift the limit of 131,072 characters a cell, which holds for the whole process."""
+    before = csv.field_size_limit(_FIELD_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+READERS: Mapping[str, Callable[[File, Columns], Iterator[Row]]] = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json,
+    ".csv": _separated(","),
+    ".tsv": _separated("\t"),
+}
+LINES_SUFFIXES = (".txt", ".sql", ".rq", ".sparql")
+
+
+def is_lines(path: str) -> bool:
+    """Whether a file of this name holds plain lines."""
+    return Path(path).suffix.lower() in LINES_SUFFIXES
+
+
+def is_known(path: str) -> bool:
+    """Whether a file of this name is read at all."""
+    return is_lines(path) or Path(path).suffix.lower() in READERS

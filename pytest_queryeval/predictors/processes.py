@@ -1,0 +1,238 @@
+"""Processes that are fed and read without waiting, and that end with all their children when they are unwanted."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+OUTPUT_BYTES = 16 * 2**20
+ERROR_BYTES = 2**16
+GRACE_SECONDS = 0.5
+PATIENCE_SECONDS = 0.3  # who ends a run gives it a second
+REAP_SECONDS = 5.0
+_CHUNK = 2**16
+_POLL_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program with its arguments, the folder it works in, and its whole environment."""
+
+    words: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+
+
+class Process(asyncio.SubprocessProtocol):
+    """A process in a session of its own, so that signals reach its children as well.
+
+    What it prints gathers in `output`, and the end of what it writes to stderr in `errors`. It has `ended` once it is
+    reaped and its children are gone; no signal is sent from then on, since its number may be another's.
+
+    The pipes are our own: those of asyncio keep a process from being seen as ended while a child of it holds them. All
+    here is done by callbacks: tasks would be cancelled with those of the calls, and leave the process alone.
+    """
+
+    def __init__(self, pipes: tuple[int, int, int]) -> None:
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.exit_code: int | None = None
+        self.printed_too_much = False
+        self.ended = False
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: int | None = pipes[0]
+        self._stdout = pipes[1]
+        self._open = {pipes[1]: self._take_output, pipes[2]: self._take_errors}
+        self._unsent = memoryview(b"")
+        self._is_last = False
+        self._is_killed = False
+        self._deadline: float | None = None
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def start(cls, command: Command) -> Self:
+        """Start it; raises OSError where the system does not."""
+        with ExitStack() as theirs, ExitStack() as ours:
+            stdin, to_stdin = _pipe(theirs, ours)
+            from_stdout, stdout = _pipe(ours, theirs)
+            from_stderr, stderr = _pipe(ours, theirs)
+            pipes = (to_stdin, from_stdout, from_stderr)
+            _, process = await asyncio.get_running_loop().subprocess_exec(
+                lambda: cls(pipes),
+                *command.words,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=command.folder,
+                env=command.environment,
+                start_new_session=True,
+            )
+            ours.pop_all()
+        process._listen()
+        return process
+
+    @property
+    def prints(self) -> bool:
+        """Whether anything may still come from its stdout."""
+        return self._stdout in self._open
+
+    def give(self, data: bytes, *, is_last: bool) -> None:
+        """Write to its stdin as fast as it reads, and close that after the last data.
+
+        A process that does not read is no error.
+        """
+        self._unsent = memoryview(bytes(self._unsent) + data)
+        self._is_last = is_last
+        if self._stdin is not None:
+            self._loop.add_writer(self._stdin, self._write)
+
+    async def until(self, condition: Callable[[], bool], seconds: float = math.inf) -> bool:
+        """Wait for the process to make a condition true, at most so many seconds; return whether it is."""
+        deadline = self._loop.time() + seconds
+        alarm = None if math.isinf(seconds) else self._loop.call_later(seconds, self._changed.set)
+        try:
+            while not condition() and self._loop.time() < deadline:
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            if alarm:
+                alarm.cancel()
+        return condition()
+
+    async def dismiss(self) -> None:
+        """End it where it waits for input: no more will come; `stop` it if it stays."""
+        self._close_stdin()
+        try:
+            await self.until(lambda: self.ended, PATIENCE_SECONDS)
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """End it and its children: SIGTERM, after a grace SIGKILL. Once this returns it is reaped."""
+        try:
+            self._signal(signal.SIGTERM)
+            await self.until(lambda: self.ended, GRACE_SECONDS)
+        finally:  # also where waiting is cut short
+            self._is_killed = self._signal(signal.SIGKILL)
+            self._close_stdin()
+            try:
+                await self.until(lambda: self.ended, REAP_SECONDS)
+            finally:
+                self._close_outputs()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio once the process is there."""
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+
+    def process_exited(self) -> None:
+        """Called by asyncio once the process is reaped; its children may have last words."""
+        assert self._transport is not None
+        self.exit_code = self._transport.get_returncode()
+        self._transport.close()
+        self._changed.set()
+        self._loop.call_later(GRACE_SECONDS, self._end_children)
+        if self._is_killed or not self._open:
+            self._end_children()
+
+    def _end_children(self) -> None:
+        if self._deadline is None:
+            self._deadline = self._loop.time() + GRACE_SECONDS
+            self._signal(signal.SIGTERM)
+            self._await_children()
+
+    def _await_children(self) -> None:
+        assert self._deadline is not None
+        # Who was killed is still there until the system has buried it.
+        if not self._is_killed and self._signal(0) and self._loop.time() < self._deadline:
+            self._loop.call_later(_POLL_SECONDS, self._await_children)
+            return
+        self._signal(signal.SIGKILL)
+        self.ended = True
+        self._changed.set()
+
+    def _listen(self) -> None:
+        pipes = [*self._open, *([] if self._stdin is None else [self._stdin])]
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
+        for pipe in self._open:
+            self._loop.add_reader(pipe, self._read, pipe)
+
+    def _signal(self, number: int) -> bool:
+        """Whether there was someone left to signal."""
+        if self.ended or self._transport is None:
+            return False
+        try:
+            os.killpg(self._transport.get_pid(), number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def _write(self) -> None:
+        assert self._stdin is not None
+        try:
+            self._unsent = self._unsent[os.write(self._stdin, self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # nobody reads
+            self._close_stdin()
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._stdin)
+            if self._is_last:
+                self._close_stdin()
+
+    def _read(self, pipe: int) -> None:
+        try:
+            data = os.read(pipe, _CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self._open[pipe](data)
+        else:
+            self._close_output(pipe)
+        self._changed.set()
+
+    def _take_output(self, data: bytes) -> None:
+        self.output += data
+        if len(self.output) > OUTPUT_BYTES:
+            self.printed_too_much = True
+            self._signal(signal.SIGKILL)
+            self._close_output(self._stdout)
+
+    def _take_errors(self, data: bytes) -> None:
+        self.errors += data
+        del self.errors[:-ERROR_BYTES]
+
+    def _close_stdin(self) -> None:
+        if self._stdin is not None:
+            self._loop.remove_writer(self._stdin)
+            os.close(self._stdin)
+            self._stdin = None
+
+    def _close_outputs(self) -> None:
+        for pipe in tuple(self._open):
+            self._close_output(pipe)
+
+    def _close_output(self, pipe: int) -> None:
+        del self._open[pipe]
+        self._loop.remove_reader(pipe)
+        os.close(pipe)
+        if not self._open and self.exit_code is not None:
+            self._end_children()
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """A pipe's reading and writing end, each closed with its owner."""
+    reads, writes = os.pipe()
+    reader.callback(os.close, reads)
+    writer.callback(os.close, writes)
+    return reads, writes

@@ -1,0 +1,130 @@
+"""What a program is asked on its stdin, and what its answers and its end say."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.model import Case, Prediction, Stated
+from pytest_queryeval.plain import one_line, plain, shortened
+from pytest_queryeval.predictors.answer import stated_answer
+from pytest_queryeval.predictors.entries import PREDICTED, is_seconds, parsed, told_prediction
+from pytest_queryeval.predictors.processes import OUTPUT_BYTES, Process
+from pytest_queryeval.redaction import redacted
+
+STDERR_CHARACTERS = 2_000
+STDERR_LINES = 10
+METADATA_LEVELS = 100
+SHOWN_CHARACTERS = 100
+_LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
+
+
+def asked(case: Case, trial: int) -> dict[str, Any]:
+    """What a program is told of a case, as JSON knows it."""
+    return {
+        "id": case.id,
+        "question": case.question,
+        "evidence": case.evidence,
+        "metadata": plain(case.metadata, levels=METADATA_LEVELS),
+        "conversation": [{"role": message.role, "content": message.content} for message in case.conversation],
+        "kind": case.kind,
+        "trial": trial,
+    }
+
+
+def question_line(question: Mapping[str, Any]) -> bytes:
+    """A question as one line of JSON, in ASCII: it means the same in every locale."""
+    return json.dumps(question).encode("ascii") + b"\n"
+
+
+def utf8(data: bytes | bytearray, *, by: str) -> str:
+    """What a program printed, without a byte order mark; raises `PredictorError` where it is no text."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        wrong = f"byte 0x{data[error.start]:02x} at {error.start:,}"
+        raise PredictorError(f"{by} printed what is not UTF-8: {wrong}: set PYTHONUTF8=1, or its like") from error
+
+
+def whole_reply(text: str, case: Case, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
+    """All that a program printed, as an answer: text, or an object with `predicted`; raises `PredictorError`."""
+    try:
+        entry = told_prediction(text)
+    except ValueError as error:
+        raise PredictorError(f"{by} printed JSON with a {error}") from error
+    if entry is None:
+        return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
+    return reply(entry, case, question, by=by, seconds=seconds)
+
+
+def line_entry(line: bytes, case: Case, *, by: str) -> Mapping[str, Any]:
+    """A line as an object with `predicted`; raises `PredictorError` for everything else but a JSON text."""
+    text = utf8(line, by=by)
+    try:
+        entry = parsed(text)
+    except ValueError as error:
+        raise PredictorError(f"{by} printed {shown(text)}: {_LINES}") from error
+    if isinstance(entry, str):
+        return {PREDICTED: entry}
+    if not isinstance(entry, dict) or PREDICTED not in entry:
+        raise PredictorError(f"{by} printed {shown(text)}: expected an object with `predicted`, or a JSON text")
+    if "id" in entry and entry["id"] != case.id:
+        raise PredictorError(f"{by} answered {shown(str(entry['id']))} where '{case.id}' was asked")
+    return entry
+
+
+def reply(entry: Mapping[str, Any], case: Case, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
+    """An object with `predicted` as a prediction; raises `PredictorError` where it states no answer.
+
+    What only repeats the question is no metadata.
+    """
+    try:
+        stated = stated_answer(entry[PREDICTED], case)
+    except ValueError as error:
+        raise PredictorError(f"{by} {error}") from error
+    own = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}
+    if is_seconds(entry.get("seconds")):
+        seconds = float(entry["seconds"])
+        own.add("seconds")
+    metadata = {key: value for key, value in entry.items() if key not in own}
+    return Prediction(stated=stated, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
+
+
+def too_much(by: str) -> PredictorError:
+    """The error of a program that printed more than an answer may have."""
+    return PredictorError(f"{by} printed more than {OUTPUT_BYTES // 2**20} MiB")
+
+
+def obituary(process: Process, *, by: str) -> PredictorError:
+    """The error of a process that ended where it should not have, with its last words, a line each."""
+    words = last_words(process.errors) or last_words(process.output)
+    told = "\n".join([f"{by} ended with {_exit(process.exit_code)}{':' if words else ''}", *words])
+    return PredictorError(told, temporary=True)
+
+
+def last_words(data: bytes | bytearray) -> list[str]:
+    """The last lines that a program wrote, each cut and printable."""
+    lines = redacted(data.decode("utf-8", "replace")).splitlines()
+    return [one_line(line) for line in lines if line.strip()][-STDERR_LINES:]
+
+
+def stderr_text(data: bytes | bytearray) -> str:
+    """The beginning of what a program wrote to stderr."""
+    return shortened(redacted(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
+
+
+def shown(text: str) -> str:
+    """The beginning of what a program printed, as messages show it."""
+    return f"'{one_line(redacted(text), SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
+
+
+def _exit(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

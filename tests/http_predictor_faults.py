@@ -1,0 +1,95 @@
+"""What services that predict do wrong: behaviours for the `FaultServer` of servers.py, and what is to come of each."""
+
+import gzip
+import subprocess
+from http.client import responses
+
+import endpoint_faults as faults
+from endpoint_faults import says, sends
+from servers import Exchange
+
+CAP = 16 * 2**20  # bytes that an answer may have
+GOOD = '{"predicted": "SELECT 1"}'
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+def answers(body: bytes | str = GOOD, status: int = 200, content_type: str = "application/json", **headers):
+    return says(body, f"{status} {responses[status]}", Content_Type=content_type, **headers)
+
+
+def bomb() -> bytes:
+    """Blanks for many times the cap, in some hundred kilobytes."""
+    return gzip.compress(b" " * (12 * CAP), 1)
+
+
+def echoes(status: int):
+    """Repeat the credentials and the key that came."""
+
+    def behave(exchange: Exchange) -> None:
+        headers = exchange.request.headers
+        told = f"you sent {headers.get('authorization')} {headers.get('x-api-key')}"
+        exchange.reply(told, f"{status} {responses[status]}", Content_Type="text/plain")
+
+    return behave
+
+
+# Another call may have an answer.
+TEMPORARY = {
+    "time-out": (answers("", 408), "HTTP 408 Request Timeout"),
+    "too many requests": (answers("slow down", 429, "text/plain"), "HTTP 429 Too Many Requests: slow down"),
+    "error": (answers("no memory", 500, "text/plain"), "HTTP 500 Internal Server Error: no memory"),
+    "error in HTML": (answers("<h1>Oh</h1><script>x</script>", 502, "text/html"), "HTTP 502 Bad Gateway: Oh$"),
+    "unavailable": (answers("", 503), "HTTP 503"),
+    "gateway time-out": (answers("", 504), "HTTP 504"),
+    "hangs up": (faults.hangs_up, "the connection broke: .*disconnected"),
+    "resets the connection": (faults.resets, "the connection broke"),
+    "is no HTTP": (sends(b"SSH-2.0-OpenSSH_9.2\r\n"), "the connection broke"),
+    "less than announced": (sends(HEAD + b"Content-Length: 500\r\n\r\n" + GOOD.encode()), "the connection broke"),
+    "truncated chunks": (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5a\r\n{"), "the connection broke"),
+    "gzip that is none": (answers(GOOD, Content_Encoding="gzip"), "cannot be decompressed"),
+    "too many encodings": (answers(GOOD, Content_Encoding=", ".join(["gzip"] * 50)), "cannot be decompressed"),
+    "half a document": (answers(GOOD[:-9]), "no whole JSON: .*application/json, 16 bytes"),
+    "half a character": (answers('{"predicted": "é'.encode()[:-1]), "no whole JSON: .*unexpected end of data"),
+    "nothing": (answers(""), "no whole JSON: .* 0 bytes"),
+}
+# No call will have one before something else is set.
+FINAL = {
+    "HTML": (answers("<html><b>Wel</b>come!</html>", 200, "text/html; charset=x"), "a web page came back.*: Wel come!"),
+    "no content": (answers("", 204), "HTTP 204 No Content"),
+    "a part": (answers(GOOD, 206), "HTTP 206"),
+    "bad request": (
+        answers("no\n such \x1b[2J\u202e thing", 400, "text/plain"),
+        r"HTTP 400 .*: no such \\x1b\[2J\\u202e",
+    ),
+    "not found": (answers("", 404), "HTTP 404 Not Found"),
+    "method not allowed": (answers("", 405), "HTTP 405"),
+    "redirect without a target": (answers("", 302), "HTTP 302 Found"),
+    "redirect to itself": (faults.redirects_to_itself, "more than 5 redirects"),
+    "redirect to a file": (faults.redirects("file:///etc/passwd"), "redirects to another origin, file://"),
+    "redirect to nowhere": (faults.redirects("http://"), "redirect|cannot be sent"),
+    "redirect to no URL": (faults.redirects("http://[oh/"), "redirects to another origin"),
+    "NaN": (answers('{"predicted": NaN}'), "NaN is no JSON"),
+    "a number too large": (answers('{"predicted": 1e999}'), "the number 1e999 is too large"),
+    "digits without end": (answers('{"predicted": ' + "9" * 5000 + "}"), "no whole JSON: "),
+    "duplicate keys": (answers('{"predicted": "a", "predicted": "b"}'), "an object has two members 'predicted'"),
+    "deep nesting": (answers("[" * 200_000), "it nests too deep"),
+    "bytes that are no text": (answers(b'{"predicted": "\xff\xfe"}'), "no whole JSON: 'utf-8' codec can't decode"),
+    "text that is none": (answers(b"SELECT \xff", 200, "text/plain"), "the answer is no text: 'utf-8' codec"),
+    "no bound of its body": (faults.sends_a_body_without_end, "more than 16,777,216 bytes"),
+    "null": (answers('{"predicted": null}'), 'predicted is null, which is no answer: an empty one is ""'),
+    "an object": (answers('{"sql": "SELECT 1", "n": 2}'), r"`answer:` takes .* with sql \(a text\), n \(a number\)$"),
+    "a list": (answers('["SELECT 1"]'), "`answer:` takes a JSONPath into a list of 1$"),
+    "null alone": (answers("null"), "`answer:` takes a JSONPath into null$"),
+    "control characters in names": (answers('{"\\u001b[2J\\n": 1}'), r"an object with \\x1b\[2J"),
+    "a value for a query": (answers('{"predicted": ["SELECT 1"]}'), "returned list, not text$"),
+}
+
+
+def make_certificate(folder):
+    """A key and a certificate for 127.0.0.1 that nobody signed but itself, and the certificate alone as ca.pem."""
+    path = folder / "server.pem"
+    command = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -keyout {path} -out {folder / 'ca.pem'}"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", *command.split(), *names], check=True, capture_output=True)
+    path.write_text(path.read_text() + (folder / "ca.pem").read_text())
+    return path

@@ -1,0 +1,223 @@
+"""The system under test, asked by a run of pytest: ahead, by the hook, by workers, and not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from answering import Answering
+from singers import GOLD, WRONG, case, unpredicted
+
+NUMBER = 24
+HOOK = f"""
+def pytest_queryeval_predict(case, config):
+    return {GOLD!r} if case.id != "bad" else {WRONG!r}
+"""
+ASYNC = f"""
+import asyncio
+
+under_way = most = 0
+
+async def predict(case):
+    global under_way, most
+    under_way += 1
+    most = max(most, under_way)
+    await asyncio.sleep(0.05)
+    under_way -= 1
+    return f"{GOLD} -- {{most}}"
+"""
+
+
+def cases(number=NUMBER):
+    return [unpredicted(f"case-{index}") for index in range(number)]
+
+
+def right_or_wrong(asked):
+    return GOLD if int(asked["id"].partition("-")[2]) % 3 else WRONG
+
+
+def scores(run):
+    return {found["id"]: (found["outcome"], found["scores"]) for found in run.report["cases"]}
+
+
+@pytest.fixture
+def service():
+    with Answering(right_or_wrong, seconds=0.05) as started:
+        yield started
+
+
+def test_predictions_are_fetched_ahead_and_at_most_so_many_at_once(suite, run_and_parse, service):
+    suite(*cases(), predictor={"http": service.url, "concurrency": 5})
+
+    run = run_and_parse()
+
+    assert service.most == 5
+    assert sorted(service.asked) == sorted(f"case-{index}" for index in range(NUMBER))
+    assert [found["prediction"]["seconds"] >= 0.05 for found in run.report["cases"]] == [True] * NUMBER
+
+
+@pytest.mark.parametrize("how", [["--queryeval-concurrency=16"], ["-n2"]])
+def test_scores_do_not_depend_on_how_many_calls_are_made_at_once(suite, run_and_parse, service, how):
+    suite(*cases(), predictor={"http": service.url})
+
+    alone = run_and_parse("--queryeval-concurrency=1")
+    together = run_and_parse(*how)
+
+    assert alone.report["totals"]["passed"] == 16
+    assert scores(together) == scores(alone)
+
+
+def test_workers_call_for_the_case_at_hand_only(suite, run_and_parse, service):
+    suite(*cases(), predictor={"http": service.url})
+
+    run_and_parse("-n2")
+
+    assert service.most <= 2
+    assert len(service.asked) == NUMBER
+
+
+def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run, service):
+    suite(*cases(2), predictor={"http": service.url, "concurrency": 1})
+
+    result = run("-n2", "--queryeval-concurrency=1")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "takes 1 call at once, and -n 2 would make 2: set `concurrency: 2` beside it, or --queryeval-concurrency"
+    result.stdout.fnmatch_lines([f"*the predictor 'http' of a.queryeval.yaml:* {said}*"])
+    assert service.asked == []
+
+
+def test_after_the_first_failure_no_call_is_made(suite, run_and_parse, service):
+    suite(*cases(200), predictor={"http": service.url, "concurrency": 2})
+
+    run = run_and_parse("-x")
+
+    assert run.outcomes == {"case-0": "failed"}
+    asked = len(service.asked)
+    time.sleep(0.3)
+    assert len(service.asked) == asked < 100
+
+
+def test_cases_that_were_left_out_are_not_asked_for(suite, run_and_parse, service):
+    suite(*cases(), predictor={"http": service.url})
+
+    run_and_parse("-k", "case-1 and not case-11")
+
+    assert sorted(service.asked) == sorted({f"case-{index}" for index in (1, *range(10, 20))} - {"case-11"})
+
+
+def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
+    suite(*cases(), predictor={"http": service.url})
+
+    run("--collect-only", "-q")
+
+    assert service.asked == []
+
+
+def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suite, write, report_of):
+    with Answering(lambda asked: time.sleep(100 if asked["id"] == "hangs" else 0) or GOLD) as service:
+        suite(unpredicted("done"), unpredicted("hangs"), unpredicted("after"), predictor={"http": service.url})
+        command = [sys.executable, "-m", "pytest", "--queryeval-report=report.json", "-v"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        with pytester.popen(command, start_new_session=True, **pipes) as process:
+            while len(service.asked) < 3:
+                time.sleep(0.02)
+            time.sleep(0.5)
+            os.kill(process.pid, signal.SIGINT)
+            output = process.communicate(timeout=30)[0].decode()
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert [found["id"] for found in report_of(pytester.path / "report.json")["cases"]] == ["done"]
+
+
+def test_an_async_function_is_awaited_for_several_cases_at_once(suite, write, run_and_parse):
+    write("predict.py", ASYNC)
+    suite(*cases(), predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.report["totals"]["passed"] == NUMBER
+    assert max(int(found["predicted"]["query"].split("-- ")[1]) for found in run.report["cases"]) == 8
+
+
+def test_a_hook_answers_cases_that_have_no_predictor(suite, write, run_and_parse):
+    write("conftest.py", HOOK)
+    suite(unpredicted("good"), unpredicted("bad"), case("stated", WRONG))
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"good": "passed", "bad": "failed", "stated": "failed"}
+    assert run.case("good")["prediction"]["source"] == "hook"
+
+
+def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
+    write("conftest.py", "def pytest_queryeval_predict(case, config):\n    raise OSError('no model')\n")
+    suite(unpredicted("a"), predictor="hook")
+
+    run = run_and_parse()
+
+    assert run.case("a")["message"].endswith("pytest_queryeval_predict raised OSError: no model")
+
+
+def test_without_a_hook_a_case_needs_a_predictor(suite, run):
+    suite(unpredicted("a"))
+
+    run().stdout.fnmatch_lines(["*no prediction: add `predicted`, or `predictor` to the file*"])
+
+
+def test_trials_of_the_command_line_are_calls_of_their_own(suite, run_and_parse, service):
+    suite(*cases(3), predictor={"http": service.url})
+
+    run = run_and_parse("--queryeval-trials=4")
+
+    assert len(service.asked) == 12
+    assert [len(found["trials"]) for found in run.report["cases"]] == [4, 4, 4]
+    assert run.report["metrics"]["pass_at_k"]["mean"] == pytest.approx(2 / 3)
+
+
+def test_a_gate_may_ask_that_all_trials_pass(suite, write, run_and_parse, service):
+    write("queryeval.yaml", "gates: [{metric: pass_hat_k, min: 0.9}]\n")
+    suite(*cases(3), predictor={"http": service.url}, trials=2, on_miss="xfail")
+
+    run = run_and_parse()
+
+    assert [(gate["metric"], gate["ok"]) for gate in run.report["gates"]] == [("pass_hat_k", False)]
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_predictions_that_nobody_asked_for_are_named(suite, write, run):
+    write("preds.jsonl", "".join(f'{{"id": "{id_}", "predicted": "SELECT 1"}}\n' for id_ in ("a", "b", "typo")))
+    suite(unpredicted("a"), unpredicted("b"), predictor="preds.jsonl")
+
+    run().stdout.fnmatch_lines(["*preds.jsonl: 1 prediction was not used: typo"])
+
+
+def test_a_selection_names_no_predictions_that_it_leaves_out(suite, write, run):
+    write("preds.jsonl", '{"id": "a", "predicted": "SELECT 1"}\n{"id": "b", "predicted": "SELECT 1"}\n')
+    suite(unpredicted("a"), unpredicted("b"), predictor="preds.jsonl")
+
+    assert "not used" not in run("a.queryeval.yaml::a").stdout.str()
+
+
+@pytest.mark.parametrize("option", ["--queryeval-trials=0", "--queryeval-concurrency=0"])
+def test_numbers_below_1_are_refused(suite, run, option):
+    suite(case())
+
+    result = run(option)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{option.partition('=')[0]}: expected a whole number from 1, found 0"])
+
+
+def test_no_thread_and_no_process_outlives_a_run(suite, run_and_parse, service):
+    import threading
+
+    suite(*cases(), predictor={"http": service.url})
+
+    run_and_parse()
+
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("queryeval")]

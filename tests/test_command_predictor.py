@@ -1,0 +1,587 @@
+"""Programs as systems under test: what they are told, what their answers become, and that none outlives its call."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from samples import make_case, query
+
+from pytest_queryeval.errors import PredictorError, SettingError
+from pytest_queryeval.model import Message, PredictorSpec
+from pytest_queryeval.predictors import PREDICTORS
+
+LIMIT = 1.0
+SLACK = 2.0  # a call ends so many seconds after its limit at the latest
+READ = "import json, os, signal, subprocess, sys, time\ncase = json.load(sys.stdin)\n"
+LINES = (
+    "import json, os, signal, sys, time\n"
+    "def say(answer):\n    print(json.dumps(answer), flush=True)\n"
+    "for line in sys.stdin:\n    case = json.loads(line)\n    "
+)
+TOLD_PID = "open('pid', 'w').write(str(os.getpid()))\n"
+
+
+def opened(folder, **settings):
+    return PREDICTORS["command"].opener(PredictorSpec(kind="command", settings=settings, folder=folder))
+
+
+def program(folder, code, **settings):
+    """The predictor of a Python program with this code, `ask.py`."""
+    (folder / "ask.py").write_text(code, encoding="utf-8")
+    return opened(folder, run=[sys.executable, "ask.py"], **settings)
+
+
+def lines(folder, code, **settings):
+    """The predictor of a program that runs this code for each line."""
+    return program(folder, LINES + code, mode="lines", **settings)
+
+
+def in_thread(work):
+    """Run a coroutine as a session does: on a loop that is not the main thread's."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def answers(predictor, *cases, limit=30.0, together=False):
+    """What the predictor says of cases, one after the other or at once: predictions and errors."""
+
+    async def one(case):
+        try:
+            async with asyncio.timeout(limit):
+                return await predictor.predict(case, 1)
+        except (PredictorError, TimeoutError) as error:
+            return error
+
+    async def everything():
+        try:
+            async with asyncio.timeout((limit + SLACK) * (1 if together else len(cases))):
+                return await asyncio.gather(*map(one, cases)) if together else [await one(case) for case in cases]
+        finally:
+            async with asyncio.timeout(SLACK):
+                await predictor.close()
+
+    return in_thread(everything())
+
+
+def answer(predictor, limit=30.0, **changes):
+    """The prediction for one case; raises what the predictor does."""
+    (found,) = answers(predictor, make_case(**changes), limit=limit)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def fault(predictor, limit=30.0, **changes):
+    with pytest.raises((PredictorError, TimeoutError)) as caught:
+        answer(predictor, limit, **changes)
+    return caught.value
+
+
+def is_gone(group):
+    """Whether no process of a group is left, once the system has had time to bury them."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def told_pid(folder):
+    return int((folder / "pid").read_text())
+
+
+def open_files():
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """Neither threads nor open files nor children."""
+    threads, files = set(threading.enumerate()), open_files()
+    yield
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(5)
+    assert set(threading.enumerate()) <= threads
+    assert open_files() == files
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_program_is_told_the_case_on_stdin(tmp_path):
+    case = make_case(
+        question="wie viele Züge?",
+        evidence="count",
+        metadata={"ticket": 17, "of": ["a"]},
+        conversation=(Message(role="user", content="wie viele Züge?"),),
+    )
+
+    (found,) = answers(program(tmp_path, "import sys\nprint(sys.stdin.read())"), case)
+
+    assert json.loads(found.stated.query) == {
+        "id": "a",
+        "question": "wie viele Züge?",
+        "evidence": "count",
+        "metadata": {"ticket": 17, "of": ["a"]},
+        "conversation": [{"role": "user", "content": "wie viele Züge?"}],
+        "kind": "sql",
+        "trial": 1,
+    }
+
+
+def test_text_on_stdout_is_the_answer(tmp_path):
+    found = answer(program(tmp_path, READ + "print('SELECT 1 -- é\\n  FROM t')", env={"PYTHONUTF8": "1"}))
+
+    assert found.stated == query("SELECT 1 -- é\n  FROM t")
+    assert found.predictor == f"command:{Path(sys.executable).name} ask.py"
+    assert found.metadata == {}
+    assert found.seconds > 0
+
+
+def test_an_object_with_predicted_tells_the_answer_and_metadata(tmp_path):
+    code = "print(json.dumps({'predicted': 'SELECT 1', 'tokens': 7, 'seconds': 2.5, 'id': case['id']}))"
+
+    found = answer(program(tmp_path, READ + code))
+
+    assert (found.stated, found.metadata, found.seconds) == (query("SELECT 1"), {"tokens": 7}, 2.5)
+
+
+def test_seconds_that_are_no_number_are_metadata(tmp_path):
+    found = answer(program(tmp_path, 'print(\'{"predicted": "x", "seconds": "two"}\')'))
+
+    assert found.metadata == {"seconds": "two"}
+
+
+def test_what_only_repeats_the_case_is_no_metadata(tmp_path):
+    found = answer(program(tmp_path, READ + "print(json.dumps({**case, 'predicted': 'x'}))"), metadata={"a": 1})
+
+    assert found.metadata == {}
+
+
+@pytest.mark.parametrize(
+    "printed", ['{"a": 1.10}', '{"a": 1, "a": 2}', '[{"predicted": 1}]', '{"predicted"', "{?s ?p ?o}"]
+)
+def test_any_other_output_is_the_answer_as_it_stands(tmp_path, printed):
+    assert answer(program(tmp_path, f"print({printed!r})"), kind="json").stated == query(printed)
+
+
+def test_a_value_under_predicted_is_json_where_answers_are_values(tmp_path):
+    code = 'print(\'{"predicted": {"a": [1]}}\')'
+
+    assert answer(program(tmp_path, code), kind="json").stated == query('{"a": [1]}')
+    assert "ask.py returned dict, not text" in str(fault(program(tmp_path, code)))
+
+
+def test_null_under_predicted_is_no_answer(tmp_path):
+    assert "returned nothing" in str(fault(program(tmp_path, "print('{\"predicted\": null}')")))
+
+
+def test_predicted_that_stands_twice_is_refused(tmp_path):
+    assert "duplicate key 'predicted'" in str(fault(program(tmp_path, 'print(\'{"predicted": 1, "predicted": 2}\')')))
+
+
+def test_nothing_on_stdout_is_an_empty_answer(tmp_path):
+    assert answer(program(tmp_path, "pass")).stated == query("")
+
+
+def test_stderr_of_a_program_that_answers_is_kept(tmp_path):
+    code = "import sys\nprint('x' * 5000, file=sys.stderr)\nprint('SELECT 1')"
+
+    metadata = answer(program(tmp_path, code)).metadata
+
+    assert set(metadata) == {"stderr"}
+    assert metadata["stderr"] == "x" * 1999 + "…"
+
+
+def test_a_secret_in_stderr_is_taken_out_before_it_is_cut(tmp_path):
+    code = "import os, sys\nprint('x' * 1990 + os.environ['MODEL_API_KEY'], file=sys.stderr)"
+    (tmp_path / "fails.py").write_text("import os, sys\nsys.exit(190 * 'x' + os.environ['MODEL_API_KEY'])")
+    env = {"MODEL_API_KEY": "planted-8f2c61e0"}
+
+    kept = answer(program(tmp_path, code, env=env)).metadata["stderr"]
+    told = fault(opened(tmp_path, run=[sys.executable, "fails.py"], env=env))
+
+    assert "planted" not in kept
+    assert "planted" not in str(told)
+
+
+def test_an_exit_code_is_an_error_with_the_last_lines_of_stderr(tmp_path):
+    code = (
+        READ + "sys.stderr.write('\\n'.join(f'line {n}' for n in range(50)) + '\\n\\x1b[2J' + 'y' * 900)\nsys.exit(3)"
+    )
+
+    error = fault(program(tmp_path, code))
+
+    first, *words = str(error).split("\n")
+    assert first.endswith("ask.py ended with exit code 3:")
+    assert words[0] == "line 41"
+    assert words[-1].startswith("\\x1b[2Jyyy")
+    assert len(words) == 10
+    assert len(words[-1]) == 200
+    assert error.temporary
+
+
+def test_a_signal_is_told_by_its_name(tmp_path):
+    error = fault(program(tmp_path, READ + "os.kill(os.getpid(), signal.SIGSEGV)"))
+
+    assert str(error).endswith("ask.py ended with SIGSEGV")
+
+
+def test_an_end_without_words_on_stderr_shows_those_on_stdout(tmp_path):
+    error = fault(program(tmp_path, "import sys\nprint('no key')\nsys.exit(1)"))
+
+    assert str(error).endswith("ended with exit code 1:\nno key")
+
+
+def test_output_that_is_not_utf8_is_an_error(tmp_path):
+    error = fault(program(tmp_path, "import sys\nsys.stdout.buffer.write(b'SELECT \\xe9')"))
+
+    assert "printed what is not UTF-8: byte 0xe9 at 7" in str(error)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_answer(tmp_path):
+    code = "import sys\nsys.stdout.buffer.write(b'\\xef\\xbb\\xbfSELECT 1\\r\\n')"
+
+    assert answer(program(tmp_path, code)).stated == query("SELECT 1")
+
+
+@pytest.mark.parametrize("mode", ["each", "lines"])
+def test_a_program_that_prints_too_much_is_ended(tmp_path, mode):
+    code = "import os, sys\n" + TOLD_PID + "sys.stdin.readline()\nfor _ in range(50): sys.stdout.write('x' * 2**20)"
+
+    error = fault(program(tmp_path, code, mode=mode))
+
+    assert str(error).endswith("ask.py printed more than 16 MiB")
+    assert is_gone(told_pid(tmp_path))
+
+
+@pytest.mark.parametrize("mode", ["each", "lines"])
+def test_much_stderr_hinders_nobody(tmp_path, mode):
+    code = "import sys\nsys.stdin.readline()\nsys.stderr.write('x' * 2**24)\nprint('\"SELECT 1\"', flush=True)\n"
+
+    found = answer(program(tmp_path, code, mode=mode))
+
+    assert found.stated == query("SELECT 1" if mode == "lines" else '"SELECT 1"')
+
+
+@pytest.mark.parametrize("code", ["print('x')", "import os, sys\nos.close(0)\nprint('x')"])
+def test_a_program_need_not_read_its_stdin(tmp_path, code):
+    assert answer(program(tmp_path, code), question="long " * 100_000).stated == query("x")
+
+
+@pytest.mark.parametrize("mode", ["each", "lines"])
+@pytest.mark.parametrize("deaf", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"], ids=["ends", "deaf"])
+def test_a_program_that_never_answers_is_ended_at_its_limit(tmp_path, mode, deaf):
+    code = f"import os, signal, sys, time\n{deaf}{TOLD_PID}sys.stdin.readline()\ntime.sleep(600)"
+
+    error = fault(program(tmp_path, code, mode=mode), LIMIT)
+
+    assert isinstance(error, TimeoutError)
+    assert is_gone(told_pid(tmp_path))
+
+
+SLEEPER = "subprocess.Popen([sys.executable, '-c', {code!r}])\n"
+IGNORES = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+
+
+@pytest.mark.parametrize("code", ["import time; time.sleep(600)", IGNORES], ids=["sleeps", "ignores SIGTERM"])
+def test_a_child_that_holds_the_pipes_neither_hinders_the_answer_nor_stays(tmp_path, code):
+    found = answer(program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "print('SELECT 1')"), limit=5.0)
+
+    assert found.stated == query("SELECT 1")
+    assert is_gone(told_pid(tmp_path))
+
+
+@pytest.mark.parametrize("code", ["import time; time.sleep(600)", IGNORES], ids=["sleeps", "ignores SIGTERM"])
+def test_children_of_a_program_that_is_late_end_with_it(tmp_path, code):
+    late = program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "time.sleep(600)")
+
+    assert isinstance(fault(late, LIMIT), TimeoutError)
+    assert is_gone(told_pid(tmp_path))
+
+
+def test_a_child_that_has_left_the_session_does_not_hold_up_the_answer(tmp_path):
+    code = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    leaves = f"subprocess.Popen([sys.executable, '-c', {code!r}], start_new_session=True)\n"
+    waits = "while not (os.path.exists('pid') and open('pid').read()): time.sleep(0.01)\n"
+
+    try:
+        assert answer(program(tmp_path, READ + leaves + waits + "print('x')"), limit=10.0).stated == query("x")
+    finally:
+        os.kill(told_pid(tmp_path), signal.SIGKILL)
+
+
+def test_a_call_that_is_cancelled_twice_leaves_nothing(tmp_path):
+    code = (
+        "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + TOLD_PID + "time.sleep(600)"
+    )
+    predictor = program(tmp_path, code)
+
+    async def cancelled():
+        call = asyncio.create_task(predictor.predict(make_case(), 1))
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            await asyncio.sleep(0.01)
+        call.cancel()
+        await asyncio.sleep(0.1)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+
+    in_thread(cancelled())
+
+    assert is_gone(told_pid(tmp_path))
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there it is what asyncio uses")
+def test_it_works_with_the_other_watcher_of_children_as_well(tmp_path):
+    predictor = program(tmp_path, READ + "time.sleep(600 if case['id'] == 'slow' else 0)\nprint('x')")
+
+    async def asked():
+        asyncio.get_child_watcher().attach_loop(asyncio.get_running_loop())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(LIMIT):
+                await predictor.predict(make_case(id="slow"), 1)
+        return await predictor.predict(make_case(), 1)
+
+    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    try:
+        assert in_thread(asked()).stated == query("x")
+    finally:
+        asyncio.set_child_watcher(None)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there nothing has to be attached")
+def test_a_watcher_of_children_that_does_not_watch_is_told_of(tmp_path):
+    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    try:
+        assert "ask.py cannot be started: " in str(fault(program(tmp_path, "print('x')")))
+    finally:
+        asyncio.set_child_watcher(None)
+
+
+def test_lines_are_answered_by_one_process(tmp_path):
+    predictor = lines(tmp_path, "say({'predicted': case['question'], 'id': case['id'], 'pid': os.getpid()})")
+
+    found = answers(predictor, *(make_case(id=name, question=name) for name in "abc"))
+
+    assert [prediction.stated.query for prediction in found] == ["a", "b", "c"]
+    assert len({prediction.metadata["pid"] for prediction in found}) == 1
+    assert is_gone(found[0].metadata["pid"])
+
+
+def test_lines_that_are_asked_at_once_are_answered_by_a_process_each(tmp_path):
+    predictor = lines(tmp_path, "time.sleep(0.5); say({'predicted': case['id'], 'pid': os.getpid()})")
+
+    found = answers(predictor, *(make_case(id=name) for name in "abc"), together=True)
+
+    assert [prediction.stated.query for prediction in found] == ["a", "b", "c"]
+    pids = {prediction.metadata["pid"] for prediction in found}
+    assert len(pids) == 3
+    assert all(map(is_gone, pids))
+
+
+def test_a_line_may_be_a_text(tmp_path):
+    assert answer(lines(tmp_path, "say('SELECT 1')")).stated == query("SELECT 1")
+
+
+def test_a_long_line_crosses_both_ways(tmp_path):
+    question = "é" * 300_000
+
+    assert answer(lines(tmp_path, "say(case['question'])"), question=question).stated == query(question)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("print('Loading \\x1b[31mmodel', flush=True)", "printed 'Loading \\x1b[31mmodel': in the mode `lines` stdout"),
+        ("print(flush=True)", "printed an empty line: in the mode `lines`"),
+        ("say({'answer': 1})", "printed '{\"answer\": 1}': expected an object with `predicted`, or a JSON text"),
+        ("say(['SELECT 1'])", "expected an object with `predicted`, or a JSON text"),
+        ('print(\'{"predicted": 1, "predicted": 2}\', flush=True)', "in the mode `lines`"),
+        ("say({'predicted': 'x', 'id': 'other'})", "answered 'other' where 'bad' was asked"),
+        ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "not UTF-8: byte 0xe9 at 1"),
+        ('sys.stdout.write(\'"x"\\n"y"\\n\'); sys.stdout.flush()', "printed '\"y\"' that nothing asked for"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_a_process_that_prints_anything_else_is_replaced(tmp_path, said, told):
+    code = f"if case['id'] == 'bad':\n        {said}\n    else:\n        say({{'predicted': 'x', 'pid': os.getpid()}})"
+
+    before, bad, after = answers(lines(tmp_path, code), *(make_case(id=name) for name in ("good", "bad", "good")))
+
+    assert told in str(bad)
+    assert before.stated == after.stated == query("x")
+    assert before.metadata["pid"] != after.metadata["pid"]
+
+
+def test_a_late_second_line_is_not_taken_for_the_next_answer(tmp_path):
+    predictor = lines(tmp_path, "say('x'); time.sleep(0.2); say('late')")
+
+    async def two():
+        try:
+            first = await predictor.predict(make_case(id="a"), 1)
+            await asyncio.sleep(1)
+            with pytest.raises(PredictorError, match="printed '\"late\"' that nothing asked for"):
+                await predictor.predict(make_case(id="b"), 1)
+            return first
+        finally:
+            await predictor.close()
+
+    assert in_thread(two()).stated == query("x")
+
+
+def test_a_process_that_dies_is_replaced_at_the_next_call(tmp_path):
+    code = "if case['id'] == 'bad': sys.exit('no key')\n    say('x')"
+
+    bad, good = answers(lines(tmp_path, code), make_case(id="bad"), make_case(id="good"))
+
+    assert str(bad).endswith("ask.py ended with exit code 1:\nno key")
+    assert bad.temporary
+    assert good.stated == query("x")
+
+
+def test_a_process_that_ends_after_an_answer_is_told_of_at_the_next_call(tmp_path):
+    first, second, third = answers(lines(tmp_path, "say('x'); break"), *(make_case(id=name) for name in "abc"))
+
+    assert first.stated == third.stated == query("x")
+    assert str(second).endswith("ask.py ended with exit code 0")
+
+
+def test_a_process_that_closes_its_stdout_is_told_of(tmp_path):
+    error = fault(lines(tmp_path, "os.close(1); time.sleep(600)"))
+
+    assert str(error).endswith("ask.py closed its stdout before it answered")
+    assert error.temporary
+
+
+def test_a_process_that_waits_for_its_stdin_sees_its_end(tmp_path):
+    code = LINES + "say('x')\nopen('done', 'w').close()"
+
+    answer(program(tmp_path, code, mode="lines"))
+
+    assert (tmp_path / "done").exists()
+
+
+def test_a_process_that_stays_at_the_end_is_ended(tmp_path):
+    ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    code = LINES + "say({'predicted': 'x', 'pid': os.getpid()})\ntime.sleep(600)"
+
+    found = answer(program(tmp_path, code.replace("def say", ignores + "def say"), mode="lines"))
+
+    assert is_gone(found.metadata["pid"])
+
+
+def test_a_late_answer_does_not_meet_the_next_case(tmp_path):
+    code = "time.sleep(2 if case['id'] == 'slow' else 0); say(case['id'])"
+
+    slow, quick = answers(lines(tmp_path, code), make_case(id="slow"), make_case(id="quick"), limit=LIMIT)
+
+    assert isinstance(slow, TimeoutError)
+    assert quick.stated == query("quick")
+
+
+def test_the_environment_is_inherited_and_added_to(tmp_path, monkeypatch):
+    monkeypatch.setenv("OURS", "1")
+    code = "import os\nprint(os.environ['OURS'], os.environ['THEIRS'], os.environ['NUMBER'])"
+
+    assert answer(program(tmp_path, code, env={"THEIRS": "", "NUMBER": 7})).stated == query("1  7")
+
+
+def test_a_program_works_in_the_folder_of_its_suite_or_another(tmp_path):
+    (tmp_path / "deep").mkdir()
+    where = [sys.executable, "-c", "import os; print(os.getcwd())"]
+
+    assert answer(opened(tmp_path, run=where)).stated == query(str(tmp_path))
+    assert answer(opened(tmp_path, run=where, cwd="deep")).stated == query(str(tmp_path / "deep"))
+
+
+def test_a_program_with_a_slash_is_found_from_the_folder_of_its_suite(tmp_path):
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "ask"
+    script.write_text('#!/bin/sh\necho "$1"\n')
+    script.chmod(0o755)
+
+    found = answer(opened(tmp_path, run="bin/ask 'SELECT $HOME;' | cat", cwd="bin"))
+
+    assert found.stated == query("SELECT $HOME;")
+    assert found.predictor == "command:bin/ask"
+
+
+def test_arguments_are_not_told_since_they_may_be_secrets(tmp_path):
+    predictor = opened(tmp_path, run=["sh", "--", "-key=hunter2"])
+
+    assert "hunter2" not in str(fault(predictor))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"run": ["no-such-program"]}, "there is no program 'no-such-program' on the PATH"),
+        ({"run": ["ask"]}, "there is no program 'ask' on the PATH: did you mean './ask'?"),
+        ({"run": "bin/absent"}, "there is no program 'bin/absent': "),
+        ({"run": ["./"]}, "there is no program './': "),
+        ({"run": ["./ask"]}, "'./ask' is not executable: make it so (chmod +x), or name what runs it: [python, ./ask]"),
+        ({"run": ["sh"], "cwd": "absent"}, "the command's folder is not there: "),
+        ({"run": []}, "the predictor 'command' needs `run`"),
+    ],
+    ids=str,
+)
+def test_a_program_that_cannot_be_started_is_one_clear_line(tmp_path, settings, told):
+    (tmp_path / "ask").write_text("#!/bin/sh\n")
+
+    with pytest.raises(PredictorError) as caught:
+        opened(tmp_path, **settings)
+
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_the_system_does_not_run_is_one_clear_line(tmp_path):
+    (tmp_path / "ask").write_bytes(b"\x00\x01")
+    (tmp_path / "ask").chmod(0o755)
+
+    assert str(fault(opened(tmp_path, run=["./ask"]))) == "./ask cannot be started: Exec format error"
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting", "told"),
+    [
+        ({}, "run", "the predictor 'command' needs `run`: a program and its arguments"),
+        ({"run": ""}, "run", "the predictor 'command' needs `run`"),
+        ({"run": "ask 'x"}, "run", "'run' cannot be split into words: No closing quotation"),
+        ({"run": ["ask", True]}, "run", "'run' is not a list of texts"),
+        ({"run": ["ask", "a\0b"]}, "run", "'run' is not a list of texts"),
+        ({"run": ["", "x"]}, "run", "'run' is not a list of texts"),
+        ({"run": {"a": "b"}}, "run", "'run' is not a list of texts"),
+        ({"run": "ask", "mode": "line"}, "mode", "'mode' is not one of each, lines"),
+        ({"run": "ask", "mode": ["each"]}, "mode", "'mode' is not one of each, lines"),
+        ({"run": "ask", "env": ["A=1"]}, "env", "'env' is not a mapping of names to texts"),
+        ({"run": "ask", "env": {"A=": "1"}}, "env", "'env' is not a mapping of names to texts"),
+        ({"run": "ask", "env": {"A": 1.5}}, "env", "'env' is not a mapping of names to texts"),
+        ({"run": "ask", "cwd": ""}, "cwd", "'cwd' is not the name of a folder"),
+        ({"run": "ask", "shell": True}, "shell", "unknown setting 'shell'"),
+        ({"run": "ask", "cmd": "x"}, "cmd", "unknown setting 'cmd'"),
+    ],
+    ids=str,
+)
+def test_a_setting_that_cannot_be_right_is_named(settings, setting, told):
+    with pytest.raises(SettingError) as caught:
+        PREDICTORS["command"].check(settings)
+
+    assert caught.value.setting == setting
+    assert str(caught.value).startswith(told)
+
+
+def test_numbers_among_the_arguments_are_texts(tmp_path):
+    assert answer(opened(tmp_path, run=["sh", "-c", "echo $0", 7])).stated == query("7")

@@ -1,0 +1,418 @@
+"""Files of predictions: by id, by question or by place, in every format, and all that can be wrong with them."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import make_case, query
+
+from pytest_queryeval.errors import Location, PredictorError, SettingError
+from pytest_queryeval.model import PredictorSpec
+from pytest_queryeval.predictors import PREDICTORS
+
+OWN_KEYS = ("id", "predicted", "seconds", "trial")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Messages name files from the current folder on."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def opened(**settings):
+    return PREDICTORS["file"].opener(PredictorSpec(kind="file", settings=settings, folder=Path.cwd()))
+
+
+def predictions(*lines, name="preds.jsonl", encoding="utf-8", **settings):
+    """The predictor of a file with these lines, each text as it stands or an entry as JSON."""
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    Path(name).write_bytes(text.encode(encoding))
+    return opened(path=name, **settings)
+
+
+def answered(predictor, trial=1, **changes):
+    return predictor.predict(make_case(**changes), trial).stated.query
+
+
+def problem(*lines, **settings):
+    """What is wrong with a file of these lines, as a whole."""
+    with pytest.raises(PredictorError) as caught:
+        predictions(*lines, **settings)
+    return str(caught.value)
+
+
+def no_answer(predictor, trial=1, **changes):
+    """Why a case has no answer."""
+    with pytest.raises(PredictorError) as caught:
+        predictor.predict(make_case(**changes), trial)
+    return str(caught.value)
+
+
+def cases(*names, suite="s.queryeval.yaml"):
+    return [make_case(id=name, location=Location(Path(suite), 4 + line)) for line, name in enumerate(names)]
+
+
+def test_a_file_answers_each_case_with_the_entry_of_its_id():
+    predictor = predictions({"id": "a", "predicted": "SELECT 1"}, "", {"id": "b", "predicted": ""})
+
+    assert answered(predictor, id="a") == "SELECT 1"
+    assert answered(predictor, id="b") == ""
+
+
+def test_a_file_is_found_from_the_folder_of_the_suite():
+    Path("runs").mkdir()
+
+    prediction = predictions({"id": "a", "predicted": "x"}, name="runs/p.jsonl").predict(make_case(), 1)
+
+    assert prediction.predictor == "file:p.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("p.jsonl", ['{"id": "a", "predicted": "é", "tokens": 7}']),
+        ("p.ndjson", ['{"id": "a", "predicted": "é", "tokens": 7}']),
+        ("p.json", ['[{"id": "a", "predicted": "é", "tokens": 7}]']),
+        ("p.json", ['{"a": {"predicted": "é", "tokens": 7}}']),
+        ("P.CSV", ["id,predicted,tokens,note", "a,é,7,", "b,x,,"]),
+        ("p.tsv", ["id\tpredicted\ttokens", "a\té\t7"]),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["", "\r", "\n"], ids=["LF", "CRLF", "blank lines"])
+def test_every_format_tells_the_same(name, lines, encoding, end):
+    predictor = predictions(*(line + end for line in lines), "", name=name, encoding=encoding)
+
+    prediction = predictor.predict(make_case(), 1)
+
+    assert prediction.stated == query("é")
+    assert prediction.metadata == {"tokens": 7}
+
+
+def test_a_mapping_of_json_leads_from_ids_to_answers():
+    predictor = predictions('{"a": "SELECT 1",', ' "b": {"x": [1]}}', name="p.json")
+
+    assert answered(predictor) == "SELECT 1"
+    assert answered(predictor, id="b", kind="json") == '{"x": [1]}'
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", " [ ] "])
+def test_a_file_may_hold_nothing(text):
+    assert no_answer(predictions(text, name="p.json")) == "p.json: no prediction for 'a'"
+
+
+def test_a_cell_may_hold_lines_quotes_and_a_million_characters():
+    limit = csv.field_size_limit()
+    long = "x" * 1_000_000
+
+    predictor = predictions("predicted,id", '"SELECT ""a""', 'FROM t",a', f"{long},b", name="p.csv")
+
+    assert answered(predictor) == 'SELECT "a"\nFROM t'
+    assert answered(predictor, id="b") == long
+    assert csv.field_size_limit() == limit
+
+
+def test_cells_of_other_columns_are_numbers_where_they_look_so():
+    lines = ("id,predicted,seconds,cost,code,ok,note", "a,007,1.5,2e-3,007,true,")
+
+    prediction = predictions(*lines, name="p.csv").predict(make_case(), 1)
+
+    assert (prediction.stated, prediction.seconds) == (query("007"), 1.5)
+    assert prediction.metadata == {"cost": 0.002, "code": "007", "ok": True}
+
+
+def test_an_empty_cell_is_an_empty_answer():
+    assert answered(predictions("id,predicted", "a,", name="p.csv")) == ""
+
+
+@given(st.dictionaries(st.text(max_size=9).filter(lambda key: key not in OWN_KEYS), st.integers() | st.text()))
+def test_other_keys_of_an_entry_are_metadata(metadata):
+    entry = {"id": "a", "predicted": "x", "seconds": 1.5, **metadata}
+
+    prediction = predictions(entry).predict(make_case(), 1)
+
+    assert prediction.metadata == metadata
+    assert prediction.seconds == 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("p.jsonl", ['{"id": "a", "sql": "x"}']),
+        ("p.json", ['{"a": {"sql": "x"}}']),
+        ("p.csv", ["id,sql", "a,x"]),
+    ],
+)
+def test_answers_may_be_called_otherwise(name, lines):
+    assert answered(predictions(*lines, name=name, answer="sql")) == "x"
+
+
+def test_a_number_as_id_is_text():
+    assert answered(predictions({"id": 12, "predicted": "x"}), id="12") == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("p.jsonl", ['{"question": "How  many?", "predicted": "x"}']),
+        ("p.json", ['[{"question": "How\\nmany? ", "predicted": "x"}]']),
+        ("p.csv", ["question,predicted", "How many?,x"]),
+    ],
+)
+def test_a_file_without_ids_is_read_by_question(name, lines):
+    predictor = predictions(*lines, name=name)
+
+    assert answered(predictor, id="any", question="How many?\n") == "x"
+    assert no_answer(predictor, question="How much?") == f"{name}: no prediction for 'How much?'"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("p.json", '{"How many?": "x"}'), ("p.jsonl", '{"id": "other", "question": "How many?", "predicted": "x"}')],
+)
+def test_key_says_that_questions_count(name, line):
+    predictor = predictions(line, name=name, key="question")
+
+    assert answered(predictor, question="How many?") == "x"
+    assert predictor.predict(make_case(question="How many?"), 1).metadata == {}
+
+
+def test_a_question_may_come_again_with_the_same_answer_only():
+    same, other = ({"question": "How many?", "predicted": text} for text in ("x", "y"))
+
+    assert answered(predictions(same, same), question="How many?") == "x"
+    assert problem(same, same, other).startswith("preds.jsonl:3: 'How many?' was predicted on line 1 already")
+
+
+def test_an_entry_serves_every_trial_unless_it_says_which():
+    predictor = predictions(
+        {"id": "a", "predicted": "x"},
+        {"id": "b", "trial": 2, "predicted": "second"},
+        {"id": "b", "trial": 1, "predicted": "first"},
+    )
+
+    assert [answered(predictor, trial) for trial in (1, 2)] == ["x", "x"]
+    assert [answered(predictor, trial, id="b") for trial in (1, 2)] == ["first", "second"]
+    assert no_answer(predictor, 3, id="b") == "preds.jsonl: no prediction for 'b', trial 3: there are trials 1, 2"
+
+
+def test_plain_lines_are_in_the_order_of_the_cases_of_each_suite():
+    predictor = predictions("SELECT 1", "", "SELECT 3", "", name="preds.sql")
+
+    predictor.expect([*reversed(cases("a", "b", "c")), *cases("x", "y", "z", suite="t.queryeval.yaml")])
+
+    (*_, third), (first, second, _) = cases("a", "b", "c"), cases("x", "y", "z", suite="t.queryeval.yaml")
+    assert [predictor.predict(case, 2).stated.query for case in (first, second, third)] == ["SELECT 1", "", "SELECT 3"]
+    assert predictor.unused() == ()
+
+
+@pytest.mark.parametrize(("text", "lines"), [("", 0), ("x", 1), ("x\n\r\n", 2), ("\ufeffx\r\ny\u2028z\r\nv\r\n", 3)])
+def test_plain_lines_must_be_as_many_as_cases(text, lines):
+    Path("p.txt").write_bytes(text.encode())
+    predictor, suite = opened(path="p.txt"), cases(*"abcd")
+
+    predictor.expect(suite)
+
+    assert no_answer(predictor, location=suite[0].location) == (
+        f"p.txt: {lines} lines for 4 cases of s.queryeval.yaml: plain lines are one for each case"
+    )
+    assert no_answer(predictor, id="e") == "p.txt: plain lines are in the order of cases that are not known"
+
+
+def test_line_ends_and_a_byte_order_mark_are_no_part_of_plain_lines():
+    Path("p.txt").write_bytes("\ufeffx\r\ny\u2028z\r\n".encode())
+    predictor, both = opened(path="p.txt"), cases("a", "b")
+
+    predictor.expect(both)
+
+    assert [predictor.predict(case, 1).stated.query for case in both] == ["x", "y\u2028z"]
+
+
+def test_entries_that_no_case_asks_for_are_named_once():
+    predictor = predictions(*({"id": name, "predicted": "x"} for name in ("b", "a", "c\x1b", "d")))
+
+    assert predictor.unused() == ()
+    predictor.expect(cases("a", "e"))
+
+    assert predictor.unused() == ("preds.jsonl: 3 predictions were not used: b, c\\x1b, d",)
+
+
+def test_many_entries_that_no_case_asks_for_are_counted():
+    predictor = predictions(*({"id": f"n{number}", "predicted": "x"} for number in range(1234)))
+
+    predictor.expect(cases("n0"))
+
+    (sentence,) = predictor.unused()
+    assert sentence.startswith("preds.jsonl: 1,233 predictions were not used: n1, n2, ")
+    assert sentence.endswith(", n10 and 1,223 more")
+
+
+def test_nothing_is_said_where_every_entry_is_used():
+    predictor = predictions({"id": "a", "predicted": "x"})
+
+    predictor.expect(cases("a"))
+
+    assert predictor.unused() == ()
+
+
+def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
+    predictor = predictions(*({"id": name, "predicted": "x"} for name in ("singers-old", "singers-by-age")))
+
+    predictor.expect(cases("singers-old", "singer-by-age"))
+
+    told = "preds.jsonl: no prediction for 'singer-by-age': did you mean 'singers-by-age'?"
+    assert no_answer(predictor, id="singer-by-age") == told
+
+
+def test_a_value_is_no_query():
+    predictor = predictions("", {"id": "a", "predicted": ["x"]})
+
+    assert no_answer(predictor) == "preds.jsonl:2: the prediction returned list, not text"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "2: not JSON: "),
+        ("[" * 100_000, " not JSON: "),
+        ('{"id": "a", "predicted": "x", "n": ' + "1" * 5000 + "}", " not JSON: "),
+        ("[]", " a prediction is an object"),
+        ('{"id": "a", "predicted": {"b": 1, "b": 2}}', " not JSON: duplicate key 'b'"),
+        ('{"predicted": "x"}', " a prediction needs `id`, which is text: this one has `predicted`"),
+        ('{"id": 1.0, "predicted": "x"}', " a prediction needs `id`, which is text"),
+        ('{"id": true, "predicted": "x"}', " a prediction needs `id`, which is text"),
+        ('{"id": " ", "predicted": "x"}', " a prediction needs `id`, which is text"),
+        ('{"id": "a"}', " a prediction needs `predicted`, or say under `answer` what is called so"),
+        (
+            '{"id": "a", "predict": "x"}',
+            " a prediction needs `predicted`, or say under `answer` what is called so: did",
+        ),
+        ('{"id": "a", "predicted": null}', ' `predicted` is null: leave the prediction out, or write "" for an empty'),
+        ('{"id": "first", "predicted": "x"}', " 'first' was predicted on line 1 already: say under `trial` which is"),
+        ('{"id": "first", "predicted": "x", "trial": 2}', " 'first' was predicted on line 1 already: say under"),
+        ('{"id": "a", "predicted": "x", "trial": 0}', " `trial` is a whole number from 1 on"),
+        ('{"id": "a", "predicted": "x", "trial": "1"}', " `trial` is a whole number from 1 on"),
+        ('{"id": "a", "predicted": "x", "trial": null}', " `trial` is a whole number from 1 on"),
+        ('{"id": "a", "predicted": "x", "seconds": -1}', " `seconds` is a number"),
+        ('{"id": "a", "predicted": "x", "seconds": NaN}', " `seconds` is a number"),
+        ('{"id": "a", "predicted": "x", "seconds": "1"}', " `seconds` is a number"),
+        ('{"id": "a", "predicted": "x", "seconds": true}', " `seconds` is a number"),
+        ('{"id": "a", "predicted": "x", "seconds": 1' + "0" * 400 + "}", " `seconds` is a number"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_is_wrong_with_a_line_is_said_with_its_place(line, told):
+    assert problem({"id": "first", "predicted": "x"}, "", line).startswith(f"preds.jsonl:3:{told}")
+
+
+def test_a_trial_that_comes_twice_is_named():
+    entry = {"id": "a", "trial": 2, "predicted": "x"}
+
+    assert problem(entry, entry) == "preds.jsonl:2: 'a', trial 2, was predicted on line 1 already"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["", "x"], ":2: expected a list of predictions, or a mapping from ids to answers"),
+        (["[", '{"id": "a",', '"predicted": "x"},', '{"id": "b"}]'], ":4: a prediction needs `predicted`"),
+        (["[", '{"id": "a",', '"predicted": x}]'], ":3:14: not JSON: Expecting value"),
+        (["[", '{"id": "a", "predicted": "x"}', '{"id": "b"}]'], ":3: not JSON: expected ','"),
+        (['[{"id": "a", "predicted": "x"}'], ":1: not JSON: expected ','"),
+        (["[]", "", "[]"], ":3: not JSON: more text behind the end"),
+        (["[1]"], ":1: a prediction is an object"),
+        (["[", '{"id": "a", "id": "b"}]'], ":2: not JSON: duplicate key 'id'"),
+        (["{", '"a": "x",', '"a": "y"}'], ":3: 'a' was predicted on line 2 already"),
+        (["{", '"a": null}'], ":2: `predicted` is null"),
+        (["{", "1: 2}"], ":2: not JSON: a key is text"),
+        (['{"a"}'], ":1: not JSON: expected ':'"),
+        (['{"a": "x",}'], ":1:11: not JSON: Expecting value"),
+        (["[" * 100_000], ":1: not JSON: nested too deep"),
+        ([""], ":1: expected a list"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_is_wrong_with_json_is_said_with_its_place(lines, told):
+    assert problem(*lines, name="p.json").startswith(f"p.json{told}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([], " has no header row"),
+        (["", "id,sql"], "2: there is no column 'predicted': known are id, sql"),
+        (["name,predicted"], "1: there is no column 'id' or 'question'"),
+        (["id,predicted,id"], "1: two columns are called 'id'"),
+        (["id,predicted", "", '"a', 'b",x', "c"], "5: 1 cells, but 2 columns"),
+        (["id,predicted", 'a,"x'], "2: unexpected end of data"),
+        (["id,predicted", "a,x", "a,y"], "3: 'a' was predicted on line 2 already"),
+        (["id,predicted", ",x"], "2: a prediction needs `id`"),
+        (["id,predicted,seconds", "a,x,soon"], "2: `seconds` is a number"),
+        (["id,predicted,cost", "a,x,1e999"], "2: a number of 5 characters is too large"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_table_is_said_with_its_place(lines, told):
+    assert problem(*lines, name="p.csv").startswith(f"p.csv:{told}")
+
+
+@pytest.mark.parametrize(("path", "told"), [("absent.jsonl", "cannot be read: "), ("folder.txt", "is not a file")])
+def test_a_file_that_cannot_be_read_is_named(path, told):
+    Path("folder.txt").mkdir()
+
+    with pytest.raises(PredictorError) as caught:
+        opened(path=path)
+
+    assert str(caught.value).startswith(f"{path}: {told}")
+
+
+def test_a_pipe_is_refused_instead_of_waited_for():
+    os.mkfifo("pipe.jsonl")
+
+    with pytest.raises(PredictorError, match=r"^pipe\.jsonl: is not a file$"):
+        opened(path="pipe.jsonl")
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.json", "p.csv", "p.txt"])
+def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
+    told = problem("x", '{"id": "é"}', name=name, encoding="latin-1")
+
+    assert told == f"{name}:2:9: not UTF-8 text: byte 0xe9"
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting", "told"),
+    [
+        ({}, "path", "the predictor 'file' needs a `path`"),
+        ({"path": ""}, "path", "the predictor 'file' needs a `path`"),
+        ({"path": "a\0.jsonl"}, "path", "the predictor 'file' needs a `path`"),
+        ({"path": ["a", "b"]}, "path", "the predictor 'file' needs a `path`"),
+        ({"path": "https://host/p.jsonl"}, "path", "'path' looks like a URL or a connection string, not a file"),
+        ({"path": "preds.xlsx"}, "path", "'path' does not end as files of predictions do: .jsonl, "),
+        ({"path": "p.jsonl", "key": "name"}, "key", "'key' is not one of id, question"),
+        ({"path": "p.jsonl", "answer": ""}, "answer", "'answer' is not the name"),
+        ({"path": "p.jsonl", "answer": "id"}, "answer", "'answer' is not the name"),
+        ({"path": "p.txt", "key": "id"}, "key", "'key' makes no sense with plain lines"),
+        ({"path": "p.sql", "answer": "sql"}, "answer", "'answer' makes no sense with plain lines"),
+        ({"file": "preds.jsonl"}, "file", "unknown setting 'file'"),
+        ({"path": "p.jsonl", "keys": "id"}, "keys", "unknown setting 'keys': did you mean 'key'?"),
+    ],
+    ids=str,
+)
+def test_a_setting_that_cannot_be_right_is_named(settings, setting, told):
+    with pytest.raises(SettingError) as caught:
+        PREDICTORS["file"].check(settings)
+    with pytest.raises(PredictorError):
+        opened(**settings)
+
+    assert caught.value.setting == setting
+    assert str(caught.value).startswith(told)
+
+
+def test_nothing_of_a_file_is_called():
+    assert not PREDICTORS["file"].calls

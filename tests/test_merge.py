@@ -1,0 +1,459 @@
+"""`queryeval merge`: parts united, gates judged, exit statuses, and parts that are no reports."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import entry
+from trees import trees
+
+from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.cli import main
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.gates import judge_all, unjudged
+from pytest_queryeval.merging import merge, repeated
+from pytest_queryeval.report_file import DEFAULTS, MAX_BYTES, read_report
+
+GATE = {"folder": "music", "whole": True, "metric": "f1", "where": {}, "min": 0.5, "max": None}
+HERE = {"python": "3.11.9", "pytest_queryeval": "1.0", "engines": {"sqlite": "3.45"}}
+THERE = HERE | {"python": "3.12.1"}
+
+
+def case(id_="a", value=1.0, **changes):
+    known = {
+        "id": id_,
+        "nodeid": f"music/s.queryeval.yaml::{id_}",
+        "question": "",
+        "scores": {"f1": value},
+        **dict.fromkeys(("gold", "predicted", "difference", "prediction")),
+        "trials": [],
+        "message": "",
+    }
+    return entry(**known | changes)
+
+
+def part(*cases, gates=(), **about):
+    """A report of a shard with gates off."""
+    head = DEFAULTS | {"created": "2024-05-01T10:00:00+00:00", "environment": HERE}
+    head["collected"] = dict.fromkeys(sorted({item["path"] for item in cases}), len(cases))
+    return aggregate(cases, gates=[unjudged(gate) for gate in gates], about=head | about)
+
+
+def merged(*parts):
+    return merge({f"part{number}.json": report for number, report in enumerate(parts, 1)})
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write_part(name, content):
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        Path(name).write_bytes(data)
+        return name
+
+    return write_part
+
+
+def refusal(capsys, *arguments):
+    """What is said of a call that is refused: one line."""
+    with pytest.raises(SystemExit) as stop:
+        main(["merge", *arguments])
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out) == (2, "")
+    assert err.endswith("\n")
+    (line,) = err.splitlines()
+    return line
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), min_size=1, max_size=30))
+def test_a_merge_is_one_run_however_the_cases_were_shared_out(shares):
+    cases = [case(f"c{number}", value, line=number) for number, (_, value) in enumerate(shares)]
+    total = {"collected": {"music/s.queryeval.yaml": len(cases)}}
+    parts = [
+        part(*(item for item, (share, _) in zip(cases, shares, strict=True) if share == wanted), gates=[GATE])
+        | total
+        | {"selected": True}
+        for wanted in range(4)
+    ]
+    random.Random(len(shares)).shuffle(parts)
+    one = part(*cases, gates=[GATE]) | total
+
+    report = merged(*parts)
+
+    assert report == one | {"gates": judge_all([GATE], cases, DEFAULTS)}
+
+
+def test_of_a_case_in_several_parts_the_last_counts():
+    parts = part(case("a", 0.0), case("b", 0.5)), part(case("a", 1.0))
+
+    assert merged(*parts)["metrics"]["f1"]["mean"] == 0.75
+    assert merged(*reversed(parts))["metrics"]["f1"]["mean"] == 0.25
+    assert repeated(dict(enumerate(parts))) == ["music/s.queryeval.yaml::a"]
+
+
+def test_of_a_part_that_is_given_twice_the_last_place_counts(write, capsys):
+    old, new = write("old.json", part(case("a", 0.0))), write("new.json", part(case("a", 1.0)))
+
+    assert main(["merge", old, new, old, "-o", "all.json"]) == 0
+    assert read_report(Path("all.json"))["metrics"]["f1"]["mean"] == 0.0
+
+
+def test_the_latest_time_counts_whatever_the_zone():
+    early, late = "2024-05-01T12:00:00+09:00", "2024-05-01T11:00:00+00:00"
+
+    assert merged(part(created=late), part(created=early))["created"] == late
+    assert merged(part(created="2024-05-01T09:00:00"), part(created=early))["created"] == "2024-05-01T09:00:00"
+
+
+def test_other_environments_are_kept_beside_the_first():
+    both = merged(part(environment=HERE), part(environment=THERE), part(environment=HERE))
+
+    assert both["environment"] == HERE | {"parts": [THERE]}
+    assert merged(both, part(environment=THERE))["environment"] == both["environment"]
+    assert merged(part(environment=THERE), both)["environment"] == THERE | {"parts": [HERE]}
+
+
+def test_parts_of_different_versions_are_refused(write, capsys):
+    one, other = write("1.json", part()), write("2.json", part(environment=HERE | {"pytest_queryeval": "2.0"}))
+
+    assert refusal(capsys, one, other) == (
+        "2.json: made by pytest-queryeval 2.0, but 1.json by 1.0: run all parts with one version"
+    )
+
+
+def test_predictors_and_broken_files_are_united():
+    report = merged(
+        part(predictor={"sources": ["b", "a"]}, broken=["z.queryeval.yaml"]),
+        part(predictor={"sources": ["a", "c"]}, broken=["y.queryeval.yaml"]),
+    )
+
+    assert report["predictor"] == {"sources": ["a", "b", "c"]}
+    assert report["broken"] == ["y.queryeval.yaml", "z.queryeval.yaml"]
+
+
+def test_gates_are_united_by_all_that_they_ask_for():
+    gates = [GATE, GATE | {"where": {"tag": "x"}}, GATE | {"min": 0.6}, GATE | {"max": 0.7}, GATE | {"metric": "m"}]
+    other = GATE | {"folder": "arts"}
+
+    report = merged(part(case(), gates=gates), part(gates=[other, *gates]))
+
+    wishes = [{name: gate[name] for name in GATE} for gate in report["gates"]]
+    assert wishes == [other, *gates]
+
+
+def test_a_gate_that_stands_twice_in_its_file_is_judged_twice():
+    report = merged(part(case(), gates=[GATE, GATE]), part(gates=[GATE, GATE]))
+
+    assert [gate["ok"] for gate in report["gates"]] == [True, True]
+
+
+def test_parts_that_saw_different_files_are_all_of_the_folder():
+    partial = GATE | {"whole": False, "where": {"tag": "x"}}
+    one, other = part(case(), gates=[partial]), part(case(path="music/t.queryeval.yaml"), gates=[partial])
+
+    assert [gate["ok"] for gate in merged(one, one)["gates"]] == [None]
+    assert [gate["ok"] for gate in merged(one, other)["gates"]] == [False]
+
+
+def test_parts_that_left_out_the_same_cases_do_not_judge_what_nothing_fits():
+    gate = GATE | {"where": {"tag": "x"}}
+    known = {"collected": {"music/s.queryeval.yaml": 3}, "selected": True}
+    one, two, three = (part(case(name), gates=[gate], **known) for name in "abc")
+
+    assert [found["ok"] for found in merged(one, two)["gates"]] == [None]
+    assert [found["ok"] for found in merged(one, two, three)["gates"]] == [False]
+
+
+def test_what_a_part_left_out_without_knowing_it_stays_uncertain():
+    unknown = part(case("a"), gates=[GATE | {"where": {"tag": "x"}}], collected={}, selected=True)
+
+    report = merged(unknown, part(case("b")))
+
+    assert report["selected"] is True
+    assert [gate["ok"] for gate in report["gates"]] == [None]
+
+
+def test_a_part_whose_gates_were_judged_is_judged_anew():
+    judged = part(case("a", 0.0)) | {"gates": judge_all([GATE], [case("a", 0.0)], DEFAULTS)}
+
+    assert [gate["ok"] for gate in merged(judged, part(case("b"), case("c")))["gates"]] == [True]
+
+
+def test_a_merge_of_merges_is_a_merge_of_all():
+    first, second, third = (part(case(name), gates=[GATE]) for name in "abc")
+
+    assert merged(merged(first, second), third) == merged(first, second, third)
+
+
+def test_a_report_without_pytest_is_a_part():
+    report = aggregate([case()], gates=(), about={"created": "2024-05-01"})
+
+    assert merged(DEFAULTS | report)["totals"]["passed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, 0),
+        ({"outcome": "missed"}, 0),
+        ({"outcome": "skipped"}, 0),
+        ({"outcome": "xfailed"}, 0),
+        ({"outcome": "xpassed"}, 0),
+        ({"outcome": "failed"}, 1),
+        ({"outcome": "error"}, 1),
+    ],
+)
+def test_failed_cases_and_errors_make_the_exit_status_1(write, capsys, changes, status):
+    assert main(["merge", write("1.json", part(case())), write("2.json", part(case("b", **changes)))]) == status
+
+
+@pytest.mark.parametrize(
+    ("report", "status", "line"),
+    [
+        (part(case(), gates=[GATE]), 0, "gate met: f1 at least 0.5 in music: 1.000 over 1"),
+        (part(case(value=0.25), gates=[GATE]), 1, "gate MISSED: f1 at least 0.5 in music: 0.250 over 1"),
+        (part(case(), broken=["a.queryeval.yaml"]), 1, "could not be read: a.queryeval.yaml"),
+        (part(case(), stopped=True), 1, "stopped before its end: part.json"),
+        (part(), 5, "0 cases: none ran"),
+    ],
+)
+def test_gates_and_runs_that_were_not_whole_make_the_exit_status(write, capsys, report, status, line):
+    assert main(["merge", write("part.json", report)]) == status
+    assert line in capsys.readouterr().out.splitlines()
+
+
+def test_reports_go_to_every_target(write, capsys):
+    name = write("part.json", part(case(), gates=[GATE]))
+
+    assert main(["merge", name, "-o", "all.json", "-o", "deep/all.md", "--output", "reports"]) == 0
+
+    assert Path("reports/report.json").read_bytes() == Path("all.json").read_bytes()
+    assert Path("reports/report.md").read_bytes() == Path("deep/all.md").read_bytes()
+    written = ["all.json", "deep/all.md", "reports/report.json", "reports/report.md"]
+    assert set(written) <= {line.removeprefix("report: ") for line in capsys.readouterr().out.splitlines()}
+
+
+def test_a_part_may_be_replaced_by_the_merge(write, capsys):
+    one, two = write("1.json", part(case("a"))), write("2.json", part(case("b")))
+
+    assert main(["merge", one, two, "-o", one]) == 0
+    assert read_report(Path(one))["totals"]["cases"] == 2
+
+
+@pytest.mark.parametrize("target", ["all.jsn", "part.json/all.json"])
+def test_targets_are_checked_before_parts_are_read(write, capsys, target):
+    write("part.json", part(case()))
+
+    assert target in refusal(capsys, "missing.json", "-o", target)
+
+
+def test_a_report_that_cannot_be_written_makes_the_exit_status_1(write, capsys, monkeypatch):
+    def refuse(handle, mode):
+        os.close(handle)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pytest_queryeval.reports.os.fdopen", refuse)
+
+    assert main(["merge", write("part.json", part(case())), "-o", "all.json"]) == 1
+    assert "report all.json cannot be written: No space left on device" in capsys.readouterr().out
+
+
+def broken_case(**changes):
+    report = part(case())
+    report["cases"] = [case(**changes)]
+    return report
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is no report: Expecting value: line 1 column 1 (char 0)"),
+        (b'{"schema": 1, "cases": [', "is no report: Expecting value: line 1 column 25 (char 24)"),
+        (b"\xff\x00\xfe", "is no report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (b"[]", "is no report of pytest-queryeval"),
+        (b'{"schema": 1}', "is no report of pytest-queryeval"),
+        (b'{"schema": 2, "cases": []}', "has schema 2, but this version of pytest-queryeval reads 1"),
+        (b'{"schema": "\\u001b[1m", "cases": []}', "has schema \\x1b[1m, but this version of pytest-queryeval reads 1"),
+        (b'{"schema": 1, "cases": [], "x": NaN}', "is no report: NaN is no JSON"),
+        (b'{"schema": 1, "cases": [], "x": -1e999}', "is no report: -1e999 is too large a number"),
+        (b"[" * 100_000, "is no report: nested too deep"),
+        (b'{"schema": 1, "cases": []}', "is no report: 'created' is missing"),
+        (part() | {"created": "today"}, "is no report: created: expected a time in the form of ISO 8601"),
+        (part() | {"cases": {}}, "is no report: cases: expected a list, each anything"),
+        (part() | {"cases": [1]}, "is no report: cases[0]: expected an object"),
+        (part() | {"broken": [None]}, "is no report: broken: expected a list, each a text"),
+        (part() | {"collected": {"a": -1}}, "is no report: collected: expected an object, each a whole number from 0"),
+        (part() | {"environment": {"parts": 3}}, "is no report: environment: expected an object"),
+        (part() | {"predictor": {}}, "is no report: predictor: expected an object with sources a list, each a text"),
+        (part() | {"gates": [GATE | {"min": "1"}]}, "is no report: gates[0].min: expected null or a number"),
+        (
+            part() | {"gates": [GATE | {"where": {"level": "x"}}]},
+            "is no report: gates[0].where: expected an object of texts with kind, difficulty, tag, file, source",
+        ),
+        (broken_case(scores={"f1": True}), "is no report: cases[0].scores: expected an object, each null or a number"),
+        (
+            broken_case(scores={"f1": 10**400}),
+            "is no report: cases[0].scores: expected an object, each null or a number",
+        ),
+        (broken_case(outcome="lost"), "is no report: cases[0].outcome: expected one of passed, failed, missed, error,"),
+        (broken_case(gold={}), "is no report: cases[0].gold: expected null or an object with seconds a number"),
+        (broken_case(missed=[{}]), "is no report: cases[0].missed: expected a list, each an object with metric a text"),
+        (
+            broken_case(details={"notes": 1}),
+            "is no report: cases[0].details: expected an object with notes and matches",
+        ),
+        (broken_case(details={"spider": {}}), "is no report: cases[0].details: expected an object with notes and"),
+        (broken_case(nodeid=None), "is no report: cases[0].nodeid: expected a text"),
+    ],
+)
+def test_a_part_that_is_no_report_is_named_in_one_line(write, capsys, content, problem):
+    good = write("part1.json", part(case()))
+
+    line = refusal(capsys, good, write("part2.json", content), "-o", "all.json")
+
+    assert line.startswith(f"part2.json: {problem}")
+    assert not Path("all.json").exists()
+
+
+@pytest.mark.parametrize("name", ["missing.json", ".", "a\x1b[31m\n::error::.json"])
+def test_a_part_that_cannot_be_read_is_named_in_one_line(write, capsys, name):
+    line = refusal(capsys, write("part1.json", part(case())), name)
+
+    assert ": cannot be read: " in line
+    assert "\x1b" not in line
+
+
+def test_a_part_that_is_too_large_is_refused(write, capsys):
+    with Path("large.json").open("wb") as file:
+        file.truncate(2**30)
+
+    assert refusal(capsys, "large.json") == f"large.json: is no report: larger than {MAX_BYTES // 2**20} MiB"
+
+
+def test_scores_that_cannot_be_averaged_are_refused():
+    dimensions = {"RIVER": {"precision": 1e308, "recall": 1.0}}
+    cases = (case(name, kind="sdmx", details={"dimensions": dimensions}) for name in "ab")
+    report = part() | {"cases": list(cases)}
+
+    with pytest.raises(ReportError, match=r"^scores are too large to be averaged$"):
+        merged(report)
+
+
+def replaced(report, path, value):
+    """A copy of a report with another value in one place."""
+    copy = json.loads(json.dumps(report))
+    place = copy
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return copy
+
+
+def places(value, path=()):
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in steps:
+        yield (*path, step)
+        yield from places(item, (*path, step))
+
+
+WHOLE = part(
+    case(
+        tags=["x"],
+        outcome="failed",
+        difference={"summary": "", "missing": [], "extra": [], "changed": []},
+        gold={"query": "q", "seconds": 1.0},
+        prediction={"source": "p", "seconds": 1.0, "metadata": {}},
+        missed=[{"metric": "f1", "min": 1, "max": None, "value": 0.5}],
+        details={"notes": ["a: answered by b, since"], "empty_gold": True},
+    ),
+    gates=[GATE, GATE | {"where": {"tag": "y"}}],
+    predictor={"sources": ["p"]},
+)
+
+
+@given(st.sampled_from(list(places(WHOLE))), trees)
+def test_whatever_stands_in_a_part_it_is_merged_or_refused(tmp_path_factory, path, value):
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "part.json").write_bytes(json.dumps(replaced(WHOLE, path, value)).encode())
+
+    try:
+        status = main(
+            ["merge", str(folder / "part.json"), "-o", str(folder / "all.json"), "-o", str(folder / "all.md")]
+        )
+    except SystemExit as stop:
+        status = stop.code
+
+    assert status in (0, 1, 2)
+
+
+def test_text_of_parts_is_shown_and_never_obeyed(write, capsys):
+    bad = case("x", outcome="failed", nodeid="::error::x\x1b[31m", message="##[group]\u202e")
+
+    main(["merge", write("part.json", part(bad, case("y"), broken=["\n::warning::"]))])
+    out = capsys.readouterr().out
+
+    assert not [line for line in out.splitlines() if line.strip().startswith("::")]
+    assert not set(out) & set("\x1b\u202e")
+    assert "##" not in out
+
+
+def script(*arguments, **options):
+    command = [Path(sysconfig.get_path("scripts")) / "queryeval", *arguments]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+
+
+def test_the_output_is_plain_where_the_terminal_knows_ascii_only(write):
+    name = write("part.json", part(case("ö", outcome="failed", nodeid="ö")))
+
+    result = script("merge", name, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert b"\\xf6" in result.stdout
+    assert b"\x1b" not in result.stdout
+
+
+def test_a_reader_that_has_gone_changes_nothing(write):
+    name = write("part.json", part(case(outcome="failed")))
+    program = f"{sysconfig.get_path('scripts')}/queryeval merge {name} -o all.json"
+
+    result = subprocess.run(
+        ["bash", "-c", f"{program} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, timeout=60, check=False
+    )
+
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert Path("all.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["merge"], ["merg", "a.json"], ["merge", "a.json", "--out-put", "b.json"]])
+def test_a_call_that_is_incomplete_is_a_usage_error(capsys, arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: queryeval")
+
+
+def test_help_names_the_subcommands(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+
+    assert stop.value.code == 0
+    assert "merge" in capsys.readouterr().out
+
+
+def test_merging_loads_neither_pytest_nor_a_parser(write):
+    name = write("part.json", part(case()))
+    program = f"from pytest_queryeval.cli import main; main(['merge', '{name}']); import sys; print(*sys.modules)"
+
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+
+    loaded = {module.split(".")[0] for module in result.stdout.splitlines()[-1].split()}
+    assert not loaded & {"pytest", "_pytest", "yaml", "sqlglot", "rdflib", "numpy", "sqlite3"}

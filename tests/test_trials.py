@@ -1,0 +1,156 @@
+"""Several answers of the system to one case."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import fake_source, install_engine, make_case, query
+
+from pytest_queryeval import evaluate
+from pytest_queryeval.model import Prediction, PredictorSpec, Threshold
+from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.trials import pass_at, pass_hat
+
+ANSWERS = {"gold": [(1,), (2,)], "right": [(2,), (1,)], "half": [(1,), (3,)], "wrong": [(7,)]}
+RIGHT = {"execution_accuracy": Threshold(minimum=1.0)}
+
+
+class Script:
+    """Answers the trials of a case by turns."""
+
+    concurrency = 1
+    retries = 0
+
+    def __init__(self, answers):
+        self._answers = answers
+
+    def predict(self, case, trial):
+        return Prediction(stated=query(self._answers[trial - 1]), predictor="script", seconds=trial)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def evaluated(monkeypatch, tmp_path):
+    install_engine(monkeypatch, ANSWERS)
+
+    def run(*answers, thresholds=RIGHT, **changes):
+        monkeypatch.setitem(PREDICTORS._members, "script", PredictorType(opener=lambda spec: Script(answers)))
+        case = make_case(
+            source=fake_source(),
+            golds=(query("gold"),),
+            predicted=None,
+            predictor=PredictorSpec(kind="script", settings={}, folder=tmp_path),
+            metrics=("execution_accuracy", "soft_f1"),
+            thresholds=thresholds,
+            trials=len(answers),
+            **changes,
+        )
+        return evaluate([case])
+
+    return run
+
+
+def only(report):
+    (case,) = report["cases"]
+    return case
+
+
+def test_scores_are_means_over_the_trials(evaluated):
+    case = only(evaluated("right", "wrong", "right", "no such query"))
+
+    assert case["scores"]["execution_accuracy"] == 0.5
+    assert case["scores"]["soft_f1"] == 0.5
+    assert [trial["scores"]["execution_accuracy"] for trial in case["trials"]] == [1.0, 0.0, 1.0, 0.0]
+    assert [trial["passed"] for trial in case["trials"]] == [True, False, True, False]
+    assert case["trials"][3]["predicted"]["error"]["kind"] == "invalid"
+    assert [trial["prediction"]["seconds"] for trial in case["trials"]] == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "rule", "outcome"),
+    [
+        ("right right", "mean", "passed"),
+        ("right wrong", "mean", "failed"),
+        ("right right", "all", "passed"),
+        ("right wrong", "all", "failed"),
+        ("right wrong", "any", "passed"),
+        ("wrong wrong", "any", "failed"),
+        ("right wrong right", 2 / 3, "passed"),
+        ("right wrong wrong", 2 / 3, "failed"),
+        ("right broken right", "all", "failed"),
+        ("right broken right", "any", "passed"),
+    ],
+)
+def test_a_rule_decides_on_the_case(evaluated, answers, rule, outcome):
+    assert only(evaluated(*answers.split(), trials_rule=rule))["outcome"] == outcome
+
+
+def test_by_the_mean_a_threshold_may_be_met_by_some_trials(evaluated):
+    thresholds = {"execution_accuracy": Threshold(minimum=0.5)}
+
+    assert only(evaluated("right", "wrong", thresholds=thresholds))["outcome"] == "passed"
+    assert only(evaluated("wrong", "wrong", "right", thresholds=thresholds))["outcome"] == "failed"
+
+
+def test_predictions_that_all_fail_never_meet_what_is_required(evaluated):
+    thresholds = {"execution_accuracy": Threshold(minimum=0.0)}
+
+    assert only(evaluated("broken", "broken", thresholds=thresholds))["outcome"] == "failed"
+    assert only(evaluated("broken", "wrong", thresholds=thresholds))["outcome"] == "passed"
+
+
+def test_what_is_shown_is_the_first_trial_that_does_not_pass(evaluated):
+    case = only(evaluated("right", "half", "wrong", trials_rule="all"))
+
+    assert case["predicted"]["query"] == "half"
+    assert [missed["metric"] for missed in case["missed"]] == ["execution_accuracy"]
+
+
+def test_a_case_that_passes_by_its_rule_misses_nothing(evaluated):
+    case = only(evaluated("wrong", "right", trials_rule="any"))
+
+    assert (case["missed"], case["message"]) == ([], "")
+    assert case["scores"] | {"soft_f1": None} == {
+        "execution_accuracy": 0.5,
+        "soft_f1": None,
+        "pass_at_k": 1.0,
+        "pass_hat_k": 0.0,
+    }
+
+
+def test_where_nothing_is_required_nothing_passes(evaluated):
+    report = evaluated("right", "wrong", thresholds={})
+
+    assert only(report)["outcome"] == "passed"
+    assert only(report)["scores"].keys() == {"execution_accuracy", "soft_f1"}
+    assert "trials" not in report
+
+
+def test_a_single_trial_is_a_case_as_ever(evaluated):
+    report = evaluated("right")
+
+    assert only(report)["trials"] == []
+    assert only(report)["scores"].keys() == {"execution_accuracy", "soft_f1"}
+    assert "trials" not in report
+
+
+def test_the_report_tells_for_each_k_how_likely_one_and_all_of_k_trials_pass(evaluated):
+    report = evaluated("right", "wrong", "right", "wrong")
+
+    assert report["trials"] == {
+        "cases": 1,
+        "pass_at": pytest.approx([0.5, 5 / 6, 1.0, 1.0]),
+        "pass_hat": pytest.approx([0.5, 1 / 6, 0.0, 0.0]),
+    }
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=6), st.data())
+def test_the_estimators_are_the_shares_of_all_draws(trials, data):
+    from itertools import combinations
+
+    k = data.draw(st.integers(1, len(trials)))
+    draws = list(combinations(trials, k))
+
+    assert pass_at(k, len(trials), sum(trials)) == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert pass_hat(k, len(trials), sum(trials)) == pytest.approx(sum(map(all, draws)) / len(draws))

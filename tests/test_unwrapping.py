@@ -1,0 +1,322 @@
+"""The query in what a model says: code blocks, labels and reasoning around it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_queryeval.kinds import KINDS
+
+FENCED = "the query was read from a code block"
+LABELLED = "the query was read from behind a label"
+REASONED = "the query was read from behind reasoning"
+
+SQL = KINDS["sql"]
+SPARQL = KINDS["sparql"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "SELECT 1",
+        "  select 1 ;\n",
+        "-- SQL:\nSELECT 1",
+        "-- ```sql\nSELECT 1\n-- ```",
+        "/*\n```sql\nSELECT 2\n```\n*/ SELECT 1",
+        "SELECT '```'",
+        "SELECT '\n```sql\nSELECT 2\n```\n'",
+        "SELECT 'it''s\n```sql\nSELECT 2\n```\n'",
+        'SELECT 1 AS "\n```sql\nSELECT 2\n```\n"',
+        "SELECT $a$'\n```sql\nSELECT 2\n```\n$a$",
+        "SELECT '\n</think>\nSELECT 2'",
+        "SELECT 'SQL: SELECT 2'",
+        "SELECT `a` FROM `t`",
+        "`a`",
+        "WITH `a` AS (SELECT 1) SELECT * FROM `a`",
+        "FROM t",
+        "((SELECT 1) UNION SELECT 2)",
+        "SELECT 'cut",
+        r"SELECT 'it\'s'",
+        "I cannot answer this.",
+        "The query is: SELECT 1",
+        "What is SQL: a language",
+        "SQL: a language",
+        "SQL SELECT 1",
+        "SQLite: SELECT 1",
+        "**SQL: SELECT 1",
+        "```\nno query\n```",
+        "```sql\n```",
+        "```",
+        "``SELECT 1``",
+        "The answer is ```SELECT 1```, I think.",
+        "    ```sql\n    SELECT 1\n    ```",
+        "so be it </think> SELECT 1",
+        "a <think>SELECT 1</think> b",
+        "~~~5",
+    ],
+)
+def test_what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is(query):
+    assert SQL.unwrapped(query) == (query, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("```sql\nSELECT 1\n```", "SELECT 1"),
+        ("```\nSELECT 1\n```\n", "SELECT 1"),
+        ("Here it is:\n\n```sqlite\nSELECT 1;\n```\nIt's short.", "SELECT 1;"),
+        ("```PostgreSQL\n\n  SELECT 1\n\n```", "\n  SELECT 1\n"),
+        ("~~~sql\nSELECT '\n```\n'\n~~~", "SELECT '\n```\n'"),
+        ("````sql\nSELECT '\n```\n'\n````", "SELECT '\n```\n'"),
+        ("```python\nSELECT 1\n```", "SELECT 1"),
+        ("  ```sql\n  SELECT 1\n  ```", "SELECT 1"),
+        ("```sql\r\nSELECT 1,\r\n2\r\n```\r\n", "SELECT 1,\r\n2"),
+        ("```sql\n-- one\nSELECT 1\n```", "-- one\nSELECT 1"),
+        ("```sql\nSELECT `a```\n```", "SELECT `a```"),
+        ("```mysql\nSELECT 'it\\'s'\n```", "SELECT 'it\\'s'"),
+        ("```sql\nDROP TABLE singer\n```", "DROP TABLE singer"),
+        ("With the schema you sent:\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("Show's over, here's the query:\n```sql\nSELECT 'a'\n```", "SELECT 'a'"),
+        ("# Query\n```sql\nSELECT 1\n```", "SELECT 1"),
+    ],
+)
+def test_the_only_code_block_is_the_query(said, query):
+    assert SQL.unwrapped(said) == (query, FENCED)
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("Here:\n```sql\nSELECT name\nFROM", "SELECT name\nFROM"),
+        ("```sql\nSELECT 'na", "SELECT 'na"),
+        ("```sql\nSELECT 1\n``", "SELECT 1\n``"),
+        ("```sql\nSELECT 1```", "SELECT 1"),
+        ("```sql\nSELECT `a````\n", "SELECT `a`"),
+    ],
+)
+def test_a_block_that_no_line_closes_ends_with_the_answer(said, query):
+    assert SQL.unwrapped(said) == (query, FENCED)
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("```SELECT 1```", "SELECT 1"),
+        ("```sql SELECT 1 ```\n", "SELECT 1"),
+        ("```sql SELECT a\nFROM t\n```", "SELECT a\nFROM t"),
+        ("```SELECT a\nFROM t\n```", "SELECT a\nFROM t"),
+    ],
+)
+def test_a_query_may_begin_beside_the_fence(said, query):
+    assert SQL.unwrapped(said) == (query, FENCED)
+
+
+def test_what_follows_a_query_beside_the_fence_is_no_query_of_its_own():
+    said = "Here:\n```sql SELECT a\nFROM t\n```"
+
+    assert SQL.unwrapped(said) == (said, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("```sh\nls\n```\nThen:\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("```SQLite\nSELECT 1\n```\nIts answer:\n```\n1\n```", "SELECT 1"),
+        ("```\nSELECT 2\n```\n~~~duckdb\nSELECT 1", "SELECT 1"),
+    ],
+)
+def test_of_several_blocks_the_only_one_in_the_language_is_the_query(said, query):
+    assert SQL.unwrapped(said) == (query, FENCED)
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ("```sql\nSELECT 1\n```\nor\n```sql\nSELECT 2\n```", 2),
+        ("```\nSELECT 1\n```\n```\nSELECT 2\n```\n```\nSELECT 3\n```", 3),
+        ("```sql\nSELECT 1\n```\n```sqlite\nSELECT 1\n```", 2),
+        ("SQL:\n```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", 2),
+    ],
+)
+def test_blocks_that_the_language_does_not_tell_apart_stay_and_a_note_says_so(said, count):
+    assert SQL.unwrapped(said) == (said, f"the answer has {count} code blocks, and not one alone is marked sql")
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "SQL: ",
+        "sql:\n",
+        "SQLQuery: ",
+        "SQL Query:",
+        "Query : ",
+        "SPARQL: ",
+        "SPARQL query: ",
+        "Answer:\n\n",
+        "**SQL:** ",
+        "**SQL**: ",
+        "__Answer__:\n",
+        "\n SQL: ",
+    ],
+)
+def test_a_label_before_a_query_is_left_out(label):
+    assert SQL.unwrapped(f"{label}SELECT 1\n") == ("SELECT 1\n", LABELLED)
+
+
+@pytest.mark.parametrize(
+    ("said", "query", "note"),
+    [
+        ("SQL: SELECT '\n```sql\nSELECT 2\n```\n'", "SELECT '\n```sql\nSELECT 2\n```\n'", LABELLED),
+        ("SQL: ```sql\nSELECT 1\n```", "SELECT 1", f"{LABELLED} and from a code block"),
+        ("SQL:\n```sql\nSELECT 1\n```", "SELECT 1", FENCED),
+        ("**SQL:** ```sql SELECT 1```", "SELECT 1", f"{LABELLED} and from a code block"),
+        ("```\nSQL: SELECT 1\n```", "SELECT 1", f"{FENCED} and from behind a label"),
+        ("Answer: Use this one:\n```sql\nSELECT 1\n```", "SELECT 1", FENCED),
+        ("<think>so</think>SQL: SELECT 1", "SELECT 1", f"{REASONED} and from behind a label"),
+        ("<think>so</think>\n```sql\nSELECT 1\n```", "SELECT 1", f"{REASONED} and from a code block"),
+    ],
+)
+def test_labels_blocks_and_reasoning_may_come_together(said, query, note):
+    assert SQL.unwrapped(said) == (query, note)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<think>They want one.</think>SELECT 1",
+        "<think>\nMaybe\n```sql\nSELECT 2\n```\n</think>\n\nSELECT 1",
+        "\n<Thinking>SELECT 2</Thinking> SELECT 1",
+        "<think></think>\nSELECT 1",
+        "They want one.\n</think>\n\nSELECT 1",
+        "With a table\n</think>\nSELECT 1",
+        "Right.\n<think>\nso\n</think>\nSELECT 1",
+    ],
+)
+def test_reasoning_before_a_query_is_left_out(said):
+    assert SQL.unwrapped(said) == ("SELECT 1", REASONED)
+
+
+def test_drafts_in_reasoning_that_does_not_end_are_no_answer():
+    said = "<think>Maybe\n```sql\nSELECT 1\n```\nor"
+
+    assert SQL.unwrapped(said) == (said, "the answer ends within its reasoning")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ASK {}",
+        "# SPARQL:\nASK {}",
+        "PREFIX : <http://a.b/c#>\nASK { :a :b '```' }",
+        'ASK { ?a ?b """\n```sparql\nASK {}\n```\n""" }',
+        "ASK { ?a ?b '''it's\n```\n''' }",
+        'ASK { ?a ?b """\\"""\n```\n""" }',
+        "ASK {} # it's\n#\n# ```",
+        "```sql\nPIVOT t\n```",
+        "```\nhttp://a.b/c\n```",
+    ],
+)
+def test_a_sparql_query_stays_as_it_is(query):
+    assert SPARQL.unwrapped(query) == (query, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "query", "note"),
+    [
+        ("It's:\n```sparql\nPREFIX : <http://a/#>\nASK {}\n```", "PREFIX : <http://a/#>\nASK {}", FENCED),
+        ("```sql\nSELECT 1\n```\n```sparql\nASK {}\n```", "ASK {}", FENCED),
+        ("SPARQL Query: ASK {}", "ASK {}", LABELLED),
+        ("<think>so</think>ASK {}", "ASK {}", REASONED),
+        ("Ask for <http://a.b/#it's>:\n```\nASK {}\n```", "ASK {}", FENCED),
+        ('Describe """ as\n```\nASK {}\n```\nit\'s', "ASK {}", FENCED),
+    ],
+)
+def test_a_sparql_query_is_found(said, query, note):
+    assert SPARQL.unwrapped(said) == (query, note)
+
+
+def test_several_blocks_of_sparql_stay_and_a_note_says_so():
+    said = "```\nASK {}\n```\n```\nASK {}\n```"
+
+    assert SPARQL.unwrapped(said) == (said, "the answer has 2 code blocks, and not one alone is marked sparql")
+
+
+@pytest.mark.parametrize("kind", ["json", "sdmx"])
+def test_kinds_that_read_answers_leave_them_to_their_readers(kind):
+    said = "```json\n{}\n```"
+
+    assert KINDS[kind].unwrapped(said) == (said, "")
+
+
+STARTS = st.sampled_from(["SELECT ", "with a as (", "-- it's\nSELECT ", "(SELECT '", "/* ' */ VALUES ("])
+# No fences and no ends of reasoning, which need three backticks or tildes, or a tag.
+QUERIES = st.builds(str.__add__, STARTS, st.text(alphabet="ab'\"$`~ \n;:*()-<>\u00e9", max_size=40)).filter(
+    lambda query: "```" not in query and "~~~" not in query
+)
+AROUND = [
+    "{}",
+    "```\n{}\n```",
+    "```sql\n{}\n```\n",
+    "~~~sqlite\n{}\n~~~",
+    "Here it is:\n\n```postgresql\n{}\n```\nThat's it.",
+    "```sh\nls\n```\n````sql\n{}\n````",
+    "```sql\n{}\n",
+    "SQL: {}",
+    "**Answer:**\n{}",
+    "SQLQuery: ```sql\n{}\n```",
+    "<think>hm, it's\n```sql\nSELECT 2\n```</think>\n{}",
+    "so be it\n</think>\n\n```sql\n{}\n```",
+]
+
+
+@given(QUERIES, st.sampled_from(AROUND))
+def test_a_query_comes_back_to_the_byte_from_whatever_stands_around_it(query, around):
+    found, note = SQL.unwrapped(around.format(query))
+
+    assert found == query
+    assert bool(note) == (around != "{}")
+
+
+PIECES = ["```", "```sql", "~~~", "\n", "\n", " ", "SELECT 1", "SQL:", "Answer:", "**", "<think>", "</think>"]
+QUOTES = ["'", "`", "it's", "/*", "*/", "$$", "--", '"""']
+ANSWERS = st.lists(st.sampled_from([*PIECES, *QUOTES, "WITH a"]), max_size=14).map("".join)
+
+
+@pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
+@given(said=ANSWERS)
+def test_what_is_unwrapped_stays_so_and_is_a_part_of_what_was_said(kind, said):
+    query, note = kind.unwrapped(said)
+
+    assert query in said
+    assert note or query == said
+    assert kind.unwrapped(query)[0] == query
+
+
+@given(st.text(alphabet="abSELCT '\"`\n.", max_size=40).filter(lambda text: "```" not in text))
+def test_a_text_without_fence_label_and_reasoning_stays_as_it_is(text):
+    assert SQL.unwrapped(text) == (text, "")
+    assert SPARQL.unwrapped(text) == (text, "")
+
+
+HOSTILE = {
+    "quotes": "SELECT " + "'\n```\n" * 100_001,
+    "long quotes": "SELECT " + '"""' * 300_001 + "\n```",
+    "comments": "SELECT 1\n```\n" + "/*" * 1_000_000,
+    "dollars": "SELECT " + "$a$b" * 500_000 + "\n```",
+    "unclosed": "/*" * 1_000_000,
+    "lines": "--\n" * 500_000,
+    "labels": "SQL: " * 500_000,
+    "thoughts": "<think>" * 500_000,
+    "ends": "no\n" + " \t" * 500_000 + "\n</think>" * 100_000,
+    "blocks": "```sql\nSELECT 1\n```\n" * 50_000,
+    "blanks": "```" + " " * 3_000_000,
+    "iris": "SELECT <" * 300_000 + "\n```",
+    "backticks": "`" * 3_000_000,
+    "tildes": "SELECT 1\n" + "~~~`" * 500_000,
+}
+
+
+@pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_answers_are_read_to_their_end(kind, text):
+    assert kind.unwrapped(text)[0] == text
