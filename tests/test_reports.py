@@ -11,7 +11,7 @@ from trees import trees
 
 from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.errors import ReportError
-from pytest_queryeval.reports import REPORTS, check_target, is_folder, write_report
+from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, is_folder, write_report
 from pytest_queryeval.reports.json import render_json
 
 OLD = b"the report of the last run"
@@ -87,7 +87,7 @@ def test_a_report_is_written_into_folders_that_are_made_for_it(tmp_path):
 
 
 def test_a_folder_gets_every_format_that_is_known(tmp_path, monkeypatch):
-    monkeypatch.setitem(REPORTS._members, "txt", lambda report: b"text")
+    monkeypatch.setitem(REPORTS._members, "txt", ReportFormat(render=lambda report: b"text"))
 
     written = write_report(make_report(), tmp_path / "reports")
 
@@ -150,7 +150,7 @@ def test_a_renderer_that_raises_is_a_report_error_and_keeps_the_earlier_report(t
     def broken(report):
         raise KeyError("metrics")
 
-    monkeypatch.setitem(REPORTS._members, "txt", broken)
+    monkeypatch.setitem(REPORTS._members, "txt", ReportFormat(render=broken))
     target = tmp_path / "report.txt"
     target.write_bytes(OLD)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import Report
 from pytest_queryeval.errors import ReportError, did_you_mean
@@ -14,7 +16,32 @@ from pytest_queryeval.registry import Registry
 
 Renderer: TypeAlias = Callable[[Report], bytes]
 
-REPORTS: Registry[Renderer] = Registry(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFormat:
+    """A format: how it is made, and the packages that it needs with the extra of this package that brings them."""
+
+    render: Renderer
+    packages: tuple[str, ...] = ()
+    extra: str = ""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed."""
+        return tuple(name for name in self.packages if find_spec(name) is None)
+
+
+class ReportRegistry(Registry[ReportFormat]):
+    """Formats by suffix; a plain function that is registered renders without further packages."""
+
+    def _admit(self, member: Any) -> ReportFormat:
+        return member if isinstance(member, ReportFormat) else ReportFormat(render=member)
+
+    def installed(self) -> tuple[str, ...]:
+        """The suffixes of all formats whose packages are there."""
+        return tuple(name for name in self.names() if not self[name].missing)
+
+
+REPORTS = ReportRegistry(
     "report format",
     group="pytest_queryeval.reports",
     members={"json": f"{__name__}.json:render_json", "md": f"{__name__}.markdown:render_markdown"},
@@ -37,17 +64,20 @@ def check_target(target: Path) -> None:
     suffix = target.suffix.removeprefix(".")
     if folder != target and suffix not in REPORTS:
         raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
+    if folder != target and (missing := REPORTS[suffix].missing):
+        hint = f"pip install 'pytest-queryeval[{REPORTS[suffix].extra}]'"
+        raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
     if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
 
 
 def write_report(report: Report, target: Path) -> list[Path]:
-    """Write the report to a file, or in every known format into a folder; returns the files written.
+    """Write the report to a file, or in every installed format into a folder; returns the files written.
 
     A file is written whole or not at all. Raises `ReportError` where that fails.
     """
     if is_folder(target):
-        paths = {name: target / f"report.{name}" for name in REPORTS.names()}
+        paths = {name: target / f"report.{name}" for name in REPORTS.installed()}
     else:
         paths = {target.suffix.removeprefix("."): target}
     for name, path in paths.items():
@@ -57,7 +87,7 @@ def write_report(report: Report, target: Path) -> list[Path]:
 
 def _rendered(report: Report, name: str, path: Path) -> bytes:
     try:
-        return REPORTS[name](report)
+        return REPORTS[name].render(report)
     except Exception as error:  # a format may come from another package; the other reports are written all the same
         raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
 
