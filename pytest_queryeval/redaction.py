@@ -23,7 +23,7 @@ PART = 12  # so many characters of a secret in a row are taken out even where so
 LINE = 16  # so long is a line of a secret, such as a private key, that is taken out alone
 GRAM = 4
 SCHEMES = ("bearer", "basic", "token", "apikey")  # before what headers hold
-# A token may stand where URLs have the user, and then one of these where they have the password.
+# A token may stand where URLs of the web have the user, and then one of these where they have the password.
 NO_PASSWORD = (None, "", "x-oauth-basic")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|_PWD$", re.IGNORECASE)
 _SENT = re.compile(r"AUTH|COOKIE|SIGNATURE|^SIG$|^PWD$", re.IGNORECASE)
@@ -97,10 +97,12 @@ def _whole_and_password(value: str) -> Iterator[str]:
 def _within(text: str) -> Iterator[str]:
     """The secrets in a URL or a form: user info, and values of parameters with secret names; also as they are meant."""
     # Of other URLs the last @ counts: their passwords may hold what ends an address.
-    found = _USER_INFO.match((_WEB.match(text) or [""])[0] if text.lower().startswith("http") else text)
+    is_web = text.lower().startswith("http")
+    found = _USER_INFO.match((_WEB.match(text) or [""])[0] if is_web else text)
     if found:
         user, password = found["user"], found["password"]
-        told = [user] if password in NO_PASSWORD else [password, f"{user}:{password}"]
+        alone = [user] if is_web else []
+        told = alone if password in NO_PASSWORD else [password, f"{user}:{password}"]
         yield from (spelled for value in told for spelled in (value, unquote(value), unquote_plus(value)))
     query = text.partition("?")[2].partition("#")[0] if "://" in text else text
     if _QUERY.fullmatch(query):
