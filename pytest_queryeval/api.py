@@ -33,9 +33,10 @@ def evaluate(cases: Iterable[Case]) -> Report:
 
 def _evaluated(case: Case, session: Session) -> dict[str, Any]:
     path = case.location.path.as_posix()
-    place = {"nodeid": f"{path}::{case.id}", "path": path}
+    place: dict[str, Any] = {"nodeid": f"{path}::{case.id}", "path": path}
     if case.skip is not None:
         return case_json(case, **place, outcome="skipped", message=case.skip)
+    place["state"] = session.state(case.source)
     try:
         result = evaluate_case(case, session)
     except QueryEvalError as error:

@@ -45,7 +45,7 @@ def _trial(case: Case, golds: Sequence[Execution], session: Session, number: int
 def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
     predicted = _executed(prediction.stated, case, session)
     names = tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
-    candidates = [Scoring(case, gold, predicted, session) for gold in golds]
+    candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
     index = _best(candidates, names, case)
     best = candidates[index]
     scores = {name: best.value(name) for name in names}

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 Scorer: TypeAlias = Callable[..., "float | Score | None"]
 Rewrite: TypeAlias = Callable[[str], str]
 Check: TypeAlias = Callable[[Mapping[str, Any]], None]
-Reads: TypeAlias = Literal["answers", "executions", "queries"]
+Reads: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
 Function = TypeVar("Function", bound=Scorer)
 TABLE_KINDS = frozenset({"sql", "sparql"})
 # Seconds of gold and of predicted, a pair an iteration; None where one of the two is no query.
@@ -41,7 +41,8 @@ class Metric:
     """A scorer with the facts that the evaluation needs to call it.
 
     `reads` says what the function is given as gold and predicted: their answers, their whole executions, or the texts
-    of their queries, which are scored also where the predicted query does not run. With `rewrite` both queries are
+    of their queries, which are scored also where the predicted query does not run; or `predictions`, for which it is
+    given predicted's execution and its `Prediction`, whatever became of them. With `rewrite` both queries are
     first rewritten (gold's function, then predicted's) and run again where that changes their text.
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
     raises `SettingError` for the first of them whose value cannot be right. The arguments in `supplied` come from the
@@ -49,6 +50,7 @@ class Metric:
     a `Timer`, and the `similarity` of texts. `extra` is the extra of this package that the metric needs, and `paths`
     are those of its options that may name a file, relative to the file that sets them. A metric with a `parameter` is
     one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
+    Scores lie from 0 to `most`, which may be infinite; None where nobody has said so.
     """
 
     function: Scorer
@@ -61,6 +63,7 @@ class Metric:
     extra: str = ""
     paths: frozenset[str] = frozenset()
     parameter: str = ""
+    most: float | None = None
 
     def applies_to(self, kind: str) -> bool:
         """Whether cases of this kind can be scored; a metric that names no kinds suits all."""
@@ -76,10 +79,11 @@ def metric(
     extra: str = "",
     paths: frozenset[str] = frozenset(),
     parameter: str = "",
+    most: float = 1.0,
 ) -> Callable[[Function], Function]:
     """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
     facts: dict[str, Any] = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
-    facts |= {"extra": extra, "paths": paths, "parameter": parameter}
+    facts |= {"extra": extra, "paths": paths, "parameter": parameter, "most": most}
 
     def describe(function: Function) -> Function:
         function.metric = describe_metric(function, **facts)  # type: ignore[attr-defined]

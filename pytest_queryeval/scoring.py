@@ -12,7 +12,7 @@ from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metric import Metric, Score
 from pytest_queryeval.metrics import METRICS, options_of
-from pytest_queryeval.model import Case, Execution, Stated
+from pytest_queryeval.model import Case, Execution, Prediction, Stated
 from pytest_queryeval.row_order import settled_order
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.session import Session
@@ -27,11 +27,14 @@ class Scoring:
     `details` are those of the case in report.json, `reasons` why metrics gave None, as far as they said.
     """
 
-    def __init__(self, case: Case, gold: Execution, predicted: Execution, session: Session) -> None:
+    def __init__(
+        self, case: Case, gold: Execution, predicted: Execution, prediction: Prediction, session: Session
+    ) -> None:
         self.details: dict[str, Any] = {}
         self.reasons: dict[str, str] = {}
         self._case = case
         self._predicted = predicted
+        self._prediction = prediction
         self._session = session
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
         self._tell(gold)
@@ -44,6 +47,8 @@ class Scoring:
         again and cannot.
         """
         metric = METRICS[name]
+        if metric.reads == "predictions":
+            return self._scored(name, self._predicted, self._prediction)
         gold, predicted = self._rewritten(metric)
         if metric.reads == "queries":
             return self._scored(name, gold.query, predicted.query)

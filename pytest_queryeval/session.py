@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 from pytest_queryeval.calling import Calls
 from pytest_queryeval.engines import ENGINES, Described, Engine, Timed
+from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, Execution, Prediction, Source, Stated
 from pytest_queryeval.opening import opened, or_raise
+from pytest_queryeval.redaction import hide_settings
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.semantic_texts import texts_to_embed
 from pytest_queryeval.table import Table
@@ -36,7 +38,7 @@ class Session:
     """What cases of one run share: open engines, the calls of predictors, and queries that were executed before.
 
     Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
-    where predictions and executions come from and go to, and `hook` what the predictor of that name calls.
+    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `Calls`.
     """
 
     def __init__(
@@ -45,14 +47,16 @@ class Session:
         *,
         recording: Recording | None = None,
         hook: Callable[[Case], object] | None = None,
+        one_at_a_time: bool = False,
     ) -> None:
         self._tell = tell
         self._recording = recording
-        self._calls = Calls(tell, recording=recording, hook=hook)
+        self._calls = Calls(tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time)
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
+        self._states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
 
@@ -86,6 +90,7 @@ class Session:
             raise SourceError("the case has a query and no source to run it on")
         key = source.key
         if key not in self._engines:
+            hide_settings(source.settings)
             self._engines[key] = opened(lambda: ENGINES[source.engine].open(source, self._hosts), SourceError)
         return or_raise(self._engines[key])
 
@@ -147,6 +152,17 @@ class Session:
             if self._recording is not None:
                 self._recording.keep_schema(source, found)
         return found
+
+    def state(self, source: Source | None) -> str | None:
+        """What tells the contents of a source from earlier ones; None where that is not known, or not for little.
+
+        It is that of the first call.
+        """
+        if source is None:
+            return None
+        if source.key not in self._states:
+            self._states[source.key] = known_state(source)
+        return self._states[source.key]
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         """Seconds of both queries, run in turn on the case's source; raises `SourceError` where that fails."""

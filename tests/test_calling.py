@@ -4,6 +4,8 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from samples import make_case, query
 from pytest_queryeval.calling import Calls
 from pytest_queryeval.calling.time_limit import Overdue, time_limit
 from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Prediction, PredictorSpec
+from pytest_queryeval.model import Prediction, PredictorSpec, Source
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 
@@ -83,7 +85,7 @@ def lines():
 
 @pytest.fixture
 def calls(lines):
-    opened = Calls(lines.append, recording=None, hook=None)
+    opened = Calls(lines.append)
     yield opened
     opened.close()
     left = {thread.name for thread in threading.enumerate() if thread.name.startswith("queryeval")}
@@ -232,17 +234,184 @@ def test_a_call_has_a_limit_on_its_time(calls, install, system, settings):
         calls.prediction(case, 1)
 
 
-def test_a_coroutine_that_never_awaits_is_given_up(calls, install):
+def test_a_coroutine_that_never_awaits_is_given_up_and_the_others_go_on(calls, install):
     waiting = threading.Event()
 
-    async def stubborn(case, nth):
-        waiting.wait(10)
+    async def sometimes_stubborn(case, nth):
+        if case.id in ("c0", "c2"):
+            waiting.wait(60)
+        return case.question
 
-    (case,) = questions(install(AsyncSystem(stubborn), timeout=0.1), 1)
+    cases = questions(install(AsyncSystem(sometimes_stubborn), timeout=0.1), 4)
+    calls.ahead(cases)
+    start = time.monotonic()
 
-    with pytest.raises(PredictorError, match="and cannot be stopped"):
-        calls.prediction(case, 1)
+    for number in (0, 2):
+        with pytest.raises(PredictorError, match="and the call cannot be stopped"):
+            calls.prediction(cases[number], 1)
+        assert texts(calls, [cases[number + 1]]) == [f"q{number + 1}"]
+    assert time.monotonic() - start < 30
     waiting.set()
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_what_ends_programs_ends_no_event_loop(calls, install, error):
+    async def leaves(case, nth):
+        if case.id == "c0":
+            raise error
+        return case.question
+
+    cases = questions(install(AsyncSystem(leaves)), 3)
+    calls.ahead(cases)
+
+    with pytest.raises(PredictorError):
+        calls.prediction(cases[0], 1)
+    assert texts(calls, cases[1:]) == ["q1", "q2"]
+
+
+def test_a_task_that_ends_programs_ends_no_event_loop(calls, install):
+    async def leaves(case, nth):
+        asyncio.get_running_loop().call_soon(exit)
+        await asyncio.sleep(0.05)
+        return case.question
+
+    cases = questions(install(AsyncSystem(leaves)), 2)
+    calls.ahead(cases)
+
+    assert texts(calls, cases) == ["q0", "q1"]
+
+
+def test_a_worker_calls_functions_in_its_own_thread(install, lines):
+    system = System()
+    calls = Calls(lines.append, one_at_a_time=True)
+    cases = questions(install(system, concurrency=9), 2)
+
+    calls.ahead(cases)
+    texts(calls, cases)
+    calls.close()
+
+    assert system.threads == {threading.main_thread()}
+    assert len(system.asked) == 2
+
+
+def test_each_suite_has_its_own_limits_for_one_predictor(calls, install):
+    system = AsyncSystem(forever)
+    made = install(system, timeout=100)
+    hurried = made(id="b")
+    hurried = replace(hurried, predictor=replace(hurried.predictor, timeout=0.1))
+    calls.ahead([made(id="a"), hurried])
+
+    with pytest.raises(PredictorError, match=r"^no answer within 0\.1 s"):
+        calls.prediction(hurried, 1)
+
+
+def test_the_least_concurrency_that_suites_state_holds(calls, install):
+    system = AsyncSystem(said)
+    made = install(system, concurrency=6)
+    cases = questions(made, 12)
+    cases[-1] = replace(cases[-1], predictor=replace(cases[-1].predictor, concurrency=2))
+
+    calls.expect(cases)
+    calls.ahead(cases)
+    texts(calls, cases)
+
+    assert system.most == 2
+
+
+def test_after_an_error_the_other_trials_of_a_case_are_not_asked_for(calls, install):
+    async def fails(case, nth):
+        raise PredictorError("no")
+
+    system = AsyncSystem(fails)
+    (case,) = questions(install(system, concurrency=1), 1, trials=50)
+
+    with pytest.raises(PredictorError):
+        calls.prediction(case, 1)
+    calls.close()
+
+    assert len(system.asked) < 50
+
+
+def test_what_is_no_prediction_is_an_error(calls, install):
+    class Odd(System):
+        def predict(self, case, trial):
+            return "SELECT 1"
+
+    (case,) = questions(install(Odd()), 1)
+
+    with pytest.raises(PredictorError, match=r"^the predictor returned str, not a Prediction$"):
+        calls.prediction(case, 1)
+
+
+def test_all_predictors_are_closed_where_one_of_them_cannot_be(monkeypatch, lines):
+    class Stuck(System):
+        def close(self):
+            raise OSError("busy")
+
+    systems = [Stuck(), AsyncSystem(said), System()]
+    calls = Calls(lines.append)
+    for number, system in enumerate(systems):
+        name = f"system{number}"
+        monkeypatch.setitem(PREDICTORS._members, name, PredictorType(opener=lambda spec, system=system: system))
+        spec = PredictorSpec(kind=name, settings={}, folder=Path())
+        calls.prediction(make_case(predictor=spec, predicted=None), 1)
+
+    with pytest.raises(OSError, match="busy"):
+        calls.close()
+
+    assert [system.closed for system in systems[1:]] == [1, 1]
+    assert not [thread for thread in threading.enumerate() if thread.name == "queryeval-calls"]
+
+
+def test_calls_that_heed_no_cancellation_keep_no_others_waiting(calls, install):
+    let_go = threading.Event()
+
+    async def deaf(case, nth):
+        while case.id in ("c0", "c1") and not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+        return case.question
+
+    cases = questions(install(AsyncSystem(deaf), timeout=0.1, concurrency=2), 4)
+    calls.ahead(cases)
+
+    for number in (0, 1):
+        with pytest.raises(PredictorError, match="the call cannot be stopped"):
+            calls.prediction(cases[number], 1)
+    assert texts(calls, cases[2:]) == ["q2", "q3"]
+    let_go.set()
+
+
+def test_a_function_that_catches_everything_is_stopped_all_the_same(calls, install):
+    def again_and_again(case, nth):
+        while True:
+            with suppress(BaseException):
+                time.sleep(0.5)
+
+    (case,) = questions(install(System(again_and_again), timeout=0.1), 1)
+
+    with pytest.raises(PredictorError, match=r"^no answer within 0\.1 s"):
+        calls.prediction(case, 1)
+
+
+def test_cases_that_suites_share_have_answers_of_their_own(calls, install):
+    async def source(case, nth):
+        return case.source.name
+
+    made = install(AsyncSystem(source))
+    cases = [made(id="same", source=Source(name=name, engine="fake", settings={}, folder=Path())) for name in "ab"]
+    calls.ahead(cases)
+
+    assert texts(calls, cases) == ["a", "b"]
+
+
+def test_a_thread_that_a_coroutine_waits_for_keeps_no_program_alive(calls, install):
+    async def aside(case, nth):
+        return await asyncio.to_thread(lambda: threading.current_thread().daemon and "daemon")
+
+    (case,) = questions(install(AsyncSystem(aside)), 1)
+
+    assert texts(calls, [case]) == ["daemon"]
 
 
 def test_calls_that_were_stopped_end_and_no_others_begin(calls, install):
@@ -262,6 +431,7 @@ def test_calls_that_were_stopped_end_and_no_others_begin(calls, install):
         time.sleep(0.01)
 
     calls.stop()
+    calls.close()
 
     assert ended == {"c0": 1, "c1": 1}
     assert len(system.asked) == 2
@@ -272,7 +442,7 @@ def test_calls_that_were_stopped_end_and_no_others_begin(calls, install):
 def test_a_predictor_is_closed_once_where_it_was_called(install, lines):
     plain, waiting = System(), AsyncSystem(said)
     for system in (plain, waiting):
-        calls = Calls(lines.append, recording=None, hook=None)
+        calls = Calls(lines.append)
         calls.prediction(install(system)(), 1)
         calls.close()
         calls.close()
@@ -280,19 +450,43 @@ def test_a_predictor_is_closed_once_where_it_was_called(install, lines):
     assert (plain.closed, waiting.closed) == (1, 1)
 
 
-def test_a_run_that_waits_tells_how_far_it_is(calls, install, lines, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.calling.caller.PROGRESS_SECONDS", 0.0)
+def test_a_run_that_waits_tells_how_far_it_is(install, lines):
+    clock = [0.0]
+    calls = Calls(lines.append, clock=lambda: clock[0])
+    let_go = threading.Event()
 
     async def slow(case, nth):
-        await asyncio.sleep(1.5)
+        while case.id == "c1" and not let_go.is_set():
+            await asyncio.sleep(0.01)
         return "x"
 
-    cases = questions(install(AsyncSystem(slow)), 6)
+    def wait(seconds):
+        clock[0] += seconds
+
+    cases = questions(install(AsyncSystem(slow)), 3)
     calls.ahead(cases)
+    texts(calls, cases[:1])
+    assert lines == []
+
+    wait(11)
+    texts(calls, cases[2:])
+    assert lines[0].startswith("queryeval: 2 of 3 predictions, 1 under way, 0 failed, 0.0 s a call, about 0 s left")
+
+    wait(9)
+    let_go.set()
+    texts(calls, cases[1:2])
+    calls.close()
+    assert len(lines) == 1
+
+
+def test_calls_in_turn_tell_how_far_they_are_too(calls, install, lines, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.calling.PROGRESS_SECONDS", 0.0)
+    cases = questions(install(System()), 2)
+    calls.ahead(cases)
+
     texts(calls, cases)
 
-    assert lines[0] == "queryeval: 0 of 6 predictions, 4 under way, 0 failed"
-    assert lines[-1].startswith("queryeval: 4 of 6 predictions, 2 under way, 0 failed, 1.5 s a call, about ")
+    assert [line.partition(" predictions")[0] for line in lines] == ["queryeval: 1 of 2", "queryeval: 2 of 2"]
 
 
 def test_the_alarm_of_another_is_left_alone():

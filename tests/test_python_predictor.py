@@ -139,6 +139,19 @@ def test_whatever_a_function_raises_is_an_error_of_the_predictor(tmp_path, code,
     assert str(caught.value).startswith(f"predict.py:predict raised {said}")
 
 
+def test_an_error_tells_where_in_the_users_own_code_it_came_from(tmp_path):
+    code = "import json\n\ndef deep(text):\n    return json.loads(text)\n\ndef predict(case):\n    return deep('{')\n"
+
+    place = r"\(predict\.py:7 > predict\.py:4\)$"
+    with pytest.raises(PredictorError, match=rf"^predict\.py:predict raised JSONDecodeError: .* {place}"):
+        function(tmp_path, code).predict(make_case(), 1)
+
+
+def test_a_function_that_is_spelt_otherwise_is_suggested(tmp_path):
+    with pytest.raises(PredictorError, match=r"there is no function 'predikt' in predict\.py: did you mean 'predict'"):
+        function(tmp_path, PREDICT + "'x'", target="predict.py:predikt")
+
+
 def test_an_interrupt_by_the_user_passes_through(tmp_path):
     predictor = function(tmp_path, "def predict(case):\n    raise KeyboardInterrupt")
 
@@ -176,7 +189,7 @@ def test_an_object_whose_call_is_async_is_awaited(tmp_path):
 def test_what_an_async_function_raises_is_an_error_of_the_predictor(tmp_path):
     predictor = function(tmp_path, "async def predict(case):\n    raise KeyError('x')")
 
-    with pytest.raises(PredictorError, match=r"^predict\.py:predict raised KeyError: 'x'$"):
+    with pytest.raises(PredictorError, match=r"^predict\.py:predict raised KeyError: 'x' \(predict\.py:2\)$"):
         awaited(predictor)
 
 

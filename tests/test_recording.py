@@ -7,10 +7,13 @@ import sqlite3
 import subprocess
 import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import timedelta, timezone
+from dataclasses import replace
+from datetime import date, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import given, settings
@@ -19,13 +22,13 @@ from samples import fake_source, install_engine, make_case, table
 from selections import selected
 
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.errors import PredictorError, QueryEvalError, SourceError
+from pytest_queryeval.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.json_value import JsonAnswer
 from pytest_queryeval.model import Execution, Failure, Message, Prediction, PredictorSpec, Source, Stated
+from pytest_queryeval.predictors import PREDICTORS, PredictorType
 from pytest_queryeval.recording import Recording
-from pytest_queryeval.recording.answers import read_answer, written_answer
-from pytest_queryeval.recording.cells import read, written
-from pytest_queryeval.recording.texts import entry_text, read_entry
+from pytest_queryeval.recording.answers import read, read_answer, written, written_answer
+from pytest_queryeval.recording.store import entry_text, read_entry
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.table import IRI, BlankNode, Literal, Table, Tie
 
@@ -61,6 +64,7 @@ DOCUMENTS = st.recursive(
     max_leaves=6,
 )
 SPEC = PredictorSpec(kind="python", settings={"target": "bot.py:ask"}, folder=Path())
+SEEN = "its source, dialect, schema, tags or difficulty has changed since"
 SAID = Prediction(stated=Stated(query="SELECT 1"), predictor="python:bot.py:ask", seconds=0.25, metadata={"tokens": 7})
 
 
@@ -161,24 +165,28 @@ def replayer(folder):
     return Recording(folder, replay=True, root=Path())
 
 
+def file_source(name, engine="sqlite"):
+    return Source(name=name, engine=engine, settings={"path": name}, folder=Path())
+
+
 def record(folder, *, case=None, spec=SPEC, trial=1, said=SAID):
     case = case or make_case(question="How many?")
-    recorder(folder).keep_prediction(case, spec, trial, said)
+    recorder(folder).call(case, spec, trial).keep(said)
     return case
 
 
 def test_a_prediction_comes_back_with_what_the_system_told_about_it(tmp_path):
     case = record(tmp_path)
 
-    assert replayer(tmp_path).prediction(case, SPEC, 1) == SAID
-    assert recorder(tmp_path).prediction(case, SPEC, 1) == SAID
+    assert replayer(tmp_path).call(case, SPEC, 1).found() == SAID
+    assert recorder(tmp_path).call(case, SPEC, 1).found() == SAID
 
 
 def test_a_predicted_answer_comes_back(tmp_path):
     said = Prediction(stated=Stated(answer=table((1, "a"), (None, "b"))), predictor="python")
     case = record(tmp_path, said=said)
 
-    back = replayer(tmp_path).prediction(case, SPEC, 1).stated
+    back = replayer(tmp_path).call(case, SPEC, 1).found().stated
 
     assert back.query is None
     assert back.answer.rows == [(1, "a"), (None, "b")]
@@ -187,11 +195,11 @@ def test_a_predicted_answer_comes_back(tmp_path):
 def test_an_empty_answer_of_the_system_is_recorded_too(tmp_path):
     said = Prediction(stated=Stated(query=""), predictor="python")
 
-    assert replayer(tmp_path).prediction(record(tmp_path, said=said), SPEC, 1) == said
+    assert replayer(tmp_path).call(record(tmp_path, said=said), SPEC, 1).found() == said
 
 
 def test_nothing_is_recorded_to_begin_with(tmp_path):
-    assert recorder(tmp_path / "new").prediction(make_case(), SPEC, 1) is None
+    assert recorder(tmp_path / "new").call(make_case(), SPEC, 1).found() is None
     assert not (tmp_path / "new").exists()
 
 
@@ -233,7 +241,7 @@ def test_what_is_there_is_not_touched(tmp_path):
 def test_trials_are_recorded_apart(tmp_path):
     case = record(tmp_path, trial=1)
 
-    assert recorder(tmp_path).prediction(case, SPEC, 2) is None
+    assert recorder(tmp_path).call(case, SPEC, 2).found() is None
 
 
 @pytest.mark.parametrize(
@@ -263,7 +271,7 @@ def test_a_replay_names_what_is_missing_or_stale(tmp_path, change, problem):
     record(tmp_path)
 
     with pytest.raises(PredictorError) as raised:
-        replayer(tmp_path).prediction(make_case(**{"question": "How many?"} | change), SPEC, 1)
+        replayer(tmp_path).call(make_case(**{"question": "How many?"} | change), SPEC, 1).found()
 
     assert str(raised.value) == problem.format(tmp_path)
 
@@ -272,7 +280,7 @@ def test_a_replay_names_the_trial_that_is_missing(tmp_path):
     case = record(tmp_path)
 
     with pytest.raises(PredictorError, match=r"^no recorded prediction for 'a' \(trial 2\) in "):
-        replayer(tmp_path).prediction(case, SPEC, 2)
+        replayer(tmp_path).call(case, SPEC, 2).found()
 
 
 @pytest.mark.parametrize(
@@ -292,9 +300,145 @@ def test_a_replay_names_the_trial_that_is_missing(tmp_path):
 def test_another_predictor_is_another_one(tmp_path, spec, reason):
     case = record(tmp_path)
 
-    assert recorder(tmp_path).prediction(case, spec, 1) is None
+    assert recorder(tmp_path).call(case, spec, 1).found() is None
     with pytest.raises(PredictorError, match=f"is stale: {reason}$"):
-        replayer(tmp_path).prediction(case, spec, 1)
+        replayer(tmp_path).call(case, spec, 1).found()
+
+
+HOOK = PredictorSpec(kind="hook", settings={}, folder=Path())
+COMMAND = PredictorSpec(kind="command", settings={"run": ["bot"]}, folder=Path())
+
+
+def of_suite(name, **changes):
+    return make_case(location=Location(Path("music") / name, 4), question="How many?", **changes)
+
+
+@pytest.mark.parametrize("spec", [SPEC, HOOK])
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (of_suite("other.yaml"), "it was recorded for a case of another suite file"),
+        (of_suite("s.yaml", source=file_source("b.db")), SEEN),
+        (of_suite("s.yaml", source=file_source("a.db", engine="duckdb")), SEEN),
+        (of_suite("s.yaml", source=file_source("a.db"), dialect="duckdb"), SEEN),
+        (of_suite("s.yaml", source=file_source("a.db"), tags=("x",)), SEEN),
+        (of_suite("s.yaml", source=file_source("a.db"), difficulty="hard"), SEEN),
+        (of_suite("s.yaml", source=file_source("a.db"), db_schema=Schema(tables={"t": ("n",)})), SEEN),
+    ],
+)
+def test_all_that_a_function_may_go_by_counts(tmp_path, spec, changed, reason):
+    record(tmp_path, case=of_suite("s.yaml", source=file_source("a.db")), spec=spec)
+
+    assert recorder(tmp_path).call(changed, spec, 1).found() is None
+    with pytest.raises(PredictorError, match=f"^the prediction for 'a' in .* is stale: {reason}$"):
+        replayer(tmp_path).call(changed, spec, 1).found()
+
+
+def test_what_decides_only_how_a_case_is_scored_does_not_count(tmp_path):
+    record(tmp_path, case=of_suite("s.yaml"))
+    changed = replace(of_suite("s.yaml"), metrics=(), thresholds={}, golds=(), timeout=9.0, max_rows=9, trials=4)
+
+    assert replayer(tmp_path).call(changed, SPEC, 1).found() == SAID
+
+
+def test_another_line_of_the_same_suite_does_not_count(tmp_path):
+    record(tmp_path, case=of_suite("s.yaml"))
+    moved = replace(of_suite("s.yaml"), location=Location(Path("music/s.yaml"), 99))
+
+    assert replayer(tmp_path).call(moved, SPEC, 1).found() == SAID
+
+
+@pytest.mark.parametrize("spec", [PredictorSpec(kind="http", settings={"url": "http://h/"}, folder=Path()), COMMAND])
+def test_what_a_predictor_does_not_send_does_not_count(tmp_path, spec):
+    record(tmp_path, case=of_suite("s.yaml", source=file_source("a.db")), spec=spec)
+    other = of_suite("other.yaml", source=file_source("b.db"), dialect="duckdb", tags=("x",), difficulty="hard")
+
+    assert replayer(tmp_path).call(other, spec, 1).found() == SAID
+
+
+def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setitem(PREDICTORS._members, "whole", PredictorType(opener=lambda _: None))
+    monkeypatch.setitem(PREDICTORS._members, "part", PredictorType(opener=lambda _: None, sees_case=False))
+    whole, part = (PredictorSpec(kind=kind, settings={}, folder=Path()) for kind in ("whole", "part"))
+    for spec in (whole, part):
+        record(tmp_path, case=of_suite("s.yaml"), spec=spec)
+
+    assert recorder(tmp_path).call(of_suite("other.yaml"), whole, 1).found() is None
+    assert recorder(tmp_path).call(of_suite("other.yaml"), part, 1).found() == SAID
+
+
+def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
+    case = make_case(metadata={"told": ["x"]})
+    recording = recorder(tmp_path)
+    for trial in (1, 2):
+        call = recording.call(case, SPEC, trial)
+        assert call.found() is None
+        case.metadata["told"].append("y")
+        case.metadata[f"seen {trial}"] = True
+        call.keep(SAID)
+
+    back = [replayer(tmp_path).call(make_case(metadata={"told": ["x"]}), SPEC, trial).found() for trial in (1, 2)]
+
+    assert back == [SAID, SAID]
+
+
+def saying(query):
+    return Prediction(stated=Stated(query=query), predictor="http", seconds=1.0)
+
+
+def test_two_cases_that_are_one_to_a_predictor_get_the_answer_that_a_replay_will_find(tmp_path):
+    recording = recorder(tmp_path)
+    first, second = (recording.call(of_suite(name), COMMAND, 1) for name in ("a.yaml", "b.yaml"))
+
+    kept = [first.keep(saying("SELECT 1")), second.keep(saying("SELECT 2"))]
+
+    assert kept == [saying("SELECT 1")] * 2
+    assert replayer(tmp_path).call(of_suite("b.yaml"), COMMAND, 1).found() == kept[1]
+
+
+def test_answers_that_arrive_at_once_become_one(tmp_path):
+    calls = [recorder(tmp_path).call(make_case(), COMMAND, 1) for _ in range(16)]
+    barrier = Barrier(len(calls))
+
+    def keep_number(number):
+        barrier.wait()
+        return calls[number].keep(saying(f"SELECT {number}"))
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        kept = [*pool.map(keep_number, range(len(calls)))]
+
+    assert kept == [replayer(tmp_path).call(make_case(), COMMAND, 1).found()] * len(calls)
+
+
+def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    case = record(tmp_path)
+
+    assert replayer(tmp_path).call(case, SPEC, 1).found() == SAID
+    assert len(files(tmp_path)) == 1
+
+
+def test_what_is_kept_comes_back_as_a_replay_will_give_it(tmp_path):
+    told = Prediction(stated=SAID.stated, predictor="p", metadata={"at": date(2024, 5, 1)})
+
+    assert recorder(tmp_path).call(make_case(), SPEC, 1).keep(told).metadata == {"at": "2024-05-01"}
+
+
+def test_an_answer_with_a_secret_is_scored_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
+
+    kept = recorder(tmp_path).call(make_case(), SPEC, 1).keep(saying("SELECT 'hunter2-hunter2'"))
+
+    assert kept == saying("SELECT 'hunter2-hunter2'")
+
+
+@pytest.mark.parametrize("seconds", [None, "soon"])
+def test_a_time_that_is_none_cannot_be_kept(tmp_path, seconds):
+    with pytest.raises(PredictorError, match=r"^the prediction for 'a' cannot be recorded: "):
+        record(tmp_path, case=make_case(), said=replace(SAID, seconds=seconds))
 
 
 def http(**settings_):
@@ -319,15 +463,26 @@ def http(**settings_):
 def test_a_new_secret_leaves_recorded_predictions_valid(tmp_path, first, second):
     case = record(tmp_path, spec=first)
 
-    assert replayer(tmp_path).prediction(case, second, 1) == SAID
+    assert replayer(tmp_path).call(case, second, 1).found() == SAID
 
 
-def test_a_new_secret_of_the_environment_leaves_recorded_predictions_valid(tmp_path, monkeypatch):
-    monkeypatch.setenv("MODEL_TOKEN", "first-secret-value")
-    case = record(tmp_path, spec=http(body={"k": "first-secret-value"}))
-    monkeypatch.setenv("MODEL_TOKEN", "another-value-of-it")
+@pytest.mark.parametrize("recorded_where", ["known", "unknown"])
+def test_the_secrets_that_an_environment_knows_do_not_count(tmp_path, monkeypatch, recorded_where):
+    spec = http(url="https://h/some-secret-value/ask", body={"k": "some-secret-value"})
+    if recorded_where == "known":
+        monkeypatch.setenv("MODEL_TOKEN", "some-secret-value")
+    case = record(tmp_path, spec=spec)
+    monkeypatch.delenv("MODEL_TOKEN", raising=False)
+    if recorded_where == "unknown":
+        monkeypatch.setenv("MODEL_TOKEN", "some-secret-value")
 
-    assert replayer(tmp_path).prediction(case, http(body={"k": "another-value-of-it"}), 1) == SAID
+    assert replayer(tmp_path).call(case, spec, 1).found() == SAID
+
+
+def test_a_new_value_under_a_harmless_name_counts(tmp_path):
+    case = record(tmp_path, spec=http(body={"k": "first-value-of-it"}))
+
+    assert recorder(tmp_path).call(case, http(body={"k": "another-value-of-it"}), 1).found() is None
 
 
 @pytest.mark.parametrize(
@@ -337,9 +492,9 @@ def test_other_settings_count(tmp_path, changed):
     case = record(tmp_path, spec=http(url="https://h/ask?model=m", body={"max_tokens": 8}))
 
     assert (
-        recorder(tmp_path).prediction(
-            case, http(**{"url": "https://h/ask?model=m", "body": {"max_tokens": 8}} | changed), 1
-        )
+        recorder(tmp_path)
+        .call(case, http(**{"url": "https://h/ask?model=m", "body": {"max_tokens": 8}} | changed), 1)
+        .found()
         is None
     )
 
@@ -350,7 +505,9 @@ def test_no_path_of_this_machine_is_written_or_counts(tmp_path):
             kind="python", settings={"target": f"{checkout}/suite/bot.py:ask"}, folder=checkout / "suite"
         )
         recording = Recording(checkout / "recorded", replay=False, root=checkout)
-        recording.keep_prediction(make_case(), spec, 1, SAID)
+        place = Location(checkout / "suite/s.queryeval.yaml", 4)
+        case = make_case(location=place, source=file_source(f"{checkout}/suite/a.db"))
+        recording.call(case, spec, 1).keep(SAID)
         source = database(checkout / "suite", 1)
         recording.keep_execution("SELECT 1", source, Execution(query="SELECT 1", answer=table((1,))), **LIMITS)
         return {path.relative_to(checkout): path.read_text("utf-8") for path in files(checkout / "recorded")}
@@ -370,9 +527,7 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
     recording = recorder(tmp_path)
     said = Prediction(stated=Stated(query=f"SELECT '{secret}'"), predictor=secret, metadata={secret: [secret]})
     case = make_case(question=f"What is {secret}?", metadata={"a": secret})
-    recording.keep_prediction(
-        case, http(auth={"bearer": "bearer-secret-1"}, url="https://me:pass-secret-2@h/"), 1, said
-    )
+    recording.call(case, http(auth={"bearer": "bearer-secret-1"}, url="https://me:pass-secret-2@h/"), 1).keep(said)
     cells = (secret, secret.encode(), IRI(secret), Literal(secret), 73646464)
     recording.keep_execution(
         said.stated.query, source, Execution(query=secret, answer=table(cells), note=secret), **LIMITS
@@ -391,9 +546,9 @@ def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypa
     case = record(tmp_path, said=Prediction(stated=Stated(query="SELECT 'hunter2-hunter2'"), predictor="p"))
     before = only_file(tmp_path).read_bytes()
 
-    assert recorder(tmp_path).prediction(case, SPEC, 1) is None
+    assert recorder(tmp_path).call(case, SPEC, 1).found() is None
     with pytest.raises(PredictorError, match="cannot be replayed: it held a secret, which was not written"):
-        replayer(tmp_path).prediction(case, SPEC, 1)
+        replayer(tmp_path).call(case, SPEC, 1).found()
     record(
         tmp_path,
         case=case,
@@ -408,7 +563,7 @@ def test_a_secret_in_what_the_system_told_beside_its_answer_does_not_matter(tmp_
         tmp_path, said=Prediction(stated=Stated(query="SELECT 1"), predictor="p", metadata={"a": "hunter2-hunter2"})
     )
 
-    assert replayer(tmp_path).prediction(case, SPEC, 1).metadata == {"a": "[redacted]"}
+    assert replayer(tmp_path).call(case, SPEC, 1).found().metadata == {"a": "[redacted]"}
 
 
 def test_a_secret_in_a_query_does_not_keep_its_answer_from_being_replayed(tmp_path, monkeypatch):
@@ -631,7 +786,7 @@ def test_a_damaged_entry_is_one_error_with_its_path(tmp_path, damage, reason, op
     path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
 
     with pytest.raises(PredictorError) as raised:
-        opened(tmp_path).prediction(case, SPEC, 1)
+        opened(tmp_path).call(case, SPEC, 1).found()
     assert str(raised.value).startswith(f"the recorded entry {path} is damaged: {reason}")
     assert "\n" not in str(raised.value)
     with pytest.raises(PredictorError, match="is damaged"):
@@ -649,7 +804,7 @@ def test_an_entry_with_a_right_checksum_and_a_wrong_content_is_damaged(tmp_path,
     path.write_text(entry_text(path.stem, entry | changes), encoding="utf-8")
 
     with pytest.raises(PredictorError, match=r"is damaged: it does not hold what it should"):
-        replayer(tmp_path).prediction(case, SPEC, 1)
+        replayer(tmp_path).call(case, SPEC, 1).found()
 
 
 def test_an_entry_under_the_name_of_another_one_is_damaged(tmp_path):
@@ -660,7 +815,7 @@ def test_an_entry_under_the_name_of_another_one_is_damaged(tmp_path):
     path.write_bytes(other.read_bytes())
 
     with pytest.raises(PredictorError, match="it was changed after it was recorded"):
-        replayer(tmp_path).prediction(case, SPEC, 1)
+        replayer(tmp_path).call(case, SPEC, 1).found()
 
 
 def test_entries_survive_other_line_ends_and_indents(tmp_path):
@@ -668,7 +823,7 @@ def test_entries_survive_other_line_ends_and_indents(tmp_path):
     path = only_file(tmp_path)
     path.write_bytes(json.dumps(json.loads(path.read_bytes()), indent=8).replace("\n", "\r\n").encode())
 
-    assert replayer(tmp_path).prediction(case, SPEC, 1) == SAID
+    assert replayer(tmp_path).call(case, SPEC, 1).found() == SAID
 
 
 @pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), os.mkfifo, Path.mkdir])
@@ -679,7 +834,7 @@ def test_what_is_no_file_is_not_read(tmp_path, make):
     make(path)
 
     with pytest.raises(PredictorError, match="it is no regular file"):
-        replayer(tmp_path).prediction(case, SPEC, 1)
+        replayer(tmp_path).call(case, SPEC, 1).found()
 
 
 def test_one_damaged_entry_does_not_hide_what_became_of_others(tmp_path):
@@ -710,7 +865,7 @@ def test_nothing_to_replay_is_told_at_once(tmp_path):
 
 def test_a_replay_writes_nothing(tmp_path):
     with pytest.raises(PredictorError):
-        replayer(tmp_path / "r").prediction(make_case(), SPEC, 1)
+        replayer(tmp_path / "r").call(make_case(), SPEC, 1).found()
 
     assert files(tmp_path) == []
 

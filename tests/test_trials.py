@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 from samples import fake_source, install_engine, make_case, query
 
 from pytest_queryeval import evaluate
+from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.model import Prediction, PredictorSpec, Threshold
+from pytest_queryeval.plugin.failure import headline
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.session import Session
 from pytest_queryeval.trials import pass_at, pass_hat
 
 ANSWERS = {"gold": [(1,), (2,)], "right": [(2,), (1,)], "half": [(1,), (3,)], "wrong": [(7,)]}
@@ -105,6 +108,23 @@ def test_what_is_shown_is_the_first_trial_that_does_not_pass(evaluated):
 
     assert case["predicted"]["query"] == "half"
     assert [missed["metric"] for missed in case["missed"]] == ["execution_accuracy"]
+
+
+def test_the_message_says_how_many_trials_passed_and_which_rule_decides(evaluated, tmp_path):
+    case = make_case(
+        source=fake_source(),
+        golds=(query("gold"),),
+        predicted=None,
+        predictor=PredictorSpec(kind="script", settings={}, folder=tmp_path),
+        trials=3,
+        trials_rule=0.8,
+    )
+    evaluated("right", "half", "right")  # the script that answers
+
+    with Session() as session:
+        found = headline(evaluate_case(case, session))
+
+    assert found == "2 of 3 trials passed (`trials_rule: {rate: 0.8}`): execution_accuracy 0.000 (needs at least 1)"
 
 
 def test_a_case_that_passes_by_its_rule_misses_nothing(evaluated):

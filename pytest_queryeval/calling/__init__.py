@@ -2,120 +2,196 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_queryeval.calling.background import Background
-from pytest_queryeval.calling.caller import Call, Caller
+from pytest_queryeval.calling.asked import Asked, told
+from pytest_queryeval.calling.caller import Caller
 from pytest_queryeval.errors import PredictorError, QueryEvalError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.opening import opened, or_raise
 from pytest_queryeval.predictors import PREDICTORS, Expecting, Predictor
 from pytest_queryeval.predictors.hook import Hook
+from pytest_queryeval.redaction import hide_settings
 
 if TYPE_CHECKING:
     from pytest_queryeval.recording import Recording
 
+PROGRESS_SECONDS = 10.0
+END_SECONDS = 2.0  # for everything to end that is under way
 _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 
 
 class Calls:
-    """Calls of all predictors of a run; close it."""
+    """Calls of all predictors of a run; close it.
+
+    `tell` is called with a line on the progress every PROGRESS_SECONDS while answers are waited for. Where calls are
+    made `one_at_a_time`, as by a worker of pytest-xdist, functions are called in this thread. `hook` is what the
+    predictor of that name calls.
+    """
 
     def __init__(
-        self, tell: Callable[[str], None], *, recording: Recording | None, hook: Callable[[Case], object] | None
+        self,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        recording: Recording | None = None,
+        hook: Callable[[Case], object] | None = None,
+        one_at_a_time: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tell = tell
+        self._clock = clock
+        self._told = clock()
         self._recording = recording
         self._hook = hook
-        self._background = Background()
+        self._one_at_a_time = one_at_a_time
+        self._is_stopped = False
         self._callers: dict[tuple[str, str], Caller | PredictorError] = {}
+        self._holders: dict[tuple[str, str], Predictor | PredictorError] = {}
 
     def prediction(self, case: Case, trial: int) -> Prediction:
         """The answer to a case; raises `PredictorError`."""
         spec = _spec(case)
-        found = self._recorded(case, spec, trial)
-        return found or self._caller(spec).prediction(case, trial, self._tell)
+        if not PREDICTORS[spec.kind].calls:
+            with told():
+                return self._held(spec).predict(case, trial)  # type: ignore[return-value]  # no coroutine function
+        if self._is_stopped:
+            raise PredictorError("the run was stopped before there was an answer")
+        if self._is_replayed:
+            return _replayed(self._asked(case, spec, trial))
+        caller = self._caller(spec)
+        answer = caller.prediction(self._asked(case, spec, trial, caller), self._tell_progress)
+        self._tell_progress()
+        return answer
 
     def expect(self, cases: Iterable[Case]) -> None:
-        """Tell predictors that want to know it which cases will come; their faults are told by each case."""
+        """Open the predictors of all cases of the run, whether they will be asked or not.
+
+        Those that hold answers already are told which cases there are. Faults are told by each case.
+        """
         for spec, own in _by_predictor(cases):
-            if self._is_replayed(spec):
-                continue
             with suppress(QueryEvalError):
-                predictor = self._caller(spec).predictor
-                if isinstance(predictor, Expecting):
+                if PREDICTORS[spec.kind].calls:
+                    _ = self._is_replayed or self._caller(_narrowest(spec, own))
+                elif isinstance(predictor := self._held(spec), Expecting):
                     predictor.expect(own)
 
     def ahead(self, cases: Iterable[Case]) -> None:
         """Begin to call as many cases at once as their predictors allow, in this order."""
+        if self._is_replayed or self._one_at_a_time:  # a worker knows only its next case, others may get the rest
+            return
         for spec, own in _by_predictor(cases):
-            calls: list[Call] = [(case, trial) for case in own for trial in range(1, case.trials + 1)]
             with suppress(QueryEvalError):  # told by each case
-                if not self._is_replayed(spec):
-                    self._caller(spec).ahead([call for call in calls if not self._is_known(call, spec)])
+                if PREDICTORS[spec.kind].calls:
+                    caller = self._caller(spec)
+                    calls = [(case, trial) for case in own for trial in range(1, case.trials + 1)]
+                    caller.ahead(self._asked(case, _spec(case), trial, caller) for case, trial in calls)
 
     def concurrency(self, case: Case) -> int | None:
         """How many calls its predictor may have under way; None where nothing is called, or it cannot be opened."""
         spec = _spec(case)
         with suppress(QueryEvalError):
-            if PREDICTORS[spec.kind].calls and not self._is_replayed(spec):
+            if PREDICTORS[spec.kind].calls and not self._is_replayed:
                 return self._caller(spec).concurrency
         return None
 
     def unused(self) -> list[str]:
         """A sentence for each predictor that has answers which no expected case asked for."""
-        predictors = [caller.predictor for caller in self._callers.values() if isinstance(caller, Caller)]
-        return [said for predictor in predictors if isinstance(predictor, Expecting) for said in predictor.unused()]
+        holders = [holder for holder in self._holders.values() if isinstance(holder, Expecting)]
+        return [said for holder in holders for said in holder.unused()]
 
     def stop(self) -> None:
-        """Cancel all calls under way and begin no more."""
-        self._background.cancel()
+        """Cancel all calls under way and begin no more; waits for none of them."""
+        self._is_stopped = True
+        for caller in self._opened_callers():
+            caller.stop()
 
     def close(self) -> None:
-        """Cancel all calls and close the predictors; may be called again."""
-        self.stop()
-        callers = [caller for caller in self._callers.values() if isinstance(caller, Caller)]
+        """Cancel all calls and close the predictors, all of them; may be called again."""
+        deadline = time.monotonic() + END_SECONDS
+        callers = self._opened_callers()
+        holders = [holder for holder in self._holders.values() if not isinstance(holder, PredictorError)]
         self._callers.clear()
-        try:
+        self._holders.clear()
+        with ExitStack() as stack:
             for caller in callers:
-                caller.close()
-        finally:
-            self._background.close()
+                stack.callback(caller.wait_for_end, deadline)
+            for close in (*(caller.begin_to_end for caller in callers), *(holder.close for holder in holders)):
+                stack.callback(close)
 
-    def _is_replayed(self, spec: PredictorSpec) -> bool:
-        return self._recording is not None and self._recording.replay and PREDICTORS[spec.kind].calls
+    @property
+    def _is_replayed(self) -> bool:
+        return self._recording is not None and self._recording.replay
 
-    def _is_known(self, call: Call, spec: PredictorSpec) -> bool:
-        """Whether nothing has to be asked: an answer is recorded, or a fault that its case will tell."""
-        try:
-            return self._recorded(call[0], spec, call[1]) is not None
-        except QueryEvalError:
-            return True
+    def _opened_callers(self) -> list[Caller]:
+        return [caller for caller in self._callers.values() if isinstance(caller, Caller)]
 
-    def _recorded(self, case: Case, spec: PredictorSpec, trial: int) -> Prediction | None:
-        if self._recording is None or not PREDICTORS[spec.kind].calls:
-            return None
-        return self._recording.prediction(case, spec, trial)
+    def _asked(self, case: Case, spec: PredictorSpec, trial: int, caller: Caller | None = None) -> Asked:
+        retries = caller.predictor.retries if caller is not None and spec.retries is None else spec.retries
+        recorded = None if self._recording is None else self._recording.call(case, spec, trial)
+        return Asked(case=case, trial=trial, spec=spec, retries=retries or 0, recorded=recorded)
 
     def _caller(self, spec: PredictorSpec) -> Caller:
         if spec.key not in self._callers:
-            self._callers[spec.key] = opened(lambda: self._opened(spec), PredictorError)
+            self._callers[spec.key] = opened(lambda: self._new_caller(spec), PredictorError)
         return or_raise(self._callers[spec.key])
 
-    def _opened(self, spec: PredictorSpec) -> Caller:
-        def keep(case: Case, trial: int, prediction: Prediction) -> None:
-            if self._recording is not None and PREDICTORS[spec.kind].calls:
-                self._recording.keep_prediction(case, spec, trial, prediction)
+    def _new_caller(self, spec: PredictorSpec) -> Caller:
+        predictor = self._opened(spec)
+        concurrency = spec.concurrency or predictor.concurrency
+        in_turn = concurrency == 1 or self._one_at_a_time or not PREDICTORS[spec.kind].threads
+        return Caller(predictor, concurrency=concurrency, in_turn=in_turn)
 
-        return Caller(self._predictor(spec), spec, self._background, keep)
+    def _held(self, spec: PredictorSpec) -> Predictor:
+        if spec.key not in self._holders:
+            self._holders[spec.key] = opened(lambda: self._opened(spec), PredictorError)
+        return or_raise(self._holders[spec.key])
 
-    def _predictor(self, spec: PredictorSpec) -> Predictor:
+    def _opened(self, spec: PredictorSpec) -> Predictor:
+        hide_settings(spec.settings)
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
-        return PREDICTORS[spec.kind].opener(spec)
+        with told():
+            return PREDICTORS[spec.kind].opener(spec)
+
+    def _tell_progress(self) -> None:
+        """A line on all calls, unless there was one just now."""
+        now = self._clock()
+        if now - self._told < PROGRESS_SECONDS:
+            return
+        self._told = now
+        callers = self._opened_callers()
+        asked, done, failed = (
+            sum(getattr(caller.counts, name) for caller in callers) for name in ("asked", "done", "failed")
+        )
+        under_way = sum(caller.under_way for caller in callers)
+        known = f", {_seconds_each(callers):.1f} s a call, about {_seconds_left(callers):.0f} s left" if done else ""
+        self._tell(f"queryeval: {done:,} of {asked:,} predictions, {under_way:,} under way, {failed:,} failed{known}")
+
+
+def _replayed(asked: Asked) -> Prediction:
+    found = asked.found()
+    if found is None:
+        raise PredictorError("nothing is recorded")
+    return found
+
+
+def _seconds_each(callers: list[Caller]) -> float:
+    return sum(caller.counts.seconds for caller in callers) / max(sum(caller.counts.done for caller in callers), 1)
+
+
+def _seconds_left(callers: list[Caller]) -> float:
+    """Until the last predictor is done."""
+    left = (
+        counts.seconds / max(counts.done, 1) * (counts.asked - counts.done) / caller.concurrency
+        for caller in callers
+        for counts in (caller.counts,)
+    )
+    return max(left, default=0.0)
 
 
 def _spec(case: Case) -> PredictorSpec:
@@ -124,11 +200,16 @@ def _spec(case: Case) -> PredictorSpec:
     return case.predictor
 
 
+def _narrowest(spec: PredictorSpec, cases: Iterable[Case]) -> PredictorSpec:
+    """The specification with the least concurrency that the suites of its cases state."""
+    stated = [own.concurrency for case in cases if (own := _spec(case)).concurrency is not None]
+    return replace(spec, concurrency=min(stated)) if stated else spec
+
+
 def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]]]:
     """The cases of each predictor, in their order."""
     found: dict[tuple[str, str], tuple[PredictorSpec, list[Case]]] = {}
     for case in cases:
         spec = _spec(case)
-        if PREDICTORS[spec.kind] is not PREDICTORS["inline"]:
-            found.setdefault(spec.key, (spec, []))[1].append(case)
+        found.setdefault(spec.key, (spec, []))[1].append(case)
     return list(found.values())

@@ -1,31 +1,26 @@
-"""The system under test is called: in turn, or many cases at once and ahead of the tests that wait for them."""
+"""One predictor is called: in turn, or for many cases at once and ahead of the tests that wait for them."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from pytest_queryeval.calling.background import Background, in_thread
+from pytest_queryeval.calling.asked import Asked, told, told_aside
+from pytest_queryeval.calling.background import in_thread
+from pytest_queryeval.calling.line import Line
 from pytest_queryeval.calling.time_limit import Overdue, time_limit
 from pytest_queryeval.errors import PredictorError, QueryEvalError
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.model import Prediction
 from pytest_queryeval.predictors import Predictor
 
-Call: TypeAlias = tuple[Case, int]  # a case, and for the how manieth time it is asked
-Keep: TypeAlias = Callable[[Case, int, Prediction], None]
-
-FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
-LONGEST_PAUSE = 60.0
-PROGRESS_SECONDS = 10.0
 GRACE_SECONDS = 1.0  # until a call that does not heed its time limit is given up
+LOOPS = 20  # that a predictor may block before it is called no more
 
 
 @dataclass
@@ -39,187 +34,182 @@ class Counts:
 
 
 class Caller:
-    """Calls one predictor, with its time limit, its retries, and at most `concurrency` calls under way at once.
+    """Calls one predictor, at most `concurrency` times at once.
 
-    `keep` is given each prediction as it arrives, in any thread.
+    A function that is called `in_turn` is called where its answer is waited for, in that thread, all others in the
+    background.
     """
 
-    def __init__(self, predictor: Predictor, spec: PredictorSpec, background: Background, keep: Keep) -> None:
-        self.concurrency = spec.concurrency or predictor.concurrency
-        self.counts = Counts()
+    def __init__(self, predictor: Predictor, *, concurrency: int, in_turn: bool) -> None:
         self.predictor = predictor
-        self._limit = spec.timeout
-        self._retries = predictor.retries if spec.retries is None else spec.retries
-        self._background = background
-        self._keep = keep
+        self.concurrency = concurrency
+        self.counts = Counts()
         self._is_async = inspect.iscoroutinefunction(predictor.predict)
-        self._places = asyncio.Semaphore(self.concurrency)
-        self._ahead: dict[tuple[object, ...], Future[Prediction]] = {}
-        self._began: dict[tuple[object, ...], float] = {}
+        self._in_turn = in_turn and not self._is_async
+        self._line = Line(self._answer, width=concurrency)
+        self._loops = 1
+        self._asked: dict[tuple[int, int], Asked] = {}
 
     @property
-    def in_turn(self) -> bool:
-        """Whether calls are made one by one where their answer is needed, in that thread."""
-        return not self._is_async and self.concurrency == 1
+    def under_way(self) -> int:
+        """How many calls are being made."""
+        return sum(bool(asked.began) for asked in list(self._asked.values()))
 
-    def ahead(self, calls: Sequence[Call]) -> None:
+    def ahead(self, calls: Iterable[Asked]) -> None:
         """Begin with these calls, in their order, as far as that may be done in the background."""
-        if self.in_turn:
-            return
-        self.counts.asked += len(calls)
-        for case, trial in calls:
-            self._ahead[_key(case, trial)] = self._background.submit(self._answered(case, trial))
+        every = {asked.key: asked for asked in calls}
+        self.counts.asked += len(every)
+        if not self._in_turn:
+            self._asked |= every
+            self._line.add(every.values())
 
-    def prediction(self, case: Case, trial: int, tell: Callable[[str], None]) -> Prediction:
+    def prediction(self, asked: Asked, wait: Callable[[], None]) -> Prediction:
         """What the system says, waited for if it is not there yet; raises `PredictorError`.
 
-        `tell` is called with a line on the progress every PROGRESS_SECONDS.
+        `wait` is called now and then meanwhile.
         """
-        if self.in_turn:
-            return self._called_in_turn(case, trial)
-        found = self._ahead.pop(_key(case, trial), None)
-        if found is None:
+        if self._in_turn:
+            return self._called_in_turn(asked)
+        known = self._asked.get(asked.key)
+        if known is None:
+            known = self._asked[asked.key] = asked
             self.counts.asked += 1
-            found = self._background.submit(self._answered(case, trial))
-        return self._waited_for(found, _key(case, trial), tell)
+            self._line.add([asked])
+        try:
+            return self._waited_for(known, wait)
+        except PredictorError:
+            self._drop(lambda other: other.case is known.case)  # its other trials decide nothing any more
+            raise
+        finally:
+            self._asked.pop(asked.key, None)
 
-    def close(self) -> None:
-        """Give up the calls under way and close the predictor where it was called."""
-        for future in self._ahead.values():
-            future.cancel()
-        self._ahead.clear()
-        if self.in_turn or not self._background.is_running:
-            closing: Any = self.predictor.close()
-            if inspect.iscoroutine(closing):
-                closing.close()  # it has nothing to close, since nothing was called
+    def stop(self) -> None:
+        """Cancel all calls and begin no more; waits for none of them."""
+        self._drop(lambda _: True)
+        self._line.stop()
+
+    def begin_to_end(self) -> None:
+        """As `stop`, and close the predictor, in the background if that is where it was called."""
+        self.stop()
+        if self._line.background.is_running:
+            self._line.background.begin_to_end(self.predictor.close)
             return
-        with suppress(NotYet):
-            self._background.submit(_closed(self.predictor)).result(GRACE_SECONDS)
+        closing: Any = self.predictor.close()
+        if inspect.iscoroutine(closing):
+            closing.close()  # it has nothing to close, since nothing was called
 
-    def progress(self) -> str:
-        """How far the calls are, in words."""
-        counts, under_way = self.counts, len(self._began)
-        each = counts.seconds / counts.done if counts.done else 0.0
-        left = each * (counts.asked - counts.done) / self.concurrency
-        known = f", {each:.1f} s a call, about {left:.0f} s left" if counts.done else ""
-        done = f"{counts.done:,} of {counts.asked:,} predictions"
-        return f"queryeval: {done}, {under_way:,} under way, {counts.failed:,} failed{known}"
+    def wait_for_end(self, deadline: float) -> None:
+        """Wait until the background has ended, to a moment of `time.monotonic`."""
+        self._line.background.wait_for_end(deadline)
 
-    def _waited_for(
-        self, future: Future[Prediction], key: tuple[object, ...], tell: Callable[[str], None]
-    ) -> Prediction:
-        told = time.monotonic()
+    def _drop(self, which: Callable[[Asked], bool]) -> None:
+        for asked in list(self._asked.values()):
+            if not asked.began and which(asked):
+                asked.answer.cancel()
+
+    def _called_in_turn(self, asked: Asked) -> Prediction:
+        start = time.monotonic()
+        try:
+            return asked.found() or asked.kept(self._tried_in_turn(asked))
+        except QueryEvalError:
+            self.counts.failed += 1
+            raise
+        finally:
+            self._count(start)
+
+    def _tried_in_turn(self, asked: Asked) -> object:
+        attempt = 0
         while True:
+            attempt += 1
             try:
-                return future.result(GRACE_SECONDS)
-            except NotYet:
-                if future.done():  # meanwhile, or with an error of that type
-                    return future.result()
-            except CancelledError:
-                raise PredictorError("the run was stopped before there was an answer") from None
-            began, now = self._began.get(key), time.monotonic()
-            if began is not None and now > began + self._limit + GRACE_SECONDS:
-                future.cancel()
-                raise PredictorError(f"{_timed_out(self._limit)}, and cannot be stopped")
-            if now > told + PROGRESS_SECONDS:
-                told = now
-                tell(self.progress())
-
-    def _called_in_turn(self, case: Case, trial: int) -> Prediction:
-        for attempt in range(1, self._retries + 2):
-            try:
-                with time_limit(self._limit), _told():
-                    prediction: Any = self.predictor.predict(case, trial)
-                self._keep(case, trial, prediction)
-                return prediction  # type: ignore[no-any-return]  # no coroutine function
+                with time_limit(asked.spec.timeout), told():
+                    return self.predictor.predict(asked.case, asked.trial)
             except Overdue:
-                error = PredictorError(_timed_out(self._limit), temporary=True)
+                error = asked.timed_out()
             except PredictorError as raised:
                 error = raised
-            self._raise_for_good(error, attempt)
-            time.sleep(_pause(error, attempt))
-        raise AssertionError("the loop ends by itself")
+            time.sleep(asked.pause_after(error, attempt))
 
-    async def _answered(self, case: Case, trial: int) -> Prediction:
-        async with self._places:
-            start = time.monotonic()
+    def _count(self, start: float) -> None:
+        self.counts.done += 1
+        self.counts.seconds += time.monotonic() - start
+
+    def _waited_for(self, asked: Asked, wait: Callable[[], None]) -> Prediction:
+        while True:
             try:
-                prediction = await self._tried(case, trial)
-                self._keep(case, trial, prediction)
-                return prediction
-            except QueryEvalError:
-                self.counts.failed += 1
-                raise
-            finally:
-                self.counts.done += 1
-                self.counts.seconds += time.monotonic() - start
+                return asked.answer.result(GRACE_SECONDS)
+            except NotYet:
+                if asked.answer.done():  # meanwhile, or with an error of that type
+                    return asked.answer.result()
+            except CancelledError:
+                raise PredictorError("the run was stopped before there was an answer") from None
+            wait()
+            longest = asked.spec.timeout + GRACE_SECONDS
+            if asked.began and time.monotonic() > asked.began + longest:
+                self._line.widen()
+                raise PredictorError(f"{asked.timed_out()}, and the call cannot be stopped")
+            if self._line.background.stalled > longest:
+                self._leave_behind()
 
-    async def _tried(self, case: Case, trial: int) -> Prediction:
-        for attempt in range(1, self._retries + 2):
-            try:
-                return await self._attempt(case, trial)
-            except PredictorError as error:
-                self._raise_for_good(error, attempt)
-                await asyncio.sleep(_pause(error, attempt))
-        raise AssertionError("the loop ends by itself")
-
-    async def _attempt(self, case: Case, trial: int) -> Prediction:
-        key = _key(case, trial)
-        self._began[key] = time.monotonic()
-        try:
-            async with asyncio.timeout(self._limit):
-                with _told():
-                    return await self._call(case, trial)
-        except TimeoutError as error:
-            raise PredictorError(_timed_out(self._limit), temporary=True) from error
-        finally:
-            del self._began[key]
-
-    def _call(self, case: Case, trial: int) -> Awaitable[Prediction]:
-        if self._is_async:
-            return self.predictor.predict(case, trial)  # type: ignore[return-value]  # a coroutine function
-        return in_thread(lambda: self.predictor.predict(case, trial))  # type: ignore[arg-type, return-value]
-
-    def _raise_for_good(self, error: PredictorError, attempt: int) -> None:
-        """Raise the error unless another attempt may help soon, with how often it was tried."""
-        if error.temporary and attempt <= self._retries and error.pause <= LONGEST_PAUSE:
+    def _leave_behind(self) -> None:
+        """Go on with another event loop: a call blocks this one for longer than any call may take."""
+        self._line.stop()
+        self._line.background.begin_to_end(lambda: None)
+        waiting = [asked for asked in self._asked.values() if not asked.began and not asked.answer.done()]
+        self._loops += 1
+        if self._loops > LOOPS:
+            why = "the predictor blocks its event loop again and again: an async function has to await what takes long"
+            for asked in waiting:
+                asked.settle(PredictorError(why))
             return
-        if error.temporary and error.pause > LONGEST_PAUSE:
-            raise PredictorError(f"{error} (it asks to wait {error.pause:.0f} s, which is too long)") from error
-        if attempt == 1:
-            raise error
-        raise PredictorError(f"{error} (tried {attempt} times)") from error
+        self._line = Line(self._answer, width=self.concurrency)
+        self._line.add(waiting)
+
+    async def _answer(self, asked: Asked) -> None:
+        if asked.answer.done():
+            return
+        start = time.monotonic()
+        try:
+            asked.settle(asked.found() or asked.kept(await self._tried(asked)))
+        except QueryEvalError as error:
+            self.counts.failed += 1
+            asked.settle(error)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                asked.answer.cancel()
+                raise
+            asked.settle(PredictorError("the predictor raised CancelledError"))
+        finally:
+            self._count(start)
+
+    async def _tried(self, asked: Asked) -> object:
+        attempt = 0
+        while True:
+            attempt += 1
+            asked.began = time.monotonic()
+            try:
+                async with asyncio.timeout(asked.spec.timeout):
+                    with told_aside():
+                        return await self._call(asked)
+            except TimeoutError:
+                error = asked.timed_out()
+            except PredictorError as raised:
+                error = raised
+            finally:
+                asked.began = 0.0
+            await asyncio.sleep(asked.pause_after(error, attempt))
+
+    def _call(self, asked: Asked) -> Awaitable[object]:
+        if self._is_async:
+            return self.predictor.predict(asked.case, asked.trial)  # type: ignore[return-value]  # a coroutine function
+        return in_thread(lambda: self._called_aside(asked))
+
+    def _called_aside(self, asked: Asked) -> object:
+        with told_aside():
+            return self.predictor.predict(asked.case, asked.trial)
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """A predictor of another package may raise anything."""
-    try:
-        yield
-    except QueryEvalError:
-        raise
-    except Exception as error:
-        raise PredictorError(f"the predictor raised {type(error).__name__}: {error}") from error
-
-
-def _key(case: Case, trial: int) -> tuple[object, ...]:
-    return case.location, case.id, trial
-
-
-def _timed_out(limit: float) -> str:
-    return f"no answer within {limit:g} s (`timeout` of the predictor)"
-
-
-def _pause(error: PredictorError, attempt: int) -> float:
-    """Seconds before the next attempt: doubled each time, less a random part, and what the system asked for at least.
-
-    The random part (full jitter) keeps calls that failed together from coming back together.
-    """
-    longest = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
-    return max(error.pause, random.uniform(longest / 2, longest))  # noqa: S311 - no secret
-
-
-async def _closed(predictor: Predictor) -> None:
-    closing: Any = predictor.close()
-    if inspect.isawaitable(closing):
-        await closing
+def _is_cancelled() -> bool:
+    """Whether it was us who cancelled the task, and not what it calls."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+PATIENCE = 1.0  # seconds for the function to clean up
+INSISTENCE = 0.001
+
 
 class Overdue(BaseException):
     """The time is up; no `Exception`, which the function may catch."""
@@ -17,6 +20,9 @@ class Overdue(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise `Overdue` within the `with` statement once it has taken so many seconds.
 
+    A function that catches everything and goes on is told so again, PATIENCE later, and then without a pause: sooner or
+    later it is told between two attempts, where it catches nothing.
+
     There is no limit outside of the main thread, where no signal arrives, and where the alarm is another one's, such as
     that of a plugin that limits whole tests.
     """
@@ -24,16 +30,24 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
         return
     armed = True
+    rung = 0
 
     def ring(number: int, frame: FrameType | None) -> None:
-        if armed:
-            raise Overdue
+        nonlocal rung
+        if not armed:
+            return
+        rung += 1
+        if rung == 2:
+            signal.setitimer(signal.ITIMER_REAL, INSISTENCE, INSISTENCE)
+        raise Overdue
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds, PATIENCE)
         yield
     finally:
         armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        finally:  # an alarm that rang just before
+            signal.signal(signal.SIGALRM, before)

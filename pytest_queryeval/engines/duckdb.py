@@ -15,10 +15,11 @@ from pytest_queryeval.engines import EngineType, Identity, Settings, with_cells
 from pytest_queryeval.engines.child_process import child_command
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.engines.settings import FILE_NAME, Rule, absolute, check_settings, file_path, is_text
+from pytest_queryeval.engines.settings import absolute, check_settings, file_path
 from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.model import Execution, Source
 from pytest_queryeval.plain import one_line
+from pytest_queryeval.rules import FILE_NAME, Rule, is_text
 
 DRIVER = Path(__file__).with_name("duckdb_child.py")
 BUILDER = Path(__file__).with_name("duckdb_build.py")

@@ -10,10 +10,11 @@ from typing import Any
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.live import Live, connection
-from pytest_queryeval.engines.settings import Rule, check_settings, is_iris, texts
+from pytest_queryeval.engines.settings import check_settings, is_iris
 from pytest_queryeval.errors import SettingError
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.model import Execution, Failure, Source
+from pytest_queryeval.rules import Rule, texts
 from pytest_queryeval.sparql.answers import refusal, with_terms
 from pytest_queryeval.sparql.query import Query, read_query
 
@@ -21,7 +22,7 @@ DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests", "pytest_queryeval")
 PROBE = "ASK {}"
 SETTINGS = {
-    **{name: Rule(*rule) for name, rule in CONNECTION.items()},
+    **CONNECTION,
     "default_graph": Rule(is_iris, "the IRI of a graph, or a list of IRIs"),
     "service": Rule(lambda value: isinstance(value, bool), "true or false"),
 }

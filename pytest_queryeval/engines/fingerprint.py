@@ -14,6 +14,7 @@ from pytest_queryeval.model import Source
 
 _HEX_DIGITS = 32
 _KEPT_DIGESTS = 4_096
+MOST_BYTES = 256 * 2**20
 
 
 def state_of(source: Source) -> str:
@@ -37,6 +38,17 @@ def state_of(source: Source) -> str:
         )
     digest = [hashlib.sha256("\n".join(contents).encode()).hexdigest()[:_HEX_DIGITS]] if contents else []
     return " ".join([*digest, *version])
+
+
+def known_state(source: Source) -> str | None:
+    """`state_of` a source; None where it costs much, for files of more than MOST_BYTES together, and where it fails."""
+    try:
+        names = ENGINES[source.engine].identity.files(source.settings)
+        if sum(absolute(source.folder, name).stat().st_size for name in names) > MOST_BYTES:
+            return None
+        return state_of(source)
+    except (SourceError, OSError, ValueError):
+        return None
 
 
 def _version(source: Source) -> list[str]:

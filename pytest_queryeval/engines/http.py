@@ -10,11 +10,12 @@ from typing import Any
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.live import PROBE_ROWS, Live, connection
-from pytest_queryeval.engines.settings import Rule, check_settings, is_text
+from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.errors import SettingError
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places
 from pytest_queryeval.model import Execution, Failure, Source
+from pytest_queryeval.rules import Rule, is_text
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")
@@ -27,7 +28,7 @@ _PATH = Rule(
     lambda value: is_text(value) and value.startswith("$") and "://" not in value, "a JSONPath, such as $.rows"
 )
 SETTINGS = {
-    **{name: Rule(*rule) for name, rule in CONNECTION.items()},
+    **CONNECTION,
     "method": Rule(lambda value: value in ("GET", "POST"), "GET or POST"),
     "params": Rule(is_parameters, "a mapping from names to texts and numbers"),
     "body": Rule(is_body, 'a mapping, a list, "{query}" alone, or a form such as "sql={query}&format=json"'),

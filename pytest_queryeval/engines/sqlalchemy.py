@@ -13,10 +13,11 @@ from pytest_queryeval.discreet import may_hold_secrets
 from pytest_queryeval.engines import EngineType, Settings, with_cells
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.live import Live
-from pytest_queryeval.engines.settings import Rule, check_settings, is_text
+from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.errors import SettingError, did_you_mean
 from pytest_queryeval.model import Execution, Failure, Source
 from pytest_queryeval.redaction import hide_settings
+from pytest_queryeval.rules import Rule, is_text
 from pytest_queryeval.schema import Schema
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")

@@ -1,4 +1,7 @@
-"""How long a service asks its clients to wait."""
+"""How long a service asks its clients to wait.
+
+Also imported by child processes: needs nothing else of the package.
+"""
 
 from __future__ import annotations
 

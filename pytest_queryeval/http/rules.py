@@ -1,10 +1,12 @@
-"""What the settings of an HTTP service may be: for each a test, and the words for what passes it."""
+"""Rules for the settings of a connection to an HTTP service."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
+
+from pytest_queryeval.rules import Rule, is_text
 
 SCHEMES = ("basic", "digest", "bearer")
 
@@ -12,7 +14,7 @@ SCHEMES = ("basic", "digest", "bearer")
 def is_url(value: Any) -> bool:
     """Whether it is an absolute http or https URL."""
     try:
-        return _is_text(value) and urlsplit(value).scheme in ("http", "https") and _has_address(value)
+        return is_text(value) and urlsplit(value).scheme in ("http", "https") and _has_address(value)
     except ValueError:  # an address in brackets that is none, or a port that is none
         return False
 
@@ -27,7 +29,7 @@ def is_auth(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     ((scheme, secret),) = value.items()
-    if scheme not in SCHEMES or not _is_text(secret) or not secret.isprintable():
+    if scheme not in SCHEMES or not is_text(secret) or not secret.isprintable():
         return False
     # Of a digest only the user's name is sent as it is.
     sent = {"basic": "", "digest": secret.partition(":")[0], "bearer": secret}[scheme]
@@ -37,7 +39,7 @@ def is_auth(value: Any) -> bool:
 def is_headers(value: Any) -> bool:
     """Whether it is a mapping from names to texts or numbers of one line."""
     return isinstance(value, dict) and all(
-        _is_text(name) and isinstance(text, str | int) and name.isascii() and _is_sendable(f"{name}{text}")
+        is_text(name) and isinstance(text, str | int) and name.isascii() and _is_sendable(f"{name}{text}")
         for name, text in value.items()
     )
 
@@ -47,13 +49,9 @@ def _is_sendable(text: str) -> bool:
     return all(character <= "\xff" and character not in "\r\n" for character in text)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and "\0" not in value
-
-
-CONNECTION: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "url": (is_url, "an http or https URL"),
-    "auth": (is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
-    "headers": (is_headers, "a mapping from names to one-line texts, in Latin-1"),
-    "verify": (lambda value: isinstance(value, bool) or _is_text(value), "true, false or the name of a CA file"),
+CONNECTION: Mapping[str, Rule] = {
+    "url": Rule(is_url, "an http or https URL"),
+    "auth": Rule(is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
+    "headers": Rule(is_headers, "a mapping from names to one-line texts, in Latin-1"),
+    "verify": Rule(lambda value: isinstance(value, bool) or is_text(value), "true, false or the name of a CA file"),
 }

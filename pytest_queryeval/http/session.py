@@ -19,6 +19,7 @@ from requests.auth import AuthBase
 
 from pytest_queryeval.http.auth import Unsigned, auth_of, origin
 from pytest_queryeval.http.messages import message
+from pytest_queryeval.http.pause import pause_of
 from pytest_queryeval.redaction import redacted
 
 BODY_BYTES = 256 * 2**20
@@ -180,7 +181,7 @@ class Exchange:
         of_query = found.status_code >= 500 or found.status_code in self._manners.rejected
         error = Failed("rejected", said) if of_query else Fault(said)
         if found.status_code in (429, 502, 503, 504):
-            raise Dropped(error, retry_after(found))
+            raise Dropped(error, pause_of(found.headers))
         raise error
 
     def _body(self, found: requests.Response) -> bytes:
@@ -207,12 +208,6 @@ class Exchange:
         if left <= 0:
             raise Failed("timeout")
         return left
-
-
-def retry_after(found: requests.Response) -> float:
-    """The seconds that the server asks to wait; 0 where it names none."""
-    text = found.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -49,19 +49,32 @@ def standing_alone(*templates: Any) -> list[str]:
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """A JSON value with the values in its places; a text that is one place only becomes the value, text or not.
 
+    Where it is an item of a list and its value is a list, the items of that stand in its place.
+
     >>> filled({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
     {'sql': 'SELECT "{limit}"', 'top': 5}
+    >>> filled(["first", "{others}"], {"others": ["second", "third"]})
+    ['first', 'second', 'third']
     """
     match template:
         case str():
-            whole = _PLACE.fullmatch(template)
-            return values[whole[1]] if whole and whole[1] in values else filled_text(template, values)
+            return values[template[1:-1]] if _is_filled(template, values) else filled_text(template, values)
         case dict():
             return {name: filled(item, values) for name, item in template.items()}
         case list():
-            return [filled(item, values) for item in template]
+            return [each for item in template for each in _filled_item(item, values)]
         case _:
             return template
+
+
+def _filled_item(item: Any, values: Mapping[str, Any]) -> list[Any]:
+    value = filled(item, values)
+    return value if isinstance(value, list) and _is_filled(item, values) else [value]
+
+
+def _is_filled(template: Any, values: Mapping[str, Any]) -> bool:
+    """Whether it is one place only, of which the value is known."""
+    return isinstance(template, str) and is_place(template) and template[1:-1] in values
 
 
 def filled_text(text: str, values: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from pytest_queryeval.loading.schemas import stated_schema
 from pytest_queryeval.loading.settings import Settings, Values, added, check_applicable, inherited, resolve
 from pytest_queryeval.loading.stated import read_golds, read_predicted
 from pytest_queryeval.loading.structures import stated_structure
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.model import Case, Stated
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.selection import Structure
@@ -116,7 +116,7 @@ class CaseReader:
         """Whether there is a source where a query is to run, and something that predicts."""
         if settings.source is None and settings.kind.has_queries and not _is_answered(golds, predicted):
             named = (*settings.metrics, *settings.thresholds)
-            first = next((name for name in named if METRICS[name].reads != "queries"), None)
+            first = next((name for name in named if need_answers([name])), None)
             if first or not named:
                 since = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
                 problems.append(node.problem(f"no source: add `source` to the file{since}"))

@@ -43,12 +43,13 @@ from pytest_queryeval.loading.metric_keys import (
     read_options,
     read_thresholds,
 )
+from pytest_queryeval.loading.predictors import read_predictor
 from pytest_queryeval.loading.requirements import read_requires
 from pytest_queryeval.loading.schemas import read_db_schema
-from pytest_queryeval.loading.sources import read_predictor, read_source, read_sources
+from pytest_queryeval.loading.sources import read_source, read_sources
 from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.loading.structures import read_structure
-from pytest_queryeval.model import OF_TRIALS, Gate, TrialsRule
+from pytest_queryeval.model import BROKEN, OF_TRIALS, Gate, NoRegression, TrialsRule
 
 Place: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -60,6 +61,9 @@ PLACES: Mapping[Place, str] = {
 }
 GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
 SHARE_PASSED = "pass_rate"
+RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline
+ALPHA, MAX_DROP = 0.05, 0.0
+LEAST_ALPHA = 0.001  # the tests draw random signs 9,999 times
 
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
@@ -116,17 +120,40 @@ def read_gates(node: Node) -> tuple[Gate, ...]:
 
 def _gate(node: Node) -> Gate:
     found = known_entries(node, GATE)
+    return Gate(**_rule(node, found), where=found.get("where", {}), folder=node.file.folder, location=node.location)
+
+
+def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the gate asks for: limits of a metric, or how the run compares with its baseline."""
+    rules = [name for name in RULES if name in found]
+    if rules and (others := [name for name in found if name not in (rules[0], "where")]):
+        raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
+    if "no_regression" in found:
+        return found["no_regression"]  # type: ignore[no-any-return]  # as its reader returns it
+    if "max_broken" in found:
+        return {"metric": BROKEN, "max_broken": found["max_broken"]}
     if "metric" not in found:
         raise node.problem("a gate needs a metric")
     limits = read_limits(node, found, found["metric"])
-    return Gate(
-        metric=found["metric"],
-        where=found.get("where", {}),
-        minimum=limits.minimum,
-        maximum=limits.maximum,
-        folder=node.file.folder,
-        location=node.location,
-    )
+    return {"metric": found["metric"], "minimum": limits.minimum, "maximum": limits.maximum}
+
+
+def _no_regression(node: Node) -> dict[str, Any]:
+    """Read `{metric:, alpha:, max_drop:}`, of which only the metric must be there."""
+    found = known_entries(node, {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero})
+    if "metric" not in found:
+        raise node.problem("'no_regression' needs a metric")
+    if found["metric"] in OF_TRIALS:
+        raise node.problem(f"'{found['metric']}' is not compared with a baseline: name the metric of the trials")
+    rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", MAX_DROP))
+    return {"metric": found["metric"], "no_regression": rule}
+
+
+def _alpha(node: Node) -> float:
+    value = number(node)
+    if not LEAST_ALPHA <= value <= 0.5:
+        raise node.problem(f"expected a number from {LEAST_ALPHA:g} to 0.5, found '{text(node)}'")
+    return value
 
 
 def _gate_metric(node: Node) -> str:
@@ -143,13 +170,6 @@ def read_trials_rule(node: Node) -> TrialsRule:
     if rate is None or not 0 < rate <= 1:
         raise node.problem("expected {rate: R} with R above 0 and at most 1")
     return float(rate)
-
-
-def _not_supported(name: str) -> Reader[Any]:
-    def read(node: Node) -> Any:
-        raise node.problem(f"'{name}' is not supported yet")
-
-    return read
 
 
 COMPARE: Mapping[str, Reader[Any]] = {
@@ -170,8 +190,8 @@ GATE: Mapping[str, Reader[Any]] = {
     "where": lambda node: known_entries(node, dict.fromkeys(GATE_GROUPS, stated_text)),
     "min": number,
     "max": number,
-    "no_regression": _not_supported("no_regression"),
-    "max_broken": _not_supported("max_broken"),
+    "no_regression": _no_regression,
+    "max_broken": whole_number(0),
 }
 
 _ALL: tuple[Place, ...] = ("folder", "file", "case")

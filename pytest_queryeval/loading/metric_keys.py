@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -67,18 +68,31 @@ def read_thresholds(node: Node) -> dict[str, Threshold]:
 
 def _threshold(node: Node, name: str) -> Threshold:
     if node.form != "mapping":
-        return Threshold(minimum=number(node))
+        return read_limits(node, {"min": number(node)}, name)
     return read_limits(node, known_entries(node, {"min": number, "max": number}), name)
 
 
 def read_limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
-    """The `min` and `max` that were found for a metric; raises `CaseError` where there are none, or crossed ones."""
+    """The `min` and `max` that were found for a metric; raises `CaseError` where there are none, or impossible ones."""
     minimum, maximum = found.get("min"), found.get("max")
     if minimum is None and maximum is None:
         raise node.problem(f"'{name}' needs min or max")
     if minimum is not None and maximum is not None and minimum > maximum:
         raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
-    return Threshold(minimum=minimum, maximum=maximum)
+    threshold = Threshold(minimum=minimum, maximum=maximum)
+    if beyond := beyond_reach(name, threshold):
+        raise node.problem(beyond)
+    return threshold
+
+
+def beyond_reach(name: str, threshold: Threshold) -> str:
+    """Why no score of a metric can be at a limit; empty where one can, or where nobody has said how far it reaches."""
+    most = METRICS[name].most if name in METRICS else 1.0  # a pass rate
+    for limit in (threshold.minimum, threshold.maximum):
+        if most is not None and limit is not None and not 0 <= limit <= most:
+            reach = "from 0 on" if math.isinf(most) else f"from 0 to {most:g}"
+            return f"{limit:g} is no limit for '{name}', whose scores are {reach}"
+    return ""
 
 
 def read_options(node: Node) -> dict[str, dict[str, Any]]:

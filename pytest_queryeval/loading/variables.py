@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import scalar, text
+from pytest_queryeval.documents.values import scalar, stated_text, text
 
 SECRET = 6  # characters, or more
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -29,6 +29,16 @@ def expanded_value(node: Node) -> Any:
         return {key: expanded_value(item) for key, item in node.value.items()}
     value = scalar(node)
     return _expand(value, node) if isinstance(value, str) else value
+
+
+def expanded_settings(node: Node, single: str) -> dict[str, Any]:
+    """Read a mapping as it stands, and anything else as the value of the setting `single`; raises `CaseError`."""
+    if isinstance(node.value, dict):
+        return {name: expanded_value(value) for name, value in node.value.items()}
+    if isinstance(node.value, list):
+        return {single: expanded_value(node)}
+    stated_text(node)
+    return {single: expanded_text(node)}
 
 
 def as_written(message: str, node: Node) -> str:

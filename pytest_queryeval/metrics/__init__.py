@@ -93,6 +93,9 @@ METRICS = MetricRegistry(
         "dataset_recall": f"{__name__}.dataset_precision:dataset_recall",
         "precision": f"{__name__}.dimension_precision:precision",
         "recall": f"{__name__}.dimension_precision:recall",
+        "prediction_seconds": f"{__name__}.run_measures:prediction_seconds",
+        "execution_seconds": f"{__name__}.run_measures:execution_seconds",
+        "metadata": f"{__name__}.run_measures:metadata",
     },
 )
 
@@ -100,7 +103,7 @@ METRICS = MetricRegistry(
 def need_answers(names: Iterable[str]) -> bool:
     """Whether some of these metrics need more than the texts of queries; also where there are none of them."""
     reads = {METRICS[name].reads for name in names}
-    return reads != {"queries"}
+    return not reads or bool(reads & {"answers", "executions"})
 
 
 def options_of(case: Case, name: str) -> Mapping[str, Any]:

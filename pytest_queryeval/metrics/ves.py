@@ -18,6 +18,7 @@ SHORTEST = 1e-9  # seconds; no clock tells less
 # The least ratio for each reward, as published.
 STEPS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5))
 SLOWEST = 0.25
+MOST_REWARDED = math.sqrt(STEPS[0][1])
 
 
 def check_iterations(options: Mapping[str, Any]) -> None:
@@ -27,7 +28,7 @@ def check_iterations(options: Mapping[str, Any]) -> None:
         raise SettingError("iterations", f"'iterations' is not a whole number from 1 to {MOST_ITERATIONS:,}")
 
 
-@metric(check=check_iterations)
+@metric(check=check_iterations, most=math.inf)
 def ves(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> Score | float | None:
     """The square root of how many times faster than gold a right prediction is; may exceed 1.
 
@@ -40,7 +41,7 @@ def ves(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERAT
     return _scored(gold, predicted, timer, iterations, math.sqrt)
 
 
-@metric(check=check_iterations)
+@metric(check=check_iterations, most=MOST_REWARDED)
 def r_ves(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> Score | float | None:
     """The square root of a reward for how many times faster than gold a right prediction is.
 
@@ -51,7 +52,7 @@ def r_ves(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITER
     return _scored(gold, predicted, timer, iterations, lambda ratio: math.sqrt(reward(ratio)))
 
 
-@metric(check=check_iterations)
+@metric(check=check_iterations, most=MOST_REWARDED)
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
     """R-VES by the published rule: `r_ves` without regard to noise, so that a gold against itself may be below 1.
 

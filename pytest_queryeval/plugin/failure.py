@@ -28,7 +28,21 @@ class ThresholdMissed(Exception):  # noqa: N818 - an outcome, not an error
 
 
 def headline(result: CaseResult) -> str:
-    """One line: the failure of the prediction if there is one, else the thresholds that were missed."""
+    """One line: the failure of the prediction if there is one, else the thresholds that were missed.
+
+    Of several trials it tells first how many passed, and by which rule that is not enough.
+    """
+    passed = sum(bool(trial.passed) for trial in result.trials)
+    told = f"{passed} of {len(result.trials)} trials passed ({_rule(result.case)}): " if len(result.trials) > 1 else ""
+    return told + _reason(result)
+
+
+def _rule(case: Case) -> str:
+    rule = case.trials_rule
+    return f"`trials_rule: {rule}`" if isinstance(rule, str) else f"`trials_rule: {{rate: {rule:g}}}`"
+
+
+def _reason(result: CaseResult) -> str:
     error = result.predicted.error
     if error is not None:
         return f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"

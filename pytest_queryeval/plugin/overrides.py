@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_queryeval.aggregation import Report
     from pytest_queryeval.model import Case, PredictorSpec, Threshold
     from pytest_queryeval.recording import Recording
 
@@ -28,6 +29,7 @@ class Overrides:
             if number is not None and number < 1:
                 raise pytest.UsageError(f"--queryeval-{name}: expected a whole number from 1, found {number}")
         self.predictor  # noqa: B018 - reading it is the check
+        self.baseline  # noqa: B018
         self._thresholds  # noqa: B018
         self._check_recording()
 
@@ -53,7 +55,7 @@ class Overrides:
         if not text:
             return None
         from pytest_queryeval.errors import CaseError
-        from pytest_queryeval.loading.sources import predictor_of_text
+        from pytest_queryeval.loading.predictors import predictor_of_text
 
         try:
             return predictor_of_text(text, folder=self._config.invocation_params.dir)
@@ -71,21 +73,37 @@ class Overrides:
         replay = bool(self._config.getoption("queryeval_replay"))
         return Recording(self._config.invocation_params.dir / place, replay=replay, root=self._config.rootpath)
 
+    @cached_property
+    def baseline(self) -> Report | None:
+        """The report to compare with, as it is before this run writes its own; None where none is named."""
+        path = self._config.getoption("queryeval_baseline")
+        if not path:
+            return None
+        from pytest_queryeval.errors import ReportError
+        from pytest_queryeval.report_file import read_report
+
+        try:
+            return read_report(self._config.invocation_params.dir / path)
+        except ReportError as error:
+            raise pytest.UsageError(f"--queryeval-baseline: {error}") from error
+
     def _check_recording(self) -> None:
+        if self.recording is None:
+            return
         from pytest_queryeval.errors import QueryEvalError
 
         if self._config.getoption("queryeval_record") and self._config.getoption("queryeval_replay"):
             uses = "--queryeval-record uses what is there and adds the rest"
             raise pytest.UsageError(f"--queryeval-record and --queryeval-replay exclude each other: {uses}")
         try:
-            if self.recording is not None:
-                self.recording.check()
+            self.recording.check()
         except QueryEvalError as error:
             raise pytest.UsageError(str(error)) from error
 
     def _asked(self, case: Case) -> Case:
         """The case with its predictor, and with the trials and the concurrency that are asked for."""
         from pytest_queryeval.model import PredictorSpec
+        from pytest_queryeval.predictors import PREDICTORS
 
         trials, concurrency = map(self._config.getoption, ("queryeval_trials", "queryeval_concurrency"))
         if self.predictor is not None:
@@ -94,14 +112,14 @@ class Overrides:
             case = replace(case, predictor=PredictorSpec(kind="hook", settings={}, folder=case.location.path.parent))
         if trials is not None and case.predicted is None:
             case = replace(case, trials=trials)
-        if concurrency is not None and case.predictor is not None:
+        if concurrency is not None and case.predictor is not None and PREDICTORS[case.predictor.kind].calls:
             case = replace(case, predictor=replace(case.predictor, concurrency=concurrency))
         return case
 
     def _unbound(self, name: str) -> str:
         """Why a threshold binds no case; empty where it binds one."""
         from pytest_queryeval.errors import QueryEvalError
-        from pytest_queryeval.loading.metric_keys import check_metric
+        from pytest_queryeval.loading.metric_keys import beyond_reach, check_metric
         from pytest_queryeval.metrics import METRICS
 
         try:
@@ -110,7 +128,7 @@ class Overrides:
             return str(error)
         metric = METRICS[name]
         if any(metric.applies_to(kind) for kind in self._kinds):
-            return ""
+            return beyond_reach(name, self._thresholds[name])
         return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ class Run:
         self.cases: list[Case] = []
         self.files = 0
         self.misuse = ""
+        self.engines: dict[str, str] = {}
         self.selected = _selects(config)
         self.selects_by_marker = bool(config.option.markexpr or config.option.keyword)
         self.overrides = Overrides(config)
@@ -41,7 +43,9 @@ class Run:
         if self._session is None:
             from pytest_queryeval.session import Session
 
-            self._session = Session(tell=self._tell, recording=self.overrides.recording, hook=self._hook())
+            self._session = Session(
+                tell=self._tell, recording=self.overrides.recording, hook=self._hook(), one_at_a_time=self._is_worker
+            )
         return self._session
 
     def prepare(self, items: list[pytest.Item]) -> None:
@@ -50,9 +54,9 @@ class Run:
         from pytest_queryeval.semantic_texts import asked_for
 
         cases = _cases(items)
+        self.engines = _versions(cases)
         self.session.calls.expect(self.cases)
-        if not self._is_worker:  # a worker knows only its next case, and others may be given the rest
-            self.session.calls.ahead(cases)
+        self.session.calls.ahead(_cases([item for item in items if not _may_be_skipped(item)]))
         names = {name for metrics in {asked_for(case) for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].supplied for name in names):
             self.session.prepare(cases)
@@ -134,10 +138,7 @@ class Run:
             most = self.session.calls.concurrency(case)
             if most is not None and most < workers and case.predictor is not None:
                 once = f"{most} {'call' if most == 1 else 'calls'} at once, and -n {workers} would make {workers}"
-                what_to_do = (
-                    f"set `concurrency: {workers}` beside it, or --queryeval-concurrency, or take fewer workers"
-                )
-                return f"the predictor '{case.predictor.kind}' of {case.location} takes {once}: {what_to_do}"
+                return f"the predictor '{case.predictor.kind}' of {case.location} takes {once}: {_more(case, workers)}"
         return ""
 
     def apply_limit(self, items: list[pytest.Item]) -> None:
@@ -170,6 +171,7 @@ class Run:
             "selected": self.selected,
             "files": self.files,
             "misuse": self.misuse,
+            "engines": self.engines,
             "unused": [] if self._session is None or self.config.option.collectonly else self._session.calls.unused(),
         }
 
@@ -204,9 +206,44 @@ def timed_metric(case: Case) -> str | None:
     return next((name for name in (*case.metrics, *case.thresholds) if "timer" in METRICS[name].supplied), None)
 
 
+def _versions(cases: list[Case]) -> dict[str, str]:
+    """The versions of what runs the queries of these cases here, by name; nobody knows those of services."""
+    from importlib.metadata import PackageNotFoundError
+
+    from pytest_queryeval.engines import ENGINES
+    from pytest_queryeval.errors import QueryEvalError
+
+    told: set[str] = set()
+    for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
+        with suppress(QueryEvalError, PackageNotFoundError):  # the cases will say what is missing
+            told.update(ENGINES[source.engine].identity.version(source.settings).split(", "))
+    return {name: version for name, _, version in (text.partition(" ") for text in sorted(told)) if version}
+
+
 def _cases(items: list[pytest.Item]) -> list[Case]:
     """The cases among the items that will run."""
     return [case for item in items if (case := getattr(item, "case", None)) is not None and case.skip is None]
+
+
+def _more(case: Case, workers: int) -> str:
+    """What to write so that a predictor may be called by so many workers."""
+    from pytest_queryeval.discreet import discreet
+    from pytest_queryeval.predictors import PREDICTORS
+
+    either = f"--queryeval-concurrency={workers}, or fewer workers"
+    name = case.predictor.kind if case.predictor is not None else ""
+    text = case.predictor.settings.get(PREDICTORS[name].text_setting) if case.predictor is not None else None
+    if not isinstance(text, str):
+        return f"set `concurrency: {workers}` beside `{name}`, or {either}"
+    return f"write `predictor: {{{name}: {discreet(text)}, concurrency: {workers}}}`, or {either}"
+
+
+def _may_be_skipped(item: pytest.Item) -> bool:
+    """Whether a marker may keep the item from running: nothing is asked for it before it does run."""
+    return any(
+        marker.name in ("skip", "skipif") or (marker.name == "xfail" and marker.kwargs.get("run") is False)
+        for marker in item.iter_markers()
+    )
 
 
 def _selects(config: pytest.Config) -> bool:

@@ -56,13 +56,17 @@ class PredictorType:
 
     `text_setting` is what it sets where a single text, or a list, stands under its name; empty where that makes no
     sense. `check` raises `SettingError` for the first setting that cannot be right. `calls` is False where nothing is
-    asked, so that there is nothing to record.
+    asked, so that there is nothing to wait for or to record, `threads` where a function must stay in the main thread,
+    and `sees_case` where an answer can depend on no more of a case than its id, kind, question, evidence, conversation
+    and metadata: recordings then take cases that agree in these for one.
     """
 
     opener: PredictorOpener
     text_setting: str = ""
     check: Callable[[Mapping[str, Any]], None] = lambda _: None
     calls: bool = True
+    threads: bool = True
+    sees_case: bool = True
 
 
 class PredictorRegistry(Registry[PredictorType]):

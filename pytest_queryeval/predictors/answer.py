@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping
+import sysconfig
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.metric import TABLE_KINDS
 from pytest_queryeval.model import Answer, Case, Prediction, Stated
 from pytest_queryeval.plain import one_line
+
+MOST_FRAMES = 3
+_FOREIGN = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
 
 
 def stated_answer(answer: object, case: Case) -> Stated:
@@ -22,7 +30,7 @@ def stated_answer(answer: object, case: Case) -> Stated:
     if answer is None:
         raise ValueError('returned nothing (None): an empty answer is ""')
     if case.kind in TABLE_KINDS:
-        raise ValueError(f"returned {_kind(answer)}, not text")
+        raise ValueError(f"returned {_kind(answer)}, not text: return the query, or a Prediction to tell more than that")
     if not isinstance(answer, dict | list | int | float):
         raise ValueError(f"returned {_kind(answer)}, neither text nor a dict, a list or a number")
     try:
@@ -48,6 +56,35 @@ def prediction_of(answer: object, case: Case, *, by: str, predictor: str, second
     except ValueError as error:
         raise PredictorError(f"{by} {error}") from error
     return Prediction(stated=stated, predictor=predictor, seconds=seconds)
+
+
+@contextmanager
+def answering(by: str) -> Iterator[None]:
+    """Around a function of the user's: whatever it raises is the case's error, in its words."""
+    try:
+        yield
+    except PredictorError:  # its own words, and whether another call may help
+        raise
+    except (Exception, SystemExit) as error:
+        text = f"{by} raised {type(error).__name__}: {error}{_frames(error)}"
+        raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
+
+
+def _frames(error: BaseException) -> str:
+    """Where in the user's own code an error came from: the last frames that are neither ours nor of a library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_FOREIGN) and "site-packages" not in frame.filename]
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in own[-MOST_FRAMES:]]
+    return f" ({' > '.join(places)})" if places else ""
+
+
+def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the function with `async def`") -> None:
+    """Raise `PredictorError` for what should have been awaited, with what to do instead."""
+    if not inspect.isawaitable(answer):
+        return
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python warns that it was never awaited
+    raise PredictorError(f"{by} returned {type(answer).__name__}: {instead}")
 
 
 def _is_whole(prediction: Prediction) -> bool:

@@ -8,7 +8,7 @@ from time import perf_counter
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.predictors import Predictor, PredictorType
-from pytest_queryeval.predictors.answer import prediction_of
+from pytest_queryeval.predictors.answer import answering, prediction_of, refuse_awaitable
 
 HOOK_NAME = "pytest_queryeval_predict"
 
@@ -25,10 +25,9 @@ class Hook:
     def predict(self, case: Case, trial: int) -> Prediction:
         """What the first implementation that answers gives back; raises `PredictorError` where none does."""
         start = perf_counter()
-        try:
+        with answering(HOOK_NAME):
             answer = self._call(case)
-        except (Exception, SystemExit) as error:  # whatever the system under test raises is the case's error
-            raise PredictorError(f"{HOOK_NAME} raised {type(error).__name__}: {error}") from error
+        refuse_awaitable(answer, HOOK_NAME, instead="a hook cannot be async, name the function as `predictor`")
         return prediction_of(answer, case, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)
 
     def close(self) -> None:
@@ -40,4 +39,4 @@ def open_hook(spec: PredictorSpec) -> Predictor:
     raise PredictorError(f"the predictor 'hook' calls {HOOK_NAME}, which only a run of pytest has")
 
 
-HOOK = PredictorType(opener=open_hook)
+HOOK = PredictorType(opener=open_hook, threads=False)

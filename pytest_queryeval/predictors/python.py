@@ -15,10 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.errors import PredictorError, did_you_mean
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.predictors import PredictorType
-from pytest_queryeval.predictors.answer import prediction_of
+from pytest_queryeval.predictors.answer import answering, prediction_of, refuse_awaitable
 
 
 class PythonFunction:
@@ -36,7 +36,7 @@ class PythonFunction:
         """The function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
         answer = self._called(case)
-        _refuse_awaitable(answer, self._target)
+        refuse_awaitable(answer, self._target)
         return prediction_of(answer, case, **_names(self._target), seconds=time.perf_counter() - start)
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class PythonFunction:
             self._siblings.let_go()
 
     def _called(self, case: Case) -> Any:
-        with _raised(self._target), self._importable():
+        with answering(self._target), self._importable():
             return self._function(case)
 
     def _importable(self) -> AbstractContextManager[None]:
@@ -71,7 +71,7 @@ class AsyncPythonFunction:
     async def predict(self, case: Case, trial: int) -> Prediction:
         """The function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
-        with _raised(self._target):
+        with answering(self._target):
             if self._siblings:
                 self._siblings.keep_importable()
             answer = await self._function(case)
@@ -83,28 +83,8 @@ class AsyncPythonFunction:
             self._siblings.let_go()
 
 
-@contextmanager
-def _raised(target: str) -> Iterator[None]:
-    """Whatever the system under test raises is the case's error."""
-    try:
-        yield
-    except PredictorError:  # its own words, and whether another call may help
-        raise
-    except (Exception, SystemExit) as error:
-        text = f"{target} raised {type(error).__name__}: {error}"
-        raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
-
-
 def _names(target: str) -> dict[str, str]:
     return {"by": target, "predictor": f"python:{target}"}
-
-
-def _refuse_awaitable(answer: object, target: str) -> None:
-    if not inspect.isawaitable(answer):
-        return
-    if inspect.iscoroutine(answer):
-        answer.close()  # or Python warns that it was never awaited
-    raise PredictorError(f"{target} returned {type(answer).__name__}: declare the function with `async def`")
 
 
 class Siblings:
@@ -176,7 +156,8 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
         raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise PredictorError(f"{target}: there is no function '{name}' in {place}")
+        known = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        raise PredictorError(f"{target}: there is no function '{name}' in {place}{did_you_mean(name, known)}")
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return AsyncPythonFunction(target, function, siblings)
     return PythonFunction(target, function, siblings)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_queryeval.errors import PredictorError, QueryEvalError, SourceError
-from pytest_queryeval.model import Case, Execution, Prediction, PredictorSpec, Source
-from pytest_queryeval.recording.executions import Executions
-from pytest_queryeval.recording.listed import Listed, read_schema, read_times, written_schema, written_times
-from pytest_queryeval.recording.predictions import Predictions
-from pytest_queryeval.recording.sources import Sources
+from pytest_queryeval.errors import PredictorError, QueryEvalError
+from pytest_queryeval.model import Case, Execution, PredictorSpec, Source
+from pytest_queryeval.recording.predictions import Predictions, RecordedCall
+from pytest_queryeval.recording.sources import Sources, read_schema, read_times, written_schema, written_times
 from pytest_queryeval.recording.store import Store
 from pytest_queryeval.schema import Schema
+
+__all__ = ["RecordedCall", "Recording"]
 
 
 class Recording:
@@ -26,15 +26,9 @@ class Recording:
     def __init__(self, folder: Path, *, replay: bool, root: Path | None = None) -> None:
         self.replay = replay
         self._folder = folder
-        sources = Sources()
-        self._predictions = Predictions(
-            Store(folder / "predictions", PredictorError), root=root or Path.cwd(), replay=replay
-        )
-        self._executions = Executions(Store(folder / "executions", SourceError), sources, replay=replay)
-        self._schemas = Listed(Store(folder / "schemas", SourceError), sources, what="tables", asked=(), replay=replay)
-        self._times = Listed(
-            Store(folder / "times", SourceError), sources, what="times", asked=("gold", "predicted"), replay=replay
-        )
+        store = Store(folder / "predictions", PredictorError)
+        self._predictions = Predictions(store, root=root or Path.cwd(), replay=replay)
+        self._sources = Sources(folder, replay=replay)
 
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
@@ -47,39 +41,35 @@ class Recording:
         except OSError as error:
             raise QueryEvalError(f"nothing can be recorded in {self._folder}: {error.strerror or error}") from error
 
-    def prediction(self, case: Case, spec: PredictorSpec, trial: int) -> Prediction | None:
-        """What the predictor said of the case in this trial; raises `PredictorError`."""
-        return self._predictions.found(case, spec, trial)
-
-    def keep_prediction(self, case: Case, spec: PredictorSpec, trial: int, prediction: Prediction) -> None:
-        """Write a prediction unless it is there already; raises `PredictorError` where that fails."""
-        self._predictions.keep(case, spec, trial, prediction)
+    def call(self, case: Case, spec: PredictorSpec, trial: int) -> RecordedCall:
+        """The call of a predictor that is to be made, to find its prediction, or to keep it; get it before the call."""
+        return self._predictions.call(case, spec, trial)
 
     def execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
         """What the source answered to the query in its present state; raises `SourceError`."""
-        return self._executions.found(query, source, timeout=timeout, max_rows=max_rows)
+        return self._sources.execution(query, source, timeout=timeout, max_rows=max_rows)
 
     def keep_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
         """Write an execution unless it is there already; raises `SourceError` where that fails."""
-        self._executions.keep(query, source, execution, timeout=timeout, max_rows=max_rows)
+        self._sources.keep_execution(query, source, execution, timeout=timeout, max_rows=max_rows)
 
     def schema(self, source: Source) -> Schema | None:
         """The tables of the source in its present state; raises `SourceError`."""
-        return self._schemas.found(source, read_schema)
+        return self._sources.found("schemas", source, read_schema)
 
     def keep_schema(self, source: Source, schema: Schema) -> None:
         """Write the tables of a source unless they are there already; raises `SourceError` where that fails."""
-        self._schemas.keep(source, written_schema(schema))
+        self._sources.keep("schemas", source, written_schema(schema))
 
     def times(self, gold: str, predicted: str, source: Source, iterations: int) -> Sequence[tuple[float, float]] | None:
         """The seconds that both queries took, a pair an iteration; raises `SourceError`."""
-        return self._times.found(source, read_times, gold=gold, predicted=predicted, iterations=iterations)
+        return self._sources.found("times", source, read_times, gold=gold, predicted=predicted, iterations=iterations)
 
     def keep_times(
         self, gold: str, predicted: str, source: Source, iterations: int, times: Sequence[tuple[float, float]]
     ) -> None:
         """Write the seconds of both queries unless they are there already; raises `SourceError` where that fails."""
-        asked = {"gold": gold, "predicted": predicted, "iterations": iterations}
-        self._times.keep(source, written_times(times), **asked)
+        content = written_times(times)
+        self._sources.keep("times", source, content, gold=gold, predicted=predicted, iterations=iterations)

@@ -1,25 +1,33 @@
-"""What the system under test said, an entry for each case and trial."""
+"""What the system under test said, an entry for each case and trial, and what identifies it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
 from pytest_queryeval.plain import one_line, plain
-from pytest_queryeval.recording.answers import read_answer, read_lines, written_answer
-from pytest_queryeval.recording.asked import asked, settings_digest
-from pytest_queryeval.recording.cells import read, written
-from pytest_queryeval.recording.shelf import Facts, Shelf
-from pytest_queryeval.recording.store import Store
-from pytest_queryeval.recording.texts import digest
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.recording.answers import read, read_answer, read_lines, written, written_answer
+from pytest_queryeval.recording.shelf import Facts, Shelf, without_credentials
+from pytest_queryeval.recording.sources import name_without_folders
+from pytest_queryeval.recording.store import Store, digest
+from pytest_queryeval.redaction import is_secret
 
+METADATA_LEVELS = 100  # predictors send no more
+# They say who asks and over which connection, not what is asked.
+_UNTOLD = frozenset({"auth", "headers", "verify", "env"})
+# Where they run does not depend on the folder of the suite.
+_PLACELESS = frozenset({"http", "hook"})
 # In this order: where the predictor is another one, its settings are no news.
 _CHANGES = {
     "kind": "its `kind` has changed since",
     "predictor": "its predictor was another one",
+    "suite": "it was recorded for a case of another suite file",
     "case": "its evidence, conversation or metadata has changed since",
+    "seen": "its source, dialect, schema, tags or difficulty has changed since",
     "settings": "the settings of its predictor have changed since",
 }
 
@@ -30,27 +38,113 @@ class Predictions:
     def __init__(self, store: Store, *, root: Path, replay: bool) -> None:
         self._root = root
         self._settings: dict[tuple[str, str], str] = {}
+        self._cases: dict[tuple[int, bool], tuple[Case, Facts]] = {}
         self._shelf = Shelf(store, replay=replay, same=("id", "trial"), missing=_missing)
 
-    def found(self, case: Case, spec: PredictorSpec, trial: int) -> Prediction | None:
-        """The recorded prediction, None where there is none; raises `PredictorError`, also for that in a replay."""
-        facts = self._asked(case, spec, trial)
-        return self._shelf.found(digest(facts), facts, _prediction)
+    def call(self, case: Case, spec: PredictorSpec, trial: int) -> RecordedCall:
+        """The call as it is identified now; of the case, as it was when it was first asked for."""
+        if spec.key not in self._settings:
+            self._settings[spec.key] = _settings_digest(spec, self._root)
+        facts = {
+            **self._case_facts(case, sees_case=PREDICTORS[spec.kind].sees_case),
+            "predictor": spec.kind,
+            "settings": self._settings[spec.key],
+            "trial": trial,
+        }
+        return RecordedCall(self._shelf, facts)
 
-    def keep(self, case: Case, spec: PredictorSpec, trial: int, prediction: Prediction) -> None:
-        """Write the prediction unless it is there; raises `PredictorError` for an answer that cannot be written."""
-        facts = self._asked(case, spec, trial)
+    def _case_facts(self, case: Case, *, sees_case: bool) -> Facts:
+        key = (id(case), sees_case)
+        if key not in self._cases:  # with the case, so that its number stays its own
+            seen = _seen(case, self._root) if sees_case else {}
+            self._cases[key] = case, {**_sent(case), **seen}
+        return self._cases[key][1]
+
+
+class RecordedCall:
+    """One call of a predictor, identified before it is made: what is done to its case meanwhile does not matter.
+
+    Its methods may be called in any thread.
+    """
+
+    def __init__(self, shelf: Shelf, facts: Facts) -> None:
+        self._shelf = shelf
+        self._facts = facts
+        self._name = digest(facts)
+
+    def found(self) -> Prediction | None:
+        """The recorded prediction, None where there is none that can be used.
+
+        Raises `PredictorError` in a replay where it is missing or stale, and for a damaged entry.
+        """
+        return self._shelf.found(self._name, self._facts, _prediction)
+
+    def keep(self, prediction: Prediction) -> Prediction:
+        """Write the prediction unless one is there, and give back what a replay will find.
+
+        That is another one where another call with the same identity was answered before, and the same one where a
+        secret in it keeps it from being replayed. Raises `PredictorError` where it cannot be written.
+        """
         try:
             content = _content(prediction)
-        except TypeError as error:
-            raise self._shelf.fault(f"the prediction for '{case.id}' cannot be recorded: {error}") from error
-        self._shelf.keep(digest(facts), facts, content, replaces=lambda _: False)
+        except (TypeError, ValueError) as error:
+            name = one_line(str(self._facts["id"]))
+            raise self._shelf.fault(f"the prediction for '{name}' cannot be recorded: {error}") from error
+        self._shelf.keep(self._name, self._facts, content)
+        return self.found() or prediction
 
-    def _asked(self, case: Case, spec: PredictorSpec, trial: int) -> dict[str, Any]:
-        # Once, as what counts as a secret may become more when sources are opened, which a replay does not do.
-        if spec.key not in self._settings:
-            self._settings[spec.key] = settings_digest(spec, self._root)
-        return asked(case, spec, trial, self._settings[spec.key])
+
+def _sent(case: Case) -> dict[str, Any]:
+    """What every predictor may send of a case; `question` is there to be read, `case` is a digest of all of it."""
+    told = {
+        "question": case.question,
+        "evidence": case.evidence,
+        "conversation": [[message.role, message.content] for message in case.conversation],
+        "metadata": plain(case.metadata, levels=METADATA_LEVELS),
+    }
+    return {"case": digest(told), "id": case.id, "kind": case.kind, "question": case.question}
+
+
+def _seen(case: Case, root: Path) -> dict[str, Any]:
+    """What else a function may go by that is given the whole case; what decides only how it is scored is left out."""
+    schema = case.db_schema
+    told = {
+        "source": None if case.source is None else [name_without_folders(case.source), case.source.engine],
+        "dialect": case.dialect,
+        "schema": None if schema is None else plain([list(schema.tables.items()), schema.foreign_keys]),
+        "tags": list(case.tags),
+        "difficulty": case.difficulty,
+    }
+    return {"seen": digest(told), "suite": _relative(case.location.path, root)}
+
+
+def _relative(path: Path, root: Path) -> str:
+    return Path(os.path.relpath(path, root)).as_posix()
+
+
+def _settings_digest(spec: PredictorSpec, root: Path) -> str:
+    """A digest of the settings that an answer may depend on, and of the predictor's folder relative to `root`.
+
+    What is left out is known by its name: secrets of the environment would give another digest where they are not set.
+    """
+    settings = {name: value for name, value in spec.settings.items() if name not in _UNTOLD}
+    folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, root)]
+    place = "" if spec.kind in _PLACELESS else _relative(spec.folder, root)
+    return digest([place, _portable(plain(settings), folders)])
+
+
+def _portable(value: Any, folders: Collection[str]) -> Any:
+    """The value without texts under names of secrets, credentials in URLs, and paths of this machine."""
+    if isinstance(value, dict):
+        kept = {name: item for name, item in value.items() if not (isinstance(item, str) and is_secret(name))}
+        return {name: _portable(item, folders) for name, item in kept.items()}
+    if isinstance(value, list):
+        return [_portable(item, folders) for item in value]
+    if not isinstance(value, str):
+        return value
+    for folder in folders:
+        value = value.removeprefix(folder)
+    return without_credentials(value)
 
 
 def _content(prediction: Prediction) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from pytest_queryeval.errors import QueryEvalError
 from pytest_queryeval.recording.answers import written_lines
-from pytest_queryeval.recording.clean import without_secrets
-from pytest_queryeval.recording.store import Store
-from pytest_queryeval.recording.texts import digest
+from pytest_queryeval.recording.store import Store, digest, without_secrets
+from pytest_queryeval.redaction import is_secret
 
 Thing = TypeVar("Thing")
 Facts: TypeAlias = Mapping[str, Any]
@@ -18,6 +18,8 @@ Facts: TypeAlias = Mapping[str, Any]
 # could be meant.
 Missing: TypeAlias = Callable[[Collection[str], Facts, Facts, str], str]
 EXACT = frozenset({"json", "query", "selection", "table", "tables"})
+_USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
+_PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
 
 
 class Shelf:
@@ -51,21 +53,21 @@ class Shelf:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise self._store.damaged(name, f"it does not hold what it should: {error}") from error
 
-    def keep(self, name: str, facts: Facts, content: Facts, *, replaces: Callable[[Facts], bool]) -> None:
+    def keep(
+        self, name: str, facts: Facts, content: Facts, *, replaces: Callable[[Facts], bool] = lambda _: False
+    ) -> None:
         """Write an entry where there is none yet; `replaces` says of one that is there whether it has to go."""
         try:
-            self._keep(name, facts, content, replaces)
+            clean = without_secrets(dict(content))
+            is_redacted = any(clean.get(key) != content.get(key) for key in EXACT)
+            before = self._store.read(name)
+            if before is not None and not (replaces(before) or (before.get("redacted") and not is_redacted)):
+                return
+            mark = {"redacted": True} if is_redacted else {}
+            entry = {**_lined(clean), **mark, "of": _shown(facts)}
+            self._store.write(name, entry, replaces=before is not None)
         except RecursionError as error:
             raise self.fault("an answer that nests too deep cannot be recorded") from error
-
-    def _keep(self, name: str, facts: Facts, content: Facts, replaces: Callable[[Facts], bool]) -> None:
-        clean = without_secrets(dict(content))
-        is_redacted = any(clean.get(key) != content.get(key) for key in EXACT)
-        before = self._store.read(name)
-        if before is not None and not (replaces(before) or (before.get("redacted") and not is_redacted)):
-            return
-        mark = {"redacted": True} if is_redacted else {}
-        self._store.write(name, {**_lined(clean), **mark, "of": _shown(facts)})
 
     def fault(self, problem: str) -> QueryEvalError:
         """What is raised for a problem with an entry."""
@@ -92,6 +94,19 @@ class Shelf:
 
     def _key(self, facts: Facts) -> str:
         return digest([facts.get(name) for name in self._same])
+
+
+def without_credentials(text: str) -> str:
+    """The text without user info of URLs and values of parameters with secret names, which change with who asks.
+
+    Unlike `discreet` it keeps all else, since texts that differ in more must not be taken for the same; unlike
+    `redacted` it does not depend on the secrets that this environment has.
+    """
+    return _PARAMETER.sub(_named_alone, _USER_INFO.sub("", text))
+
+
+def _named_alone(parameter: re.Match[str]) -> str:
+    return f"{parameter[1]}=" if is_secret(parameter[1]) else parameter[0]
 
 
 def _shown(facts: Facts) -> dict[str, Any]:

@@ -17,6 +17,13 @@ HOOK = f"""
 def pytest_queryeval_predict(case, config):
     return {GOLD!r} if case.id != "bad" else {WRONG!r}
 """
+TOUCH = """
+import pathlib
+
+def pytest_runtest_logreport(report):
+    if report.when == "teardown":
+        pathlib.Path(report.nodeid.partition("::")[2] + ".told").touch()
+"""
 ASYNC = f"""
 import asyncio
 
@@ -86,7 +93,7 @@ def test_more_workers_than_calls_are_refused_with_what_to_set(suite, run, servic
     result = run("-n2", "--queryeval-concurrency=1")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "takes 1 call at once, and -n 2 would make 2: set `concurrency: 2` beside it, or --queryeval-concurrency"
+    said = "takes 1 call at once, and -n 2 would make 2: write `predictor: {http: http://*, concurrency: 2}`, or --*"
     result.stdout.fnmatch_lines([f"*the predictor 'http' of a.queryeval.yaml:* {said}*"])
     assert service.asked == []
 
@@ -120,15 +127,15 @@ def test_nothing_is_asked_where_cases_are_only_collected(suite, run, service):
 
 def test_an_interrupt_ends_calls_that_hang_and_keeps_what_is_done(pytester, suite, write, report_of):
     with Answering(lambda asked: time.sleep(100 if asked["id"] == "hangs" else 0) or GOLD) as service:
+        write("conftest.py", TOUCH)
         suite(unpredicted("done"), unpredicted("hangs"), unpredicted("after"), predictor={"http": service.url})
         command = [sys.executable, "-m", "pytest", "--queryeval-report=report.json", "-v"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         with pytester.popen(command, start_new_session=True, **pipes) as process:
-            while len(service.asked) < 3:
+            while len(service.asked) < 3 or not (pytester.path / "done.told").exists():
                 time.sleep(0.02)
-            time.sleep(0.5)
             os.kill(process.pid, signal.SIGINT)
-            output = process.communicate(timeout=30)[0].decode()
+            output = process.communicate(timeout=20)[0].decode()  # 3 s, on a machine that has other things to do
 
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert [found["id"] for found in report_of(pytester.path / "report.json")["cases"]] == ["done"]
@@ -160,7 +167,7 @@ def test_a_suite_may_ask_for_the_hook(suite, write, run_and_parse):
 
     run = run_and_parse()
 
-    assert run.case("a")["message"].endswith("pytest_queryeval_predict raised OSError: no model")
+    assert run.case("a")["message"].endswith("pytest_queryeval_predict raised OSError: no model (conftest.py:2)")
 
 
 def test_without_a_hook_a_case_needs_a_predictor(suite, run):

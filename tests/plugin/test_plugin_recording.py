@@ -111,6 +111,70 @@ def test_a_database_that_changed_makes_only_its_own_cases_stale(pytester, suite,
     assert "changed" in run.case("b")["message"]
 
 
+def test_a_function_that_goes_by_the_source_gets_its_own_answers_back(suite, write, run_and_parse):
+    write("other.sql", SCRIPT.replace("Ana", "Zoe"))
+    write(
+        "bot.py",
+        "def answer(case):\n    return f\"SELECT '{'Ana' if case.source.name == 'singers.sql' else 'Zoe'}'\"\n",
+    )
+    for name, script in (("a", "singers.sql"), ("b", "other.sql")):
+        suite(
+            {"id": "first", "question": "Who is first?", "gold": "SELECT min(name) FROM singer WHERE age = 30"},
+            name=f"{name}.queryeval.yaml",
+            source={"sqlite": {"script": script}},
+            predictor={"python": "bot.py:answer"},
+        )
+
+    first = run_and_parse("--queryeval-record=rec")
+    write("bot.py", "raise SystemError")
+    second = run_and_parse("--queryeval-replay=rec")
+
+    assert [found["predicted"]["sample"] for found in first.report["cases"]] == [[["Ana"]], [["Zoe"]]]
+    assert first.report["totals"]["passed"] == 2
+    assert plain(second.report) == plain(first.report)
+
+
+def test_a_function_that_writes_into_its_case_is_recorded_and_replayed(suite, write, run_and_parse):
+    write("bot.py", f"def answer(case):\n    case.metadata['told'].append(1)\n    return {GOLD!r}\n")
+    suite(unpredicted("a", metadata={"told": []}), predictor={"python": "bot.py:answer"}, trials=2)
+
+    first = run_and_parse("--queryeval-record=rec")
+    second = run_and_parse("--queryeval-replay=rec")
+
+    assert first.outcomes == second.outcomes == {"a": "passed"}
+
+
+def test_a_replay_needs_none_of_the_secrets(suite, run_and_parse, service, monkeypatch):
+    suite(
+        unpredicted("good"),
+        predictor={
+            "http": {"url": service.url, "body": {"id": "{id}", "question": "{question}", "team": "team-seven"}}
+        },
+    )
+    monkeypatch.setenv("MODEL_TOKEN", "team-seven")
+    run_and_parse("--queryeval-record=rec")
+    monkeypatch.delenv("MODEL_TOKEN")
+
+    run = run_and_parse("--queryeval-replay=rec")
+
+    assert run.outcomes == {"good": "passed"}
+    assert service.asked == ["good"]
+
+
+def test_cases_that_are_one_to_a_service_are_scored_by_what_a_replay_uses(suite, run_and_parse):
+    answers = iter([GOLD, WRONG])
+    with Answering(lambda _: next(answers)) as service:
+        for name in "ab":
+            suite(unpredicted("same"), name=f"{name}.queryeval.yaml", predictor={"http": service.url})
+
+        first = run_and_parse("--queryeval-record=rec")
+
+    second = run_and_parse("--queryeval-replay=rec")
+
+    assert len({found["outcome"] for found in first.report["cases"]}) == 1
+    assert plain(second.report) == plain(first.report)
+
+
 def test_a_folder_that_is_not_there_cannot_be_replayed(suite, run):
     suite(case())
 

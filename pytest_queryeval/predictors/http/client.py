@@ -23,7 +23,8 @@ from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.pause import pause_of
 from pytest_queryeval.plain import one_line
-from pytest_queryeval.predictors.http_answers import Reply
+from pytest_queryeval.predictors.http.answers import Reply
+from pytest_queryeval.predictors.http.quiet import quiet
 
 BODY_BYTES = 16 * 2**20
 REDIRECTS = 5
@@ -32,6 +33,7 @@ ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
 COME_AGAIN = (408, 429)  # and whatever is 500 or more
+AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
     "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
     # A compressed text that is cut can look whole.
@@ -48,8 +50,10 @@ class Credentials(NamedTuple):
     flow: httpx2.Auth = httpx2.Auth()
 
 
-def credentials(auth: Mapping[str, str] | None, url: str) -> Credentials:
-    """As the setting says, else the user info of the URL, else none."""
+def credentials(auth: Mapping[str, str] | None, headers: Mapping[str, str], url: str) -> Credentials:
+    """As the setting says, else a header, else the user info of the URL, else none."""
+    if not auth and AUTHORIZATION in map(str.lower, headers):
+        return Credentials("the header `Authorization` was sent")
     user_info = httpx2.URL(url).userinfo.decode("ascii")
     if not auth and not user_info:
         return Credentials()
@@ -98,12 +102,9 @@ class Client:
     def __init__(self, name: str, headers: Mapping[str, str], signed: Credentials, context: ssl.SSLContext) -> None:
         self._name = name
         self._signed = signed
-        sent = {**headers, **({"Authorization": signed.header} if signed.header else {})}
-        told = httpx2.Headers(DEFAULT_HEADERS)
-        told.update(httpx2.Headers([(key.encode("ascii"), text.encode("latin-1")) for key, text in sent.items()]))
         try:
             self._client = httpx2.AsyncClient(
-                headers=told,
+                headers=_told(headers, signed),
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # no answer decides on the next
                 verify=context,
                 timeout=None,
@@ -119,7 +120,8 @@ class Client:
         if "Content-Type" in self._client.headers:
             headers = {}
         try:
-            return await self._follow(self._request(method, httpx2.URL(url), content, headers))
+            with quiet():
+                return await self._follow(self._request(method, httpx2.URL(url), content, headers))
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             raise self._broken(error) from error
 
@@ -176,6 +178,7 @@ class Client:
         self, method: str, url: httpx2.URL, content: bytes | None, headers: Mapping[str, str]
     ) -> httpx2.Request:
         extensions = {"trace": Handshake().follow}
+        url = url.copy_with(userinfo=b"")  # the client would put it in the place of what signs the request
         return self._client.build_request(method, url, content=content, headers=headers, extensions=extensions)
 
     async def _read(self, response: httpx2.Response) -> Reply:
@@ -225,6 +228,15 @@ class Client:
 
     def _problem(self, text: str, *, temporary: bool = False, pause: float = 0.0) -> PredictorError:
         return PredictorError(f"{self._name}: {text}", temporary=temporary, pause=pause)
+
+
+def _told(headers: Mapping[str, str], signed: Credentials) -> httpx2.Headers:
+    """The headers of all requests."""
+    own = {name: text for name, text in headers.items() if not signed.header or name.lower() != AUTHORIZATION}
+    sent = own | ({"Authorization": signed.header} if signed.header else {})
+    told = httpx2.Headers(DEFAULT_HEADERS)
+    told.update(httpx2.Headers([(name.encode("ascii"), text.encode("latin-1")) for name, text in sent.items()]))
+    return told
 
 
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:

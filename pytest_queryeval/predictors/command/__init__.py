@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import shutil
 from asyncio import gather
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from pytest_queryeval.discreet import discreet, may_hold_secrets
-from pytest_queryeval.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.errors import PredictorError, SettingError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.plain import one_line
 from pytest_queryeval.predictors import Predictor, PredictorType
-from pytest_queryeval.predictors.processes import GRACE_SECONDS, Command, Process
-from pytest_queryeval.predictors.replies import (
+from pytest_queryeval.predictors.command.processes import GRACE_SECONDS, Command, Process
+from pytest_queryeval.predictors.command.replies import (
     asked,
     line_entry,
     obituary,
@@ -31,11 +30,8 @@ from pytest_queryeval.predictors.replies import (
     utf8,
     whole_reply,
 )
+from pytest_queryeval.predictors.command.settings import check_command, words
 from pytest_queryeval.redaction import hide_settings
-
-SETTINGS = ("run", "mode", "env", "cwd")
-MODES = ("each", "lines")
-_VARIABLE = re.compile(r"[^=\0]+")
 
 
 class CommandPerCase:
@@ -71,6 +67,10 @@ class CommandPerCase:
         """Nothing to free: no process outlives its case."""
 
 
+class _LeftError(PredictorError):
+    """A process has ended in peace, before it was asked as far as anybody can tell."""
+
+
 class CommandOfLines:
     """Keeps processes, each with one case at a time: a line of JSON on stdin, a line on stdout."""
 
@@ -89,11 +89,10 @@ class CommandOfLines:
         """
         question = asked(case, trial)
         start = perf_counter()
-        process = self._idle.pop() if self._idle else await _started(self._command, self._name)
+        process, line = await self._answered(question_line(question))
         try:
-            line = await self._exchanged(process, question_line(question))
             entry = line_entry(line, case, by=self._name)
-        except BaseException:
+        except PredictorError:
             await process.stop()
             raise
         self._idle.append(process)
@@ -103,6 +102,25 @@ class CommandOfLines:
         """End all processes: those that read on see the end of their stdin, the others are stopped."""
         processes, self._idle = self._idle, []
         await gather(*(process.dismiss() for process in processes))
+
+    async def _answered(self, line: bytes) -> tuple[Process, bytes]:
+        """A process and the line that it prints for a line: one that is there still, else a new one."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.exit_code is not None or not process.prints:
+                await process.stop()
+                continue
+            with suppress(_LeftError):
+                return process, await self._asked(process, line)
+        process = await _started(self._command, self._name)
+        return process, await self._asked(process, line)
+
+    async def _asked(self, process: Process, line: bytes) -> bytes:
+        try:
+            return await self._exchanged(process, line)
+        except BaseException:
+            await process.stop()
+            raise
 
     async def _exchanged(self, process: Process, line: bytes) -> bytes:
         """The line that a process prints for a line."""
@@ -127,7 +145,9 @@ class CommandOfLines:
         """The error of a process from which nothing more will come."""
         if await process.until(lambda: process.exit_code is not None, GRACE_SECONDS):
             await process.until(lambda: process.ended)
-            return obituary(process, by=self._name)
+            error = obituary(process, by=self._name)
+            in_peace = process.exit_code == 0 and not process.output
+            return _LeftError(str(error), temporary=True) if in_peace else error
         return PredictorError(f"{self._name} closed its stdout before it answered", temporary=True)
 
 
@@ -139,58 +159,13 @@ def open_command(spec: PredictorSpec) -> Predictor:
         raise PredictorError(str(error)) from error
     hide_settings(spec.settings)
     command = _command(spec.settings, spec.folder)
-    name = _name(_words(spec.settings["run"]), command.folder)
+    name = _name(words(spec.settings["run"]), command.folder)
     return (CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase)(command, name)
-
-
-def check_command(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for the first setting that cannot be right."""
-    for name in settings:
-        if name not in SETTINGS:
-            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
-    if not _words(settings.get("run", [])):
-        raise SettingError("run", "the predictor 'command' needs `run`: a program and its arguments")
-    mode = settings.get("mode", MODES[0])
-    if mode not in MODES:
-        raise SettingError("mode", f"'mode' is not one of {', '.join(MODES)}")
-    if not _is_environment(settings.get("env", {})):
-        raise SettingError("env", "'env' is not a mapping of names to texts: write other values in quotes")
-    if not _is_word(settings.get("cwd", ".")):
-        raise SettingError("cwd", "'cwd' is not the name of a folder")
-
-
-def _words(run: object) -> tuple[str, ...]:
-    """The program and its arguments; raises `SettingError`."""
-    if isinstance(run, str):
-        try:
-            run = shlex.split(run)
-        except ValueError as error:
-            raise SettingError("run", f"'run' cannot be split into words: {error}") from error
-    words = [str(word) if _is_whole_number(word) else word for word in run] if isinstance(run, list) else [None]
-    texts = tuple(word for word in words if isinstance(word, str) and "\0" not in word)
-    if len(texts) < len(words) or texts[:1] == ("",):
-        raise SettingError("run", "'run' is not a list of texts: write other values in quotes")
-    return texts
-
-
-def _is_environment(env: object) -> bool:
-    if not isinstance(env, dict):
-        return False
-    names = all(isinstance(name, str) and _VARIABLE.fullmatch(name) for name in env)
-    return names and all(value == "" or _is_word(value) or _is_whole_number(value) for value in env.values())
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and "\0" not in value
-
-
-def _is_whole_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     environment = {**os.environ, **{name: str(value) for name, value in settings.get("env", {}).items()}}
-    program, *arguments = _words(settings["run"])
+    program, *arguments = words(settings["run"])
     work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
     if not work.is_dir():
         raise PredictorError(f"the command's folder is not there: {discreet(str(work))}")
@@ -210,15 +185,15 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
     if not path.is_file():
         raise PredictorError(f"there is no program '{shown_program}': {discreet(str(path))} is no file")
     if not os.access(path, os.X_OK):
-        hint = f"make it so (chmod +x), or name what runs it: [python, {shown_program}]"
+        hint = f"make it so (chmod +x), or name what runs it: [python3, {shown_program}]"
         raise PredictorError(f"'{shown_program}' is not executable: {hint}")
     return str(path)
 
 
-def _name(words: tuple[str, ...], folder: Path) -> str:
+def _name(command: tuple[str, ...], folder: Path) -> str:
     """The program as messages call it, with the script that it runs: other arguments may be secrets."""
-    script = [word for word in words[1:2] if not may_hold_secrets(word) and _is_script(folder / word)]
-    program = Path(words[0]).name if Path(words[0]).is_absolute() else words[0]
+    script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_script(folder / word)]
+    program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
     return one_line(" ".join((discreet(program), *script)))
 
 
@@ -241,4 +216,4 @@ def _with_stderr(prediction: Prediction, text: str) -> Prediction:
     return replace(prediction, metadata={"stderr": text, **prediction.metadata}) if text else prediction
 
 
-COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command)
+COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command, sees_case=False)

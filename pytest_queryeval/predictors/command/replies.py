@@ -11,8 +11,8 @@ from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.model import Case, Prediction, Stated
 from pytest_queryeval.plain import one_line, plain, shortened
 from pytest_queryeval.predictors.answer import stated_answer
+from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.predictors.entries import PREDICTED, is_seconds, parsed, told_prediction
-from pytest_queryeval.predictors.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.redaction import redacted
 
 STDERR_CHARACTERS = 2_000

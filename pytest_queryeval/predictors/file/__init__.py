@@ -14,7 +14,7 @@ from pytest_queryeval.plain import one_line
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.entries import PREDICTED
-from pytest_queryeval.predictors.predictions import (
+from pytest_queryeval.predictors.file.predictions import (
     KEYS,
     LINES_SUFFIXES,
     READERS,

@@ -1,0 +1,33 @@
+"""What an answer costs: times and whatever numbers the system tells of its call. Less is better."""
+
+from __future__ import annotations
+
+import math
+
+from pytest_queryeval.metric import Score, metric
+from pytest_queryeval.model import Execution, Prediction
+from pytest_queryeval.plain import one_line
+
+NAME_CHARACTERS = 80
+
+
+@metric(kinds=None, reads="predictions", most=math.inf)
+def prediction_seconds(predicted: Execution, prediction: Prediction) -> float:
+    """The wall time of the call that gave the prediction, in seconds; 0 for one that was stated."""
+    return prediction.seconds
+
+
+@metric(kinds=None, reads="predictions", most=math.inf)
+def execution_seconds(predicted: Execution, prediction: Prediction) -> float:
+    """The time that the source took for the predicted query, in seconds; 0 where nothing was run."""
+    return predicted.seconds
+
+
+@metric(kinds=None, reads="predictions", most=math.inf, parameter="name")
+def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> float | Score:
+    """A number in the prediction's metadata, such as `metadata[tokens]`; does not apply where there is none."""
+    value = prediction.metadata.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    found = "has no such number" if name in prediction.metadata else "does not tell it"
+    return Score(value=None, details={"notes": [f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {found}"]})

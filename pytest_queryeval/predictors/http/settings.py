@@ -1,0 +1,80 @@
+"""The settings of a service as predictor: what is sent to it, and where its answer stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_queryeval.errors import SettingError, did_you_mean
+from pytest_queryeval.http.rules import CONNECTION
+from pytest_queryeval.http.template import is_body, is_parameters, places, standing_alone
+from pytest_queryeval.json_path import compiled
+from pytest_queryeval.plain import one_line
+from pytest_queryeval.rules import Rule, check_rules, is_text
+
+DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
+PLACES = ("question", "id", "evidence", "trial", "conversation")
+METADATA = "metadata."
+BESIDE = ("concurrency", "timeout", "retries")
+_PLACE_IN_URL = re.compile(rf"\{{(?:{'|'.join(PLACES)}|metadata\.[^{{}}]+)\}}")
+
+
+def _is_path(value: Any) -> bool:
+    if not is_text(value) or not value.startswith("$") or "://" in value:
+        return False
+    try:
+        compiled(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_paths(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_text(name) and _is_path(path) for name, path in value.items())
+
+
+SETTINGS = {
+    **CONNECTION,
+    "method": Rule(lambda value: value in ("GET", "POST"), "GET or POST"),
+    "params": Rule(is_parameters, "a mapping from names to texts and numbers"),
+    "body": Rule(is_body, 'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"'),
+    "answer": Rule(_is_path, "a JSONPath (RFC 9535), such as $.sql"),
+    "metadata": Rule(_is_paths, "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}"),
+}
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Raise `SettingError` for settings that are not these, or do not go together."""
+    for name in BESIDE:
+        if name in settings:
+            raise SettingError(name, f"'{name}' stands beside `http`, not in it")
+    check_rules(settings, SETTINGS)
+    if "url" not in settings:
+        raise SettingError("url", "needs url")
+    if found := _PLACE_IN_URL.search(settings["url"]):
+        raise SettingError("url", f"'url' has no places to fill: put \"{found.group()}\" into `params`")
+    sent = {"params": settings.get("params"), "body": body_of(settings)}
+    for name, template in sent.items():
+        _check_places(name, template)
+    if not any(map(is_known, places(sent["params"], sent["body"]))):
+        raise SettingError("body", 'needs "{question}", in quotes, or another place in `body` or `params`')
+
+
+def _check_places(name: str, template: Any) -> None:
+    """Refuse a text that is one place only, of a name that there is not; within other texts, braces are text."""
+    for place in standing_alone(template):
+        if not is_known(place):
+            known = [*PLACES, f"{METADATA}…"]
+            raise SettingError(name, f"unknown place '{{{one_line(place, 40)}}}'{did_you_mean(place, known)}")
+
+
+def is_known(place: str) -> bool:
+    """Whether there is a place of this name."""
+    return place in PLACES or place.startswith(METADATA)
+
+
+def body_of(settings: Mapping[str, Any]) -> Any:
+    """The template of what is sent; None for nothing."""
+    default = None if settings.get("method") == "GET" else DEFAULT_BODY
+    return settings.get("body", default)
