@@ -7,6 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_queryeval.errors import QueryEvalError
+from pytest_queryeval.measures import measure_statistics, spread
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.plain import score_text
 from pytest_queryeval.trials import pass_at, pass_hat
 
@@ -42,6 +45,7 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
         **about,
         "totals": totals(ordered),
         "metrics": metric_statistics(ordered),
+        "measures": measure_statistics(ordered),
         "groups": {group: _grouped(ordered, group) for group in GROUPS},
         **({"spider_table": table} if table else {}),
         **({"dimensions": dimensions} if dimensions else {}),
@@ -66,34 +70,33 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
         for name, value in case["scores"].items():
             if value is not None:
                 values[name].append(value)
-    return {name: statistics(scores) | {"missed": missed[name]} for name, scores in values.items()}
+    return {name: statistics(scores, most=_most(name)) | {"missed": missed[name]} for name, scores in values.items()}
 
 
-def statistics(values: Sequence[float]) -> dict[str, Any]:
+def _most(name: str) -> float:
+    """The greatest score of a metric; 1 where nobody has said so, as for a metric that is not known here."""
+    try:
+        most = METRICS[name].most
+    except QueryEvalError:
+        return 1.0
+    return 1.0 if most is None else most
+
+
+def statistics(values: Sequence[float], *, most: float = 1.0) -> dict[str, Any]:
     """Mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
 
     The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n,
-    cut at 0 and 1 where all scores lie between them; it is None where n = 1 says nothing of the spread.
+    cut at 0 and `most` where all scores lie between them; it is None where n = 1 says nothing of the spread.
 
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75
     """
-    ordered, n = sorted(values), len(values)
-    mean = math.fsum(ordered) / n
-    std = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered) / (n - 1)) if n > 1 else None
-    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return {
-        "mean": mean,
-        "n": n,
-        "std": std,
-        "min": ordered[0],
-        "median": middle,
-        "max": ordered[-1],
-        "ci95": _interval(ordered, mean, std),
-    }
+    ordered = sorted(values)
+    found = spread(ordered)
+    return found | {"ci95": _interval(ordered, found["mean"], found["std"], most)}
 
 
-def _interval(ordered: Sequence[float], mean: float, std: float | None) -> list[float] | None:
+def _interval(ordered: Sequence[float], mean: float, std: float | None, most: float) -> list[float] | None:
     n = len(ordered)
     if all(value in (0.0, 1.0) for value in ordered):
         centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
@@ -102,9 +105,9 @@ def _interval(ordered: Sequence[float], mean: float, std: float | None) -> list[
         return None
     else:
         centre, half = mean, Z95 * std / math.sqrt(n)
-    if ordered[0] < 0.0 or ordered[-1] > 1.0:
+    if ordered[0] < 0.0 or ordered[-1] > most:
         return [centre - half, centre + half]
-    return [max(0.0, centre - half), min(1.0, centre + half)]
+    return [max(0.0, centre - half), min(most, centre + half)]
 
 
 def _grouped(cases: Sequence[CaseJson], group: str) -> dict[str, dict[str, Any]]:
@@ -112,10 +115,11 @@ def _grouped(cases: Sequence[CaseJson], group: str) -> dict[str, dict[str, Any]]
     for case in cases:
         for value in group_values(case, group):
             members[value].append(case)
-    return {
-        value: {"totals": totals(members[value]), "metrics": metric_statistics(members[value])}
-        for value in sorted(members, key=_place)
-    }
+    return {value: _member(members[value]) for value in sorted(members, key=_place)}
+
+
+def _member(cases: Sequence[CaseJson]) -> dict[str, Any]:
+    return {"totals": totals(cases), "metrics": metric_statistics(cases), "measures": measure_statistics(cases)}
 
 
 def _dimensions(cases: Sequence[CaseJson]) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pytest_queryeval.basis import basis_json
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.kinds import KINDS, difficulty_of
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
@@ -28,20 +29,25 @@ class ShortLabels:
 
 
 def case_json(
-    case: Case, *, nodeid: str, path: str, outcome: Outcome, message: str = "", prediction: object = None
+    case: Case,
+    *,
+    nodeid: str,
+    path: str,
+    outcome: Outcome,
+    message: str = "",
+    prediction: object = None,
+    state: str | None = None,
 ) -> dict[str, Any]:
-    """A case that has no result: skipped, or in error; `prediction` is what the system had said by then, if it had."""
+    """A case that has no result: skipped, or in error; `prediction` is what the system had said by then, if it had.
+
+    `state` is that of the case's source, where it is known.
+    """
     said = prediction if isinstance(prediction, Prediction) else None
     return {
         "id": case.id,
         "nodeid": nodeid,
         "path": path,
-        "line": case.location.line,
-        "kind": case.kind,
-        "tags": list(case.tags),
-        "difficulty": difficulty_of(case),
-        "source": told(case.source.name) if case.source else None,
-        "question": told(case.question),
+        **_stated(case),
         "outcome": outcome,
         "scores": {},
         "missed": [],
@@ -52,14 +58,35 @@ def case_json(
         "trials": [],
         "details": {},
         "message": told(message),
+        "basis": basis_json(case, state),
     }
 
 
-def result_json(result: CaseResult, *, nodeid: str, path: str, outcome: Outcome, message: str = "") -> dict[str, Any]:
+def _stated(case: Case) -> dict[str, Any]:
+    """What the suite says of the case."""
+    return {
+        "line": case.location.line,
+        "kind": case.kind,
+        "tags": list(case.tags),
+        "difficulty": difficulty_of(case),
+        "source": told(case.source.name) if case.source else None,
+        "question": told(case.question),
+    }
+
+
+def result_json(
+    result: CaseResult,
+    *,
+    nodeid: str,
+    path: str,
+    outcome: Outcome,
+    message: str = "",
+    state: str | None = None,
+) -> dict[str, Any]:
     """A case that was scored; `nodeid` and `path` are as pytest names the test and its file."""
     case = result.case
     labels = ShortLabels()
-    return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message) | {
+    return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message, state=state) | {
         "scores": dict(result.scores),
         "missed": [_missed(missed) for missed in result.missed],
         "gold": _execution(result.gold, case, labels) | {"index": result.gold_index},
@@ -95,7 +122,11 @@ def _trials(result: CaseResult) -> list[dict[str, Any]]:
             "passed": trial.passed,
             "scores": dict(trial.scores),
             "missed": [_missed(missed) for missed in trial.missed],
-            "predicted": {"query": _query(trial.predicted, result.case), "error": _failure(trial.predicted)},
+            "predicted": {
+                "query": _query(trial.predicted, result.case),
+                "error": _failure(trial.predicted),
+                "seconds": _seconds(trial.predicted.seconds),
+            },
             "prediction": _prediction(trial.prediction),
         }
         for trial in result.trials

@@ -1,3 +1,4 @@
+import math
 import random
 import statistics as reference
 
@@ -6,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import entry
 
-from pytest_queryeval.aggregation import aggregate, group_values, metric_statistics, statistics, totals
+from pytest_queryeval.aggregation import (
+    aggregate,
+    group_values,
+    metric_statistics,
+    statistics,
+    totals,
+)
 
 OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
 SCORES = st.lists(st.floats(0, 1) | st.floats(-100, 100), min_size=1, max_size=40)
@@ -66,6 +73,22 @@ def test_the_interval_of_scores_from_0_to_1_ends_there():
 
 def test_the_interval_of_scores_beyond_1_is_not_cut():
     assert statistics([0.5, 1.5])["ci95"][1] > 1.5
+
+
+def test_the_interval_of_a_metric_that_may_exceed_1_goes_as_far_as_the_metric():
+    cases = [entry(scores={"ves": value, "r_ves": value, "soft_f1": value}) for value in (0.2, 1.0, 0.9, 1.0)]
+
+    found = metric_statistics(cases)
+
+    assert found["soft_f1"]["ci95"][1] == 1.0
+    assert found["r_ves"]["ci95"][1] == pytest.approx(math.sqrt(1.25))
+    assert found["ves"]["ci95"][1] == pytest.approx(0.775 + 1.96 * 0.3862 / 2, abs=1e-3)
+
+
+def test_the_interval_of_a_metric_that_is_not_known_ends_at_1():
+    cases = [entry(scores={"of another time": value}) for value in (0.2, 1.0, 0.9, 1.0)]
+
+    assert metric_statistics(cases)["of another time"]["ci95"][1] == 1.0
 
 
 def test_one_score_between_0_and_1_has_neither_spread_nor_interval():

@@ -1,9 +1,12 @@
-"""What answers cost, as metrics with thresholds and gates."""
+"""What answers cost: for the run, and as metrics with thresholds and gates."""
 
 import pytest
+from samples import entry
 from suites import case, problem
 
 from pytest_queryeval import evaluate
+from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.measures import MOST_MEASURES, measure_statistics
 from pytest_queryeval.metrics import METRICS, need_answers
 from pytest_queryeval.model import Execution, Failure, Prediction, Stated
 
@@ -75,3 +78,53 @@ def test_metadata_alone_is_no_metric():
 def test_they_need_no_source():
     assert not need_answers(["exact_set_match", "prediction_seconds"])
     assert case("metrics: [exact_set_match, prediction_seconds]", "thresholds: {}", head="kind: sql\n").source is None
+
+
+def asked(seconds, execution=0.0, **metadata):
+    """What a case and a trial have of a prediction."""
+    prediction = {"source": "p", "seconds": seconds, "metadata": metadata}
+    return {"prediction": prediction, "predicted": {"seconds": execution}}
+
+
+def test_measures_are_told_for_the_run_and_for_each_group():
+    cases = [
+        entry(difficulty="easy", **asked(1.0, total_execution_time=3)),
+        entry(difficulty="easy", **asked(2.0, execution=0.5)),
+        entry(difficulty="hard", **asked(6.0, llm_time=0.0)),
+    ]
+
+    report = aggregate(cases, gates=(), about={})
+    easy, hard = (report["groups"]["difficulty"][level]["measures"] for level in ("easy", "hard"))
+
+    assert report["measures"]["prediction_seconds"] == pytest.approx(
+        {"mean": 3.0, "n": 3, "std": 7.0**0.5, "min": 1.0, "median": 2.0, "max": 6.0, "p95": 5.6}
+    )
+    assert (easy["prediction_seconds"]["mean"], easy["prediction_seconds"]["std"]) == pytest.approx((1.5, 0.5**0.5))
+    assert (easy["metadata[total_execution_time]"]["mean"], easy["execution_seconds"]["n"]) == (3, 1)
+    assert (hard["metadata[llm_time]"]["mean"], hard["metadata[llm_time]"]["std"]) == (0.0, None)
+    assert "metadata[total_execution_time]" not in hard
+
+
+def test_every_trial_is_a_call_that_took_time():
+    case = entry(trials=[asked(1.0), asked(3.0)], **asked(1.0))
+
+    found = measure_statistics([case])["prediction_seconds"]
+
+    assert (found["mean"], found["n"]) == (2.0, 2)
+
+
+def test_predictions_that_nobody_was_asked_for_take_no_part():
+    cases = [entry(**asked(0.0)), entry(prediction=None), entry()]
+
+    assert measure_statistics(cases) == {}
+
+
+@pytest.mark.parametrize("told", ["1.5", True, None, 1e300, [1.0]], ids=repr)
+def test_what_a_system_tells_is_a_measure_only_if_it_is_a_number(told):
+    assert measure_statistics([entry(**asked(0.0, llm_time=told))]) == {}
+
+
+def test_a_system_that_makes_up_names_makes_no_report_endless():
+    cases = [entry(**asked(0.0, **{f"x{number}": 1.0})) for number in range(2 * MOST_MEASURES)]
+
+    assert len(measure_statistics(cases)) == MOST_MEASURES

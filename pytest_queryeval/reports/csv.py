@@ -1,0 +1,70 @@
+"""report.csv: one row a case with all its scores, for pandas, DuckDB, and whoever likes spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from typing import Any
+
+from pytest_queryeval.aggregation import CaseJson, Report
+from pytest_queryeval.reports.cells import TIMES, cell, metric_names, part, visible
+
+# A text that begins so may be run as a formula, whatever stands around it; in full width they are read alike.
+# The apostrophe, which is put before those, is one of them: so it can be taken away again without a doubt.
+ACTING = frozenset("=+-@'＝＋－＠")  # noqa: RUF001 - the wide ones are meant
+LEADING = frozenset("\t\n")
+
+COLUMNS: dict[str, Callable[[CaseJson], Any]] = {
+    "path": lambda case: case["path"],
+    "line": lambda case: case["line"],
+    "id": lambda case: case["id"],
+    "nodeid": lambda case: case["nodeid"],
+    "kind": lambda case: case["kind"],
+    "difficulty": lambda case: case["difficulty"],
+    "tags": lambda case: " ".join(case["tags"]),
+    "source": lambda case: case["source"],
+    "question": lambda case: case["question"],
+    "outcome": lambda case: case["outcome"],
+    "message": lambda case: case["message"],
+    "gold_query": lambda case: part(case, "gold", "query"),
+    "gold_rows": lambda case: part(case, "gold", "row_count"),
+    "gold_seconds": lambda case: part(case, "gold", "seconds"),
+    "predicted_query": lambda case: part(case, "predicted", "query"),
+    "predicted_rows": lambda case: part(case, "predicted", "row_count"),
+    "predicted_seconds": lambda case: part(case, "predicted", "seconds"),
+    "predicted_error": lambda case: part(case, "predicted", "error", "kind"),
+    "predictor": lambda case: part(case, "prediction", "source"),
+    "prediction_seconds": lambda case: part(case, "prediction", "seconds"),
+}
+
+
+def render_csv(report: Report) -> bytes:
+    """RFC 4180 in UTF-8 with a byte order mark, without which Excel takes it for another encoding.
+
+    A header of COLUMNS, TIMES and all metrics of the run, a metric as `score_NAME` where a column is called so already.
+    """
+    metrics = metric_names(report["cases"])
+    taken = {*COLUMNS, *TIMES}
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow([*COLUMNS, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
+    writer.writerows(_row(case, metrics) for case in report["cases"])
+    return file.getvalue().encode("utf-8-sig")
+
+
+def guarded(value: Any) -> Any:
+    """The value as a cell, behind an apostrophe where it is a text that a spreadsheet could take for a formula."""
+    if value is None or type(value) is float:  # as most are
+        return value
+    known = visible(value) if type(value) is str else cell(value)
+    if not isinstance(known, str):
+        return known
+    acts = known[:1] in LEADING or known.lstrip()[:1] in ACTING
+    return f"'{known}" if acts else known
+
+
+def _row(case: CaseJson, metrics: list[str]) -> list[Any]:
+    values = [read(case) for read in COLUMNS.values()]
+    values += [part(case, "prediction", "metadata", name) for name in TIMES]
+    return [guarded(value) for value in (*values, *(case["scores"].get(name) for name in metrics))]

@@ -1,0 +1,103 @@
+"""A worksheet that takes any text as text: nothing in it is a formula, a link or markup, and none is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_queryeval.reports.cells import Cell, cell
+
+if TYPE_CHECKING:
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
+
+ROWS = 1_048_576  # of a sheet, and so its columns: limits of Excel
+COLUMNS = 16_384
+CHARACTERS = 32_767  # of a cell, in units of UTF-16
+LINE_POINTS = 12.5  # the height of a line of the font of queries
+HEADER_POINTS = 32  # two lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table: how a value is read of an item, and how it looks; `lines` of a query are seen at first."""
+
+    header: str
+    read: Callable[[Mapping[str, Any]], Any]
+    width: float = 12
+    style: str = "text"
+    note: str = ""
+    lines: int = 8
+
+
+@dataclass(slots=True, kw_only=True)
+class Sheet:
+    """A worksheet with the formats of its workbook by name.
+
+    `cut` is how many of its texts had to be cut, `left_out` how many columns of its table.
+    """
+
+    name: str
+    worksheet: Worksheet
+    styles: Mapping[str, Format]
+    cut: int = 0
+    left_out: int = 0
+
+    def put(self, row: int, column: int, value: Any, style: str = "text") -> None:
+        """Write a plain value; what is None stays empty."""
+        self._write(row, column, cell(value), style)
+
+    def _write(self, row: int, column: int, value: Cell, style: str) -> None:
+        if isinstance(value, str):
+            self.worksheet.write_string(row, column, self._fitting(value), self.styles[style])
+        elif value is not None:
+            self.worksheet.write_number(row, column, value, self.styles[style])
+
+    def line(self, row: int, values: Iterable[Any], style: str = "text") -> None:
+        """Write values side by side."""
+        for column, value in enumerate(values):
+            self.put(row, column, value, style)
+
+    def table(self, columns: Sequence[Column], items: Sequence[Mapping[str, Any]]) -> int:
+        """A table that fills the sheet, with filters, its header and first column in sight; returns the rows written.
+
+        Items that are more than a sheet has rows, and columns that are more than it has columns, are left out.
+        """
+        self.left_out = max(0, len(columns) - COLUMNS)
+        columns, items = columns[:COLUMNS], items[: ROWS - 1]
+        for place, column in enumerate(columns):
+            self.worksheet.set_column(place, place, column.width)
+            self.heading(0, place, column.header, column.note)
+        self.worksheet.set_row(0, HEADER_POINTS)
+        for row, item in enumerate(items, start=1):
+            self._row(row, columns, item)
+        self.worksheet.freeze_panes(1, 1)
+        self.worksheet.autofilter(0, 0, len(items), len(columns) - 1)
+        return len(items)
+
+    def heading(self, row: int, column: int, text: str, note: str = "") -> None:
+        """The header of a column, with a note that is seen where the pointer rests on it."""
+        self.put(row, column, text, "header")
+        if note:
+            self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
+
+    def _row(self, row: int, columns: Sequence[Column], item: Mapping[str, Any]) -> None:
+        lines = 1
+        for place, column in enumerate(columns):
+            value = cell(column.read(item))
+            self._write(row, place, value, column.style)
+            if column.style == "query" and isinstance(value, str):
+                needed = max(value.rstrip("\n").count("\n"), len(value) // int(column.width)) + 1
+                lines = max(lines, min(needed, column.lines))
+        self.worksheet.set_row(row, LINE_POINTS * lines + 3)
+
+    def _fitting(self, text: str) -> str:
+        """The text, with a mark where it had to be cut, and so that XlsxWriter takes it for no markup of its own."""
+        if text.startswith("<r>") and text.endswith("</r>"):
+            text += " "  # else it is written as it is, for the parts of a rich text
+        if len(text) > CHARACTERS // 2 and (units := len(text.encode("utf-16-le")) // 2) > CHARACTERS:
+            self.cut += 1
+            mark = f" … [cut: {units:,} characters]"
+            text = text.encode("utf-16-le")[: 2 * (CHARACTERS - len(mark))].decode("utf-16-le", "ignore") + mark
+        return text

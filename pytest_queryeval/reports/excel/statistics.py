@@ -1,0 +1,91 @@
+"""The sheet Statistics: metrics of the run, its SDMX cases, dimensions and groups; times of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.reports.excel.overview import SDMX
+from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
+
+NUMBERS = ("mean", "n", "std", "min", "median", "max")
+MEASURED = (*NUMBERS, "p95")
+HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
+DATA_QUERY = "Data Query Metrics"
+LISTED = 1_000  # values of a group, or dimensions
+Block = tuple[str, Sequence[str], list[list[Any]]]  # a title, a header and rows
+
+
+def write_statistics(sheet: Sheet, report: Report) -> None:
+    """Write blocks of rows below each other, each with its title and its header."""
+    sheet.worksheet.set_column(0, 0, 32)
+    sheet.worksheet.set_column(1, 40, 16)
+    row = 0
+    for title, header, rows in _blocks(report):
+        sheet.put(row, 0, title, "title")
+        sheet.worksheet.set_row(row + 1, HEADER_POINTS)
+        for column, name in enumerate(header):
+            sheet.heading(row + 1, column, name)
+        for number, values in enumerate(rows, start=row + 2):
+            _write_row(sheet, number, header, values)
+        row += len(rows) + 3
+
+
+def _write_row(sheet: Sheet, row: int, header: Sequence[str], values: Sequence[Any]) -> None:
+    for column, (name, value) in enumerate(zip(header, values, strict=False)):
+        whole = name in ("n", "missed", "cases", "passed")
+        sheet.put(row, column, value, "text" if isinstance(value, str) else "count" if whole else "score")
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    kinds = report["groups"]["kind"]
+    if SDMX in kinds:
+        yield DATA_QUERY, HEADER, _metrics(kinds[SDMX]["metrics"])
+    if "dimensions" in report:
+        yield "Dimensions", ("dimension", "metric", *HEADER[1:-1]), _dimensions(report["dimensions"])
+    if kinds.keys() != {SDMX}:
+        yield "Metrics", HEADER, _metrics(report["metrics"])
+    if report.get("measures"):
+        measured = [[name, *(found[number] for number in MEASURED)] for name, found in report["measures"].items()]
+        yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
+    for group, members in report["groups"].items():
+        if members:
+            yield f"By {group}", *_group(group, members, report["metrics"])
+
+
+def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
+    return [[name, *_numbers(found), found.get("missed")] for name, found in metrics.items()]
+
+
+def _numbers(found: Mapping[str, Any]) -> list[Any]:
+    return [*(found[name] for name in NUMBERS), *(found.get("ci95") or (None, None))]
+
+
+def _dimensions(dimensions: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
+    rows = [
+        [name, metric, *_numbers(found)]
+        for name, metrics in list(dimensions.items())[:LISTED]
+        for metric, found in metrics.items()
+    ]
+    return rows + _more(dimensions)
+
+
+def _group(
+    group: str, members: Mapping[str, Mapping[str, Any]], metrics: Iterable[str]
+) -> tuple[Sequence[str], list[list[Any]]]:
+    """A row for each value of the group, with the means of those of the metrics that any of them has."""
+    names = [name for name in metrics if any(name in member["metrics"] for member in members.values())]
+    rows = [
+        [
+            value,
+            *(member["totals"][count] for count in ("cases", "passed")),
+            *(member["metrics"][name]["mean"] if name in member["metrics"] else None for name in names),
+        ]
+        for value, member in list(members.items())[:LISTED]
+    ]
+    return (group, "cases", "passed", *names), rows + _more(members)
+
+
+def _more(listed: Mapping[str, Any]) -> list[list[Any]]:
+    return [[f"… and {len(listed) - LISTED:,} more"]] if len(listed) > LISTED else []

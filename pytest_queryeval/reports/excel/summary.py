@@ -1,0 +1,178 @@
+"""The sheet Summary: verdict, gates, metrics by difficulty with charts, and what stands in which column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.gates import gate_text
+from pytest_queryeval.reports.excel.baseline import write_baseline
+from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
+from pytest_queryeval.reports.excel.details import scale
+from pytest_queryeval.reports.excel.published import (
+    DETAILS,
+    OVERLAP,
+    RESULTS_MATCH,
+    ROW_COUNT,
+    SOFT_F1,
+    SUBSET,
+    VES,
+    Published,
+    details_note,
+    metric_of,
+    summary_note,
+    time_note,
+    time_of,
+)
+from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
+from pytest_queryeval.verdict import verdict
+
+if TYPE_CHECKING:
+    from xlsxwriter.workbook import Workbook
+
+MEAN_TIME, TIME_STD = "Mean Time (s)", "Time Std Dev"
+SAMPLES = "Number of Samples"
+COUNTS = {
+    "Passed": "passed",
+    "Failed": "failed",
+    "Missed": "missed",
+    "Errors": "errors",
+    "Skipped": "skipped",
+    "Xfailed": "xfailed",
+    "Xpassed": "xpassed",
+}
+HEADER = (
+    *("Difficulty", SUBSET.summary, RESULTS_MATCH.summary, SAMPLES, MEAN_TIME, TIME_STD),
+    *(column.summary for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
+    *COUNTS,
+)
+CHARTS = (
+    Chart(
+        title="Matching answers",
+        columns=(RESULTS_MATCH.summary, SUBSET.summary, OVERLAP.summary, ROW_COUNT.summary),
+        unit="percent",
+        most=100,
+    ),
+    Chart(title="Bird Standard F1 and VES Score", columns=(SOFT_F1.summary, VES.summary), unit="score"),
+    Chart(title="Mean time of a prediction", columns=(MEAN_TIME,), unit="seconds", spread=TIME_STD),
+    Chart(title="Number of samples", columns=(SAMPLES,), unit="cases"),
+)
+TOTAL = "Total"
+LISTED = 200  # difficulties, gates, or files that could not be read
+VERDICTS = {True: ("met", "good"), False: ("missed", "bad"), None: ("not judged", "warning")}
+
+
+def write_summary(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
+    """Write the sheet; `notes` are what else is to be said at its end."""
+    sheet.worksheet.set_column(0, 0, 26)
+    sheet.worksheet.set_column(1, len(HEADER), 14)
+    row = _head(sheet, report)
+    row = _gates(sheet, report["gates"], row)
+    row = _by_difficulty(book, sheet, report, row)
+    row = write_baseline(sheet, report.get("baseline"), row)
+    sheet.put(row, 0, "Notes", "title")
+    for number, note in enumerate((*_notes(report), *notes), start=row + 1):
+        sheet.put(number, 0, note)
+
+
+def _head(sheet: Sheet, report: Report) -> int:
+    found = verdict(report)
+    sheet.put(0, 0, "pytest-queryeval", "title")
+    lines = [
+        ("Verdict", found.word, {"Passed": "good", "Failed": "bad"}.get(found.word, "warning")),
+        ("Rule", found.rule, "text"),
+        ("Cases", found.counts, "text"),
+        ("Created", report.get("created"), "text"),
+        ("Predictions by", ", ".join(report.get("predictor", {}).get("sources", ())) or None, "text"),
+        *(("Could not be read", path, "bad") for path in report.get("broken", ())[:LISTED]),
+    ]
+    for row, (name, value, look) in enumerate(lines, start=1):
+        sheet.put(row, 0, name, "name")
+        sheet.put(row, 1, value, look)
+    return len(lines) + 2
+
+
+def _gates(sheet: Sheet, gates: Sequence[Mapping[str, Any]], row: int) -> int:
+    if not gates:
+        return row
+    sheet.put(row, 0, "Gates", "title")
+    for number, gate in enumerate(gates[:LISTED], start=row + 1):
+        word, style = VERDICTS[gate["ok"]]
+        sheet.put(number, 0, word, style)
+        sheet.put(number, 1, gate_text(gate))
+    if len(gates) > LISTED:
+        sheet.put(row + LISTED + 1, 0, f"… and {len(gates) - LISTED:,} more")
+    return row + min(len(gates), LISTED + 1) + 2
+
+
+def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> int:
+    """The table and its charts."""
+    levels = list(report["groups"]["difficulty"].items())[:LISTED]
+    rows = [_row(report, name, member) for name, member in (*levels, (TOTAL, report))]
+    notes = {column.summary: summary_note(column, report) for column in DETAILS}
+    notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
+    sheet.put(row, 0, "By difficulty", "title")
+    sheet.worksheet.set_row(row + 1, HEADER_POINTS)
+    for place, name in enumerate(HEADER):
+        sheet.heading(row + 1, place, name, notes.get(name, ""))
+    for number, values in enumerate(rows, start=row + 2):
+        for place, value in enumerate(values):
+            sheet.put(number, place, value, "text" if place == 0 else _style(HEADER[place]))
+    _colour(sheet, row + 2, len(rows))
+    filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(_known(each[place]) for each in rows)}
+    table = Charted(sheet=sheet, header_row=row + 1, rows=len(rows), columns=filled)
+    charts = CHARTS if report["totals"]["cases"] else ()
+    return insert_charts(book, table, charts, row=row + len(rows) + 3) + 1
+
+
+def _known(value: Any) -> bool:
+    return value is not None
+
+
+def _colour(sheet: Sheet, first: int, rows: int) -> None:
+    for place, name in enumerate(HEADER):
+        if _style(name) == "share":
+            sheet.worksheet.conditional_format(first, place, first + rows - 1, place, scale(100))
+
+
+def _style(header: str) -> str:
+    if header.startswith("Percent "):
+        return "share"
+    if header in (MEAN_TIME, TIME_STD):
+        return "seconds"
+    return "score" if header in (SOFT_F1.summary, VES.summary) else "count"
+
+
+def _row(report: Report, name: str, member: Mapping[str, Any]) -> list[Any]:
+    times = member.get("measures", {}).get(time_of(report) or "", {})
+    return [
+        name,
+        *(_mean(column, report, member) for column in (SUBSET, RESULTS_MATCH)),
+        member["totals"]["cases"],
+        *(times.get(number) for number in ("mean", "std")),
+        *(_mean(column, report, member) for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
+        *(member["totals"][count] for count in COUNTS.values()),
+    ]
+
+
+def _mean(column: Published, report: Report, member: Mapping[str, Any]) -> float | None:
+    """The mean of the metric that stands in the column in all rows; in the unit of the column."""
+    metric = metric_of(column, report["metrics"])
+    found = member["metrics"].get(metric)
+    return None if found is None else column.summary_scale * found["mean"]
+
+
+def _notes(report: Report) -> Iterator[str]:
+    counted = sum(member["totals"]["cases"] for member in report["groups"]["difficulty"].values())
+    yield "What stands in the columns of the sheets Summary and Details, by the names of this project's metrics:"
+    for column in DETAILS:
+        yield summary_note(column, report)
+        if column.header != column.summary or column.scale != column.summary_scale:
+            yield details_note(column, report)
+    yield time_note(report)
+    yield "Number of Samples: all cases, also those that were skipped or in error; means are over those with a score."
+    if without := report["totals"]["cases"] - counted:
+        yield f"{without:,} of {report['totals']['cases']:,} cases have no difficulty: they count in {TOTAL} only."
+    if (levels := len(report["groups"]["difficulty"])) > LISTED:
+        yield f"{levels - LISTED:,} of {levels:,} difficulties are not listed above; Statistics has more of them."

@@ -1,0 +1,138 @@
+import csv
+import io
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spreadsheets import FORMULAS, HOSTILE, case, hostile_report, make_report, skipped, timed, visible
+
+from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.reports.csv import render_csv
+
+HEADER = [
+    *("path", "line", "id", "nodeid", "kind", "difficulty", "tags", "source", "question", "outcome", "message"),
+    *("gold_query", "gold_rows", "gold_seconds", "predicted_query", "predicted_rows", "predicted_seconds"),
+    *("predicted_error", "predictor", "prediction_seconds"),
+    *("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time"),
+]
+# What models, databases and suites can fill with texts.
+FOREIGN = [
+    *("path", "id", "nodeid", "difficulty", "tags", "source", "question", "message", "gold_query"),
+    *("predicted_query", "predicted_error", "predictor", "llm_time", "total_execution_time"),
+]
+
+
+def rows(report):
+    """The rows of the file as dictionaries, read by the standard library."""
+    text = render_csv(report).decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def header(report):
+    return render_csv(report).decode("utf-8-sig").splitlines()[0].split(",")
+
+
+def test_csv_is_a_format():
+    assert REPORTS["csv"].render is render_csv
+
+
+def test_a_row_has_what_is_known_of_a_case():
+    failed = case(1, predicted=case()["predicted"] | {"error": {"kind": "invalid", "message": "no such table"}})
+
+    row = rows(make_report(failed | {"prediction": timed(2.0, llm_time=0.5, tokens=7)}))[0]
+
+    assert {name: row[name] for name in ("path", "line", "id", "kind")} == {
+        "path": "music/s.queryeval.yaml",
+        "line": "4",
+        "id": "c1",
+        "kind": "sql",
+    }
+    assert (row["tags"], row["difficulty"], row["question"]) == ("nightly joins", "easy", "How many?")
+    assert (row["gold_query"], row["predicted_query"]) == ("SELECT 1\n", "SELECT 2")
+    assert (row["gold_rows"], row["predicted_rows"], row["predicted_error"]) == ("1", "3", "invalid")
+    assert (row["prediction_seconds"], row["llm_time"], row["total_execution_time"]) == ("2.0", "0.5", "")
+    assert (row["execution_accuracy"], row["soft_f1"]) == ("1.0", "0.5")
+
+
+def test_the_header_is_always_the_same_but_for_the_metrics_of_the_run():
+    report = make_report(case(1, scores={"f1": 1.0}), case(2, scores={"em": None, "f1": 0.0}))
+
+    assert header(report) == [*HEADER, "f1", "em"]
+
+
+def test_a_run_without_cases_has_a_header():
+    assert render_csv(make_report()).decode("utf-8-sig") == ",".join(HEADER) + "\r\n"
+
+
+def test_a_metric_that_is_called_like_a_column_has_a_name_of_its_own():
+    row = rows(make_report(case(scores={"line": 0.5})))[0]
+
+    assert (row["line"], row["score_line"]) == ("4", "0.5")
+
+
+def test_a_case_that_was_skipped_has_empty_cells():
+    row = rows(make_report(skipped(), case(2)))[0]
+
+    assert (row["outcome"], row["message"]) == ("skipped", "not today")
+    assert {row[name] for name in ("gold_query", "predicted_query", "predictor", "soft_f1")} == {""}
+
+
+def test_excel_is_told_the_encoding():
+    assert render_csv(make_report(case(question="Größe"))).startswith(b"\xef\xbb\xbfpath,line,")
+
+
+def test_lines_end_as_rfc_4180_has_it_and_line_feeds_of_a_text_stay_in_quotes():
+    content = render_csv(make_report(case(question='a\nb "c"')))
+
+    assert content.count(b"\r\n") == 2
+    assert b',"a\nb ""c""",' in content
+
+
+@pytest.mark.parametrize("text", [text for text in FORMULAS if text[0] not in "\r{"], ids=ascii)
+def test_a_text_that_could_be_a_formula_stands_behind_an_apostrophe_in_every_column(text):
+    row = rows(hostile_report([text]))[0]
+
+    assert {row[name] for name in FOREIGN} == {f"'{text}"}
+
+
+def test_numbers_stay_numbers():
+    row = rows(make_report(case(scores={"change": -0.5})))[0]
+
+    assert row["change"] == "-0.5"
+
+
+@given(st.text())
+def test_a_text_comes_back_when_one_leading_apostrophe_is_taken_off(text):
+    found = rows(make_report(case(question=text)))[0]["question"]
+
+    assert found.removeprefix("'") == rows(make_report(case(question=f"x{text}")))[0]["question"][1:]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_what_would_act_or_hide_is_shown_as_an_escape(text):
+    row = rows(hostile_report([f"x{text}"]))[0]
+
+    assert {row[name] for name in FOREIGN} == {visible(f"x{text}")}
+
+
+def test_the_name_of_a_metric_does_not_act_either():
+    assert header(make_report(case(scores={"=1+1": 1.0})))[-1] == "'=1+1"
+
+
+def test_a_database_reads_numbers_and_texts_back(tmp_path):
+    file = tmp_path / "report.csv"
+    file.write_bytes(render_csv(make_report(case(1, question="a\nb"), case(2, scores={"soft_f1": None}), skipped(3))))
+
+    read = duckdb.read_csv(str(file))
+
+    assert read.columns[:2] == ["path", "line"]
+    assert duckdb.sql("SELECT question, line, soft_f1 FROM read ORDER BY line").fetchall() == [
+        ("a\nb", 4, 0.5),
+        ("How many?", 8, None),
+        ("How many?", 12, None),
+    ]
+
+
+def test_the_same_report_is_the_same_file():
+    assert render_csv(hostile_report()) == render_csv(hostile_report())

@@ -1,0 +1,493 @@
+import io
+import sys
+import warnings
+from datetime import datetime
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import load_workbook
+from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
+
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.plain import storable
+from pytest_queryeval.reports import REPORTS, check_target
+from pytest_queryeval.reports.excel import render_excel, sheet
+from pytest_queryeval.reports.json import render_json
+
+SUMMARY = [
+    *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),
+    *("Percent Row Count Match", "Bird Standard F1", "VES Score", "Percent Overlap"),
+]
+DETAILS = [
+    *("Question ID", "Difficulty", "VQL Generated", "Ground Truth VQL", "Results Match", "Subsetting Percentage"),
+    *("Percent Overlap", "Have Same Row Count", "Bird Standard F1", "VES Score"),
+    *("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time"),
+]
+OWN = ["Question", "Outcome", "Message", "Kind", "Path", "Line", "Node ID"]
+PUBLISHED_SCORES = {
+    "execution_accuracy": 1.0,
+    "subset_score": 0.25,
+    "value_overlap": 0.5,
+    "same_row_count": 1.0,
+    "soft_f1": 0.75,
+    "ves": 0.9,
+}
+STATISTICS = ("metric", "mean", "n", "std", "min", "median", "max", "95 % low", "95 % high", "missed")
+
+
+def opened(report):
+    """The workbook, read by another library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what openpyxl deprecates in itself
+        return load_workbook(io.BytesIO(render_excel(report)))
+
+
+def rows(worksheet):
+    return [list(row) for row in worksheet.iter_rows(values_only=True)]
+
+
+def details(report):
+    """The rows of Details as dictionaries."""
+    header, *found = rows(opened(report)["Details"])
+    return [dict(zip(header, row, strict=True)) for row in found]
+
+
+def summary(report):
+    """The rows of Summary by difficulty, each as a dictionary."""
+    found = rows(opened(report)["Summary"])
+    start = next(place for place, row in enumerate(found) if row[0] == "Difficulty")
+    end = next(place for place, row in enumerate(found) if row[0] == "Total")
+    return {row[0]: dict(zip(found[start], row, strict=True)) for row in found[start + 1 : end + 1]}
+
+
+def texts(report, name="Summary"):
+    """All texts of a sheet."""
+    return [value for row in rows(opened(report)[name]) for value in row if isinstance(value, str)]
+
+
+def block(report, title, name="Statistics"):
+    """The rows below a title, header first, up to an empty row."""
+    found = rows(opened(report)[name])
+    start = next(place for place, row in enumerate(found) if row[0] == title)
+    end = next((place for place in range(start, len(found)) if not any(found[place])), len(found))
+    return [[value for value in row if value is not None] for row in found[start + 1 : end]]
+
+
+def parts(report):
+    """The files of the workbook, each parsed."""
+    with ZipFile(io.BytesIO(render_excel(report))) as file:
+        return {name: ElementTree.fromstring(file.read(name)) for name in file.namelist()}
+
+
+def charts(report):
+    return [tree for name, tree in parts(report).items() if name.startswith("xl/charts/chart")]
+
+
+def named(tree, name):
+    return [element for element in tree.iter() if element.tag.rpartition("}")[2] == name]
+
+
+def test_the_workbook_is_a_format_that_needs_a_package_of_the_extra_excel():
+    assert (REPORTS["xlsx"].packages, REPORTS["xlsx"].extra) == (("xlsxwriter",), "excel")
+
+
+def test_without_its_package_the_target_is_refused_with_what_would_do(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.reports.find_spec", lambda name: None)
+
+    with pytest.raises(ReportError, match=r"report\.xlsx needs xlsxwriter: pip install 'pytest-queryeval\[excel\]'"):
+        check_target(tmp_path / "report.xlsx")
+
+
+def test_knowing_the_format_does_not_load_its_package(monkeypatch):
+    monkeypatch.delitem(sys.modules, "xlsxwriter", raising=False)
+
+    assert REPORTS["xlsx"].missing == ()
+    assert "xlsxwriter" not in sys.modules
+
+
+def test_the_sheets_have_fixed_names():
+    assert opened(make_report(case())).sheetnames == ["Summary", "Details", "Statistics"]
+    assert opened(make_report(sdmx_case())).sheetnames == ["Summary", "Details", "Statistics", "Overview"]
+
+
+def test_details_begin_with_the_published_columns_and_end_with_all_scores():
+    header = rows(opened(make_report(case(1), case(2, scores={"arity_f1": None})))["Details"])[0]
+
+    assert header[: len(DETAILS)] == DETAILS
+    assert header[len(DETAILS) :][: len(OWN)] == OWN
+    assert header[-3:] == ["execution_accuracy", "soft_f1", "arity_f1"]
+
+
+def test_a_row_of_details_has_what_is_known_of_a_case():
+    prediction = timed(3.0, sql_execution_time=0.1, vector_store_search_time=0.2, llm_time=0.3, total_execution_time=1)
+
+    row = details(make_report(case(scores=PUBLISHED_SCORES, prediction=prediction)))[0]
+
+    assert {name: row[name] for name in DETAILS} == {
+        "Question ID": "c1",
+        "Difficulty": "easy",
+        "VQL Generated": "SELECT 2",
+        "Ground Truth VQL": "SELECT 1\n",
+        "Results Match": 1,
+        "Subsetting Percentage": 25,
+        "Percent Overlap": 50,
+        "Have Same Row Count": 1,
+        "Bird Standard F1": 0.75,
+        "VES Score": 0.9,
+        "sql_execution_time": 0.1,
+        "vector_store_search_time": 0.2,
+        "llm_time": 0.3,
+        "total_execution_time": 1,
+    }
+    assert (row["Question"], row["Outcome"], row["Path"], row["Line"]) == (
+        *("How many?", "passed", "music/s.queryeval.yaml"),
+        4,
+    )
+    assert (row["Predictor"], row["Prediction (s)"], row["Generated Rows"]) == ("ours", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "header", "value"),
+    [
+        ("subset_score", "subset_score_denodo", "Subsetting Percentage", 75),
+        ("soft_f1", "soft_f1_denodo", "Bird Standard F1", 0.75),
+        ("soft_f1", "soft_f1_bird", "Bird Standard F1", 0.75),
+        ("ves", "r_ves", "VES Score", 0.75),
+        ("execution_accuracy_bird", "execution_accuracy", "Results Match", 0.75),
+    ],
+)
+def test_a_published_column_has_the_published_metric_where_the_run_has_it(ours, theirs, header, value):
+    both = make_report(case(1, scores={ours: 0.5, theirs: 0.75}), case(2, scores={ours: 0.5}))
+
+    assert [row[header] for row in details(both)] == [value, None]
+    assert any(text.startswith(f"{header}: ") and f"{theirs}." in text for text in texts(both) + notes(both))
+
+
+def notes(report):
+    """The notes at the headers of Details."""
+    return [cell.comment.text for cell in opened(report)["Details"][1] if cell.comment]
+
+
+def test_headers_say_which_metric_they_show():
+    found = notes(make_report(case(scores={"subset_score": 1.0})))
+
+    assert any(note.startswith("Subsetting Percentage: 100 x subset_score.") for note in found)
+    assert "VES Score: empty, since the run has no r_ves and no ves." in found
+
+
+def test_summary_has_a_row_for_each_difficulty_and_one_for_all():
+    report = make_report(
+        case(1, scores=PUBLISHED_SCORES, prediction=timed(1.0)),
+        case(2, scores=PUBLISHED_SCORES | {"execution_accuracy": 0.0}, prediction=timed(3.0)),
+        case(3, scores=PUBLISHED_SCORES, prediction=timed(5.0), difficulty="hard"),
+    )
+
+    found = summary(report)
+
+    assert list(found["easy"])[: len(SUMMARY)] == SUMMARY
+    assert list(found) == ["easy", "hard", "Total"]
+    assert {name: found["easy"][name] for name in SUMMARY[1:]} == {
+        "Percent Subset": 25,
+        "Percent Correct Queries": 50,
+        "Number of Samples": 2,
+        "Mean Time (s)": 2,
+        "Time Std Dev": pytest.approx(2**0.5),
+        "Percent Row Count Match": 100,
+        "Bird Standard F1": 0.75,
+        "VES Score": 0.9,
+        "Percent Overlap": 50,
+    }
+    assert (found["hard"]["Mean Time (s)"], found["hard"]["Time Std Dev"]) == (5, None)
+    assert (found["Total"]["Number of Samples"], found["Total"]["Mean Time (s)"]) == (3, 3)
+
+
+def test_the_mean_time_is_what_the_system_told_where_it_did():
+    report = make_report(case(1, prediction=timed(9.0, total_execution_time=2.0)), case(2, prediction=timed(9.0)))
+
+    assert summary(report)["easy"]["Mean Time (s)"] == 2
+    assert any("total_execution_time in the predictions' metadata" in text for text in texts(report))
+
+
+def test_what_a_run_has_not_measured_is_empty_and_said():
+    report = make_report(case(scores={"arity_f1": 1.0}, prediction=timed(0.0)))
+
+    found = summary(report)["easy"]
+
+    assert [name for name in SUMMARY if found[name] is None] == [
+        name for name in SUMMARY if name not in ("Difficulty", "Number of Samples")
+    ]
+    said = texts(report)
+    assert "Percent Subset: empty, since the run has no subset_score_denodo and no subset_score." in said
+    assert "Mean Time (s), Time Std Dev: empty, since no prediction was timed." in said
+
+
+def test_summary_begins_with_the_verdict_and_the_gates():
+    gate = {"folder": "", "metric": "soft_f1", "where": {}, "min": 0.9, "max": None, "value": 0.5, "n": 1}
+    gate |= {"errors": 0, "ok": False, "reason": "", "selected": False, "whole": True}
+
+    found = texts(make_report(case(), gates=[gate]))
+
+    assert found[1:3] == ["Verdict", "Failed"]
+    assert found[found.index("Gates") :][1:3] == ["missed", "soft_f1 at least 0.9 in .: 0.500 over 1"]
+
+
+def test_files_that_could_not_be_read_are_named():
+    assert "bad.queryeval.yaml" in texts(make_report(case(), broken=["bad.queryeval.yaml"]))
+
+
+def test_cases_without_difficulty_are_said_to_count_in_the_total_only():
+    report = make_report(case(1), case(2, difficulty=None))
+
+    assert summary(report)["Total"]["Number of Samples"] == 2
+    assert any(text.startswith("1 of 2 cases have no difficulty") for text in texts(report))
+
+
+def test_a_run_without_difficulties_has_its_total_and_charts_of_it():
+    report = make_report(case(difficulty=None, scores=PUBLISHED_SCORES))
+
+    assert list(summary(report)) == ["Total"]
+    assert len(charts(report)) == 4
+
+
+def test_a_run_without_cases_is_a_workbook_without_charts():
+    report = make_report()
+
+    assert details(report) == []
+    assert summary(report)["Total"]["Number of Samples"] == 0
+    assert charts(report) == []
+    assert "Nothing evaluated" in texts(report)
+
+
+def test_a_case_that_was_skipped_has_a_row():
+    row = details(make_report(skipped()))[0]
+
+    assert (row["Outcome"], row["Message"], row["VQL Generated"]) == ("skipped", "not today", None)
+
+
+def test_charts_show_the_columns_by_difficulty_and_read_them_from_the_cells():
+    report = make_report(case(1, scores=PUBLISHED_SCORES), case(2, difficulty="hard", scores=PUBLISHED_SCORES))
+
+    found = charts(report)
+
+    assert len(found) == 4
+    assert all(named(chart, "barChart") for chart in found)
+    ranges = [formula.text for formula in named(found[0], "f")]
+    assert any(text.startswith("Summary!$A$") for text in ranges)
+    assert [value.text for value in named(found[0], "v")].count("hard") == len(named(found[0], "ser"))
+    assert named(found[2], "errBars")
+
+
+def test_a_chart_has_no_series_for_a_column_that_is_empty():
+    found = charts(make_report(case(scores={"execution_accuracy": 1.0}, prediction=timed(0.0))))
+
+    assert [len(named(chart, "ser")) for chart in found] == [1, 1]  # correct queries, and the number of samples
+
+
+def test_details_have_filters_a_header_in_sight_and_colours():
+    worksheet = opened(make_report(case(1), case(2)))["Details"]
+
+    assert worksheet.freeze_panes == "B2"
+    assert worksheet.auto_filter.ref.startswith("A1:")
+    assert worksheet.auto_filter.ref.endswith("3")
+    assert {rule.type for found in worksheet.conditional_formatting for rule in found.rules} == {"cellIs", "colorScale"}
+    assert worksheet["C2"].alignment.wrap_text
+    assert worksheet["C2"].font.name == "Consolas"
+
+
+def test_statistics_have_the_metrics_of_the_run_and_of_its_groups():
+    report = make_report(case(1, scores={"soft_f1": 0.5}), case(2, scores={"soft_f1": 1.0}, difficulty="hard"))
+
+    metrics, groups = block(report, "Metrics"), block(report, "By difficulty")
+
+    assert metrics[0] == list(STATISTICS)
+    assert metrics[1][:3] == ["soft_f1", 0.75, 2]
+    assert metrics[1][4:7] == [0.5, 0.75, 1]
+    assert groups == [["difficulty", "cases", "passed", "soft_f1"], ["easy", 1, 1, 0.5], ["hard", 1, 1, 1]]
+    assert block(report, "Times (s), tokens, costs")[1][:3] == ["prediction_seconds", 2, 2]
+
+
+def test_statistics_of_sdmx_cases_stand_below_their_published_heading():
+    mixed, alone = make_report(sdmx_case(), case(2)), make_report(sdmx_case())
+
+    assert [row[:2] for row in block(mixed, "Data Query Metrics")[1:]] == [
+        ["macro_precision", 0.75],
+        ["macro_recall", 0.5],
+        ["dataset_recall", 1],
+    ]
+    assert ["soft_f1", 0.5] in [row[:2] for row in block(mixed, "Metrics")]
+    assert "Metrics" not in texts(alone, "Statistics")
+
+
+def test_statistics_of_dimensions_stand_below_those_of_cases():
+    details = {"dimensions": {"AREA": {"precision": 0.5, "recall": 1.0}}}
+
+    found = block(make_report(sdmx_case(details=details)), "Dimensions")
+
+    assert [row[:4] for row in found[1:]] == [["AREA", "precision", 0.5, 1], ["AREA", "recall", 1, 1]]
+
+
+def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
+    header, *found = rows(opened(make_report(case(1), sdmx_case(2), skipped(3, kind="sdmx")))["Overview"])
+
+    assert header[:5] == ["id", "question", "macro recall", "macro precision", "indicator selection details"]
+    assert [row[:4] for row in found] == [["c2", "How many?", 0.5, 0.75], ["c3", "How many?", None, None]]
+    assert found[0][4].splitlines()[1:3] == ["[recall: 0.50, precision: 0.75]", "True Positives [1]"]
+
+
+def baseline(**changes):
+    metric = {"n": 2, "before": 0.5, "after": 0.25, "change": -0.25, "ci95": [-0.5, 0.0], "p": 0.5, "p_holm": 1.0}
+    known = {
+        "path": "main.json",
+        "created": "2024-01-01",
+        "cases": {"before": 2, "after": 2, "common": 2},
+        "fixed": ["s::a"],
+        "broken": ["s::b", "s::c"],
+        "errors": [],
+        "metrics": {"soft_f1": metric | {"test": "sign-flip", "detectable": None}},
+        "changes": [{"what": "gold edited", "cases": ["s::a"]}, {"what": "python 3.11 to 3.12", "cases": []}],
+    }
+    return known | changes
+
+
+def test_summary_tells_the_comparison_with_a_baseline():
+    found = rows(opened(make_report(case(), baseline=baseline()))["Summary"])
+
+    values = [[value for value in row if value is not None] for row in found]
+    assert ["Against the baseline"] in values
+    assert ["soft_f1", 0.5, 0.25, -0.25, 2, 0.5, 1, "sign-flip", -0.5, 0] in values
+    assert values[values.index(["Broken (2)", "s::b"]) :][1] == ["s::c"]
+    assert ["Besides the system: gold edited (1)", "s::a"] in values
+    assert ["Besides the system: python 3.11 to 3.12"] in values
+
+
+def test_long_lists_of_a_comparison_are_cut_and_say_so():
+    found = texts(make_report(case(), baseline=baseline(broken=[f"s::{number}" for number in range(150)])))
+
+    assert "… and 50 more" in found
+    assert "s::99" in found
+    assert "s::100" not in found
+
+
+def cells(workbook):
+    return [cell for worksheet in workbook for row in worksheet.iter_rows() for cell in row]
+
+
+def test_no_text_of_a_model_or_a_database_becomes_a_formula_or_a_link():
+    found = opened(hostile_report())
+
+    assert {cell.data_type for cell in cells(found)} == {"s", "n"}
+    assert [cell for cell in cells(found) if cell.hyperlink] == []
+    assert not any(
+        named(tree, "hyperlink") or named(tree, "definedName")[3:] for tree in parts(hostile_report()).values()
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide(text):
+    row = details(hostile_report([text]))[0]
+
+    shown = {row[name] for name in ("Question ID", "VQL Generated", "Ground Truth VQL", "Message", "llm_time", "Path")}
+    assert len(shown) == 1
+    assert shown.pop().removesuffix(" ") == visible(text)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(st.characters(codec=None), max_size=60))
+def test_any_text_makes_a_workbook_that_is_xml(text):
+    report = hostile_report([storable(text)])
+
+    assert parts(report)
+    assert {cell.data_type for cell in cells(opened(report))} == {"s", "n"}
+
+
+def utf16_units(text):
+    return len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("unit", ["a", "\N{GRINNING FACE}", "\x00"], ids=["letter", "emoji", "escape"])
+def test_a_text_that_is_too_long_for_a_cell_is_cut_with_a_mark_and_a_note(unit):
+    report = make_report(case(1, question=unit * 40_000))
+
+    found = details(report)[0]["Question"]
+
+    assert 32_760 < utf16_units(found) <= 32_767
+    assert found.endswith(" characters]")
+    assert any(text.startswith("1 texts are longer than the 32,767 characters of a cell") for text in texts(report))
+
+
+def test_a_text_that_just_fits_a_cell_is_not_cut():
+    report = make_report(case(1, question="a" * 32_767))
+
+    assert details(report)[0]["Question"] == "a" * 32_767
+    assert not any("longer than" in text for text in texts(report))
+
+
+def test_markup_of_the_writing_library_is_text_also_where_it_fills_a_cell():
+    for length in (20, 32_766, 32_767, 32_768):
+        text = f"<r>{'x' * (length - 7)}</r>"
+
+        assert details(make_report(case(1, question=text)))[0]["Question"].startswith("<r>xxx")
+
+
+def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch):
+    monkeypatch.setattr(sheet, "ROWS", 3)
+    report = make_report(*(sdmx_case(number) for number in range(1, 6)))
+
+    found = texts(report)
+
+    assert len(details(report)) == 2
+    assert any(text.startswith("3 cases have no row in Details") for text in found)
+    assert any(text.startswith("3 cases have no row in Overview") for text in found)
+    assert summary(report)["Total"]["Number of Samples"] == 5
+
+
+def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeypatch):
+    monkeypatch.setattr(sheet, "COLUMNS", 30)
+    report = make_report(case(scores={"first": 1.0, "second": 1.0, "third": 1.0}))
+
+    assert list(details(report)[0])[-2:] == ["Ground Truth Rows", "first"]
+    assert "2 metrics have no column in Details, since a sheet has no more of them." in texts(report)
+
+
+def test_long_groups_are_cut_and_say_so():
+    report = make_report(*(case(number, difficulty=f"level {number:04}") for number in range(1_100)))
+
+    assert block(report, "By difficulty")[-1] == ["… and 100 more"]
+    assert any(text.startswith("900 of 1,100 difficulties are not listed above") for text in texts(report))
+
+
+def test_the_same_report_is_the_same_file():
+    report = make_report(case(scores=PUBLISHED_SCORES), sdmx_case(2), *hostile_report()["cases"], baseline=baseline())
+
+    assert render_excel(report) == render_excel(report)
+
+
+def test_a_stored_report_makes_the_same_file(tmp_path):
+    import json
+
+    report = make_report(case(scores=PUBLISHED_SCORES), sdmx_case(2))
+
+    assert render_excel(json.loads(render_json(report))) == render_excel(report)
+
+
+def test_the_file_says_when_the_run_was_and_its_parts_have_no_time():
+    content = render_excel(make_report(case()))
+
+    with ZipFile(io.BytesIO(content)) as file:
+        assert {info.date_time for info in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert load_workbook(io.BytesIO(content)).properties.created == datetime(2024, 3, 1, 8)
+
+
+def test_a_report_of_an_older_version_has_no_times():
+    report = make_report(case())
+    del report["measures"]
+    for group in report["groups"].values():
+        for member in group.values():
+            del member["measures"]
+
+    assert summary(report)["easy"]["Mean Time (s)"] is None
