@@ -8,33 +8,41 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_queryeval.aggregation import Report, aggregate
+from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
 from pytest_queryeval.gates import are_left_out, is_below, judge_all, united
 from pytest_queryeval.plain import one_line
 
 
-def merge(parts: Mapping[str, Report]) -> Report:
+def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:
     """The report of all parts, which are given by their names, as `read_report` returns them.
+
+    It is compared with a `baseline`, which comes with what it is called.
 
     Cases are united by node id; where several parts have one, the last of them counts. What is counted or averaged is
     so anew, and gates are judged on all cases. The time is the latest one, the environment that of the first part;
     other ones stand under `parts` in it.
 
-    Raises `ReportError` where parts were made by different versions of this package, whose scores may differ, and where
-    scores are too large to be averaged.
+    Raises `ReportError` where parts were made by different versions of this package, whose scores may differ, where one
+    node id means different cases in them, and where scores are too large to be averaged.
     """
     _check_versions(parts)
+    _check_cases(parts)
     reports = list(parts.values())
     cases = list({case["nodeid"]: case for report in reports for case in report["cases"]}.values())
     seen = _seen(reports, cases)
-    about = {
+    about: dict[str, Any] = {
         "created": max((report["created"] for report in reports), key=_moment),
         "environment": _environment(reports),
         "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
         **seen,
     }
     try:
-        return aggregate(cases, gates=judge_all(_gates(reports), cases, seen), about=about)
+        if baseline is not None:
+            name, earlier = baseline
+            about["baseline"] = compared(earlier, {**about, "cases": cases}, path=name)
+        verdicts = judge_all(_gates(reports), cases, seen, None if baseline is None else baseline[1])
+        return aggregate(cases, gates=verdicts, about=about)
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 
@@ -43,6 +51,16 @@ def repeated(parts: Mapping[str, Report]) -> list[str]:
     """The node ids of cases that several parts have."""
     times = Counter(nodeid for report in parts.values() for nodeid in {case["nodeid"] for case in report["cases"]})
     return sorted(nodeid for nodeid, number in times.items() if number > 1)
+
+
+def _check_cases(parts: Mapping[str, Report]) -> None:
+    seen: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for name, report in parts.items():
+        for case in report["cases"]:
+            first, other = seen.setdefault(case["nodeid"], (name, case))
+            if (case["line"], case["question"]) != (other["line"], other["question"]):
+                what = f"{one_line(case['nodeid'])} is another case than in {first}"
+                raise ReportError(f"{name}: {what}: parts have one root folder (`--rootdir`) and one state of the suites")
 
 
 def _check_versions(parts: Mapping[str, Report]) -> None:
@@ -66,13 +84,33 @@ def _moment(created: str) -> datetime:
 
 
 def _environment(reports: Iterable[Report]) -> dict[str, Any]:
-    """The environment of the first report, and those that differ from it."""
+    """The environment of the first report, and those that differ from it in more than which engines they opened."""
     every: list[dict[str, Any]] = []
     for report in reports:
         own = {name: value for name, value in report["environment"].items() if name != "parts"}
-        every += [known for known in (own, *report["environment"].get("parts", ())) if known not in every]
+        for environment in (own, *report["environment"].get("parts", ())):
+            _add_environment(every, environment)
     first, *others = every
     return first | ({"parts": others} if others else {})
+
+
+def _add_environment(every: list[dict[str, Any]], other: Mapping[str, Any]) -> None:
+    """Put it among those that are known: into one that agrees with it where there is such, else behind them."""
+    if other in every:
+        return
+    for known in every:
+        if _agree(known, other):
+            known["engines"] = dict(sorted({**known["engines"], **other["engines"]}.items()))
+            return
+    every.append(dict(other))
+
+
+def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two environments differ in nothing but in which engines they name."""
+    engines, others = one.get("engines"), other.get("engines")
+    if not isinstance(engines, dict) or not isinstance(others, dict):
+        return False
+    return {**one, "engines": 0} == {**other, "engines": 0} and engines | others == others | engines
 
 
 def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

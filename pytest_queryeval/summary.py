@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
+from pytest_queryeval.baseline.text import baseline_lines
 from pytest_queryeval.gates import gate_text
-from pytest_queryeval.plain import one_line, score_text, shortened
+from pytest_queryeval.plain import both_ends, one_line, score_text, shortened, without_middle
+from pytest_queryeval.text_table import Block, blocks_of
+from pytest_queryeval.verdict import by_weight, counted, counts_of_cases, verdict, worst_first
 
 Line: TypeAlias = tuple[str, dict[str, bool]]
 GROUPS_SHOWN = ("difficulty", "tag", "kind")
 LISTED = 5
+ROWS = 20  # of a table of groups or dimensions: tags are as many as one likes, and predicted may name any dimension
 SLOW_SECONDS = 0.1
 NAME_WIDTH = 40
-DIMENSIONS = 40  # predicted may name any number of them
+LEAST_WIDTH = 40
+FEW_PAIRS = 10
+GATE_CHARACTERS = 1_000
+# How much is told, as pytest counts -v and -q.
+ALL, USUAL, SHORT = 1, 0, -1
 
 
-def summary_lines(report: Report, *, width: int) -> Iterator[Line]:
-    """Metrics, groups, weakest and slowest cases, empty golds, gates: each line with its colours."""
-    yield _totals(report["totals"]), {"bold": True}
-    yield from _metrics(report["metrics"])
-    for group in GROUPS_SHOWN:
-        yield from _group(group, report["groups"][group])
-    yield from _dimensions(report)
-    yield from _spider_table(report)
-    yield from _weakest(report["cases"], width)
-    yield from _slowest(report["cases"], width)
-    yield from _empty_golds(report["cases"])
-    yield from _other_engines(report["cases"])
-    yield from _gates(report["gates"])
+def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iterator[Line]:
+    """Metrics, groups, weakest and slowest cases, empty golds, gates: each line with its colours.
 
-
-def _totals(totals: Mapping[str, int]) -> str:
-    words = {"errors": "error"} if totals["errors"] == 1 else {}
-    counts = [f"{number:,} {words.get(name, name)}" for name, number in totals.items() if number and name != "cases"]
-    return f"{totals['cases']:,} case{'s' * (totals['cases'] != 1)}: {', '.join(counts) or 'none ran'}"
-
-
-def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
-    if not metrics:
+    Lines keep within `width` where numbers allow it. With `verbosity` 1 no table is cut; with -1 only metrics, weakest
+    cases and gates that are not met are told, with less the verdict alone.
+    """
+    width = max(width, LEAST_WIDTH)
+    if verbosity < SHORT:
+        found = verdict(report, one_line)
+        yield f"{found.word}: {found.counts} ({found.rule})", {"bold": True}
         return
-    yield "", {}
+    yield counts_of_cases(report), {"bold": True}
+    yield from _metrics(report["metrics"], width)
+    if verbosity >= USUAL:
+        yield from _details(report, width, whole=verbosity >= ALL)
+    yield from _weakest(report["cases"], width)
+    if verbosity >= USUAL:
+        yield from _slowest(report["cases"], width)
+        yield from _empty_golds(report["cases"])
+        yield from _other_engines(report["cases"])
+        yield from _baseline(report, width)
+    yield from _gates(report["gates"], short=verbosity <= SHORT)
+
+
+def _baseline(report: Report, width: int) -> Iterator[Line]:
+    """What flipped and what changed since the baseline."""
+    lines = list(baseline_lines(report, width))
+    if lines:
+        yield "", {}
+        yield from ((line, {"bold": number == 0}) for number, line in enumerate(lines))
+
+
+def _metrics(metrics: Mapping[str, Mapping[str, Any]], width: int) -> Iterator[Line]:
     rows = [
         (
             name,
@@ -54,84 +71,112 @@ def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
         )
         for name, stats in metrics.items()
     ]
-    yield from _columns(("metric", "mean", "95 % interval", "n", "missed"), rows)
+    if rows:
+        yield from _printed(blocks_of(("metric", "mean", "95 % interval", "n", "missed"), rows, width=width))
 
 
 def _interval(ci95: Sequence[float] | None) -> str:
     return "" if ci95 is None else f"{ci95[0]:.3f} to {ci95[1]:.3f}"
 
 
-def _group(group: str, members: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
-    """A table of means, where the group tells cases apart."""
+def _printed(blocks: Sequence[Block]) -> Iterator[Line]:
+    for block in blocks:
+        yield "", {}
+        yield from ((line, {"bold": number == 0}) for number, line in enumerate(block.lines))
+
+
+def _details(report: Report, width: int, *, whole: bool) -> Iterator[Line]:
+    """What the cases are made of: groups, dimensions, Spider's levels."""
+    ranked = by_weight(report)
+    for group in GROUPS_SHOWN:
+        yield from _group(group, report["groups"][group], ranked, width, whole=whole)
+    yield from _dimensions(report.get("dimensions", {}), width, whole=whole)
+    yield from _spider_table(report, width, whole=whole)
+
+
+def _group(
+    group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequence[str], width: int, *, whole: bool
+) -> Iterator[Line]:
+    """A table of means where the group tells cases apart: of the metrics that matter most, as many as fit."""
     if len(members) < 2:
         return
-    names = list(dict.fromkeys(name for member in members.values() for name in member["metrics"]))
+    names = [name for name in ranked if any(name in member["metrics"] for member in members.values())]
     rows = [
         (
-            shortened(value, NAME_WIDTH),
+            value,
             f"{member['totals']['cases']:,}",
             f"{member['totals']['passed']:,}",
             *(score_text(member["metrics"].get(name, {}).get("mean")) for name in names),
         )
         for value, member in members.items()
     ]
-    yield "", {}
-    yield from _columns((group, "cases", "passed", *names), rows)
+    header = (group, "cases", "passed", *(both_ends(name, NAME_WIDTH) for name in names))
+    blocks = blocks_of(header, rows if whole else rows[:ROWS], width=width)
+    yield from _printed(blocks if whole else blocks[:1])
+    if not whole:
+        yield from _left_out(len(rows) - ROWS, group)
+        yield from _left_out(len(header) - 1 - blocks[0].columns, "metric")
 
 
-def _dimensions(report: Report) -> Iterator[Line]:
+def _left_out(number: int, noun: str) -> Iterator[Line]:
+    if number > 0:
+        yield f"… {counted(number, noun)} more: -v, or a report", {}
+
+
+def _dimensions(found: Mapping[str, Mapping[str, Any]], width: int, *, whole: bool) -> Iterator[Line]:
     """Precision and recall of each SDMX dimension."""
-    if "dimensions" not in report:
+    if not found:
         return
-    yield "", {}
-    found = list(report["dimensions"].items())
-    rows = [(one_line(name, NAME_WIDTH), *dimension_cells(cells)) for name, cells in found[:DIMENSIONS]]
-    yield from _columns(("dimension", *DIMENSION_COLUMNS), rows)
-    if len(found) > DIMENSIONS:
-        yield f"… and {len(found) - DIMENSIONS:,} more", {}
+    rows = [(name, *dimension_cells(cells)) for name, cells in found.items()]
+    yield from _printed(blocks_of(("dimension", *DIMENSION_COLUMNS), rows if whole else rows[:ROWS], width=width))
+    if not whole:
+        yield from _left_out(len(rows) - ROWS, "dimension")
 
 
-def _spider_table(report: Report) -> Iterator[Line]:
-    """The table as the published tool prints it."""
+def _spider_table(report: Report, width: int, *, whole: bool) -> Iterator[Line]:
+    """The table that the published tool prints, where it tells more than a mean: of many pairs of several levels."""
     if "spider_table" not in report:
         return
     from pytest_queryeval.sql.published.table import table_lines
 
+    table = report["spider_table"]
     yield "", {}
+    levels = [name for name, level in table.items() if level["count"] and name != "all"]
+    pairs = table["all"]["count"]
+    if not whole and (len(levels) < 2 or pairs < FEW_PAIRS):
+        told = f"exact match {score_text(table['all']['exact_match'])}"
+        yield f"Spider's table of {counted(pairs, 'pair')}: {told}; the rest: -v, or a report", {}
+        return
     yield "Spider's table", {"bold": True}
-    yield from ((line, {}) for line in table_lines(report["spider_table"]))
+    lines = list(table_lines(table))
+    fits = max(map(len, lines)) <= width
+    yield from ((line if fits else _closer(line), {}) for line in lines)
 
 
-def _columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Line]:
-    """A table: the first column to the left, numbers to the right."""
-    rows = list(rows)
-    widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
-    for number, row in enumerate((header, *rows)):
-        cells = [
-            cell.ljust(wide) if place == 0 else cell.rjust(wide)
-            for place, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip(), {"bold": number == 0}
+def _closer(line: str) -> str:
+    """A line of the published table, whose columns are 21 characters wide, in narrow ones; headings stay."""
+    name, *cells = re.split(" {2,}", line)
+    return name.ljust(16) + "".join(cell.rjust(8) for cell in cells)
 
 
 def _weakest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
-    """The cases that did not pass, those with the lowest scores first."""
-    weak = sorted((case for case in cases if case["outcome"] in ("failed", "missed", "error")), key=_mean_score)
-    if weak:
-        yield "", {}
-        yield f"weakest cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
-    for case in weak[:LISTED]:
-        place = f"{PurePosixPath(case['path']).name}:{case['line']}: "
-        message = case["message"].partition("\n")[0].rpartition(place)[2]  # the node id tells the place
-        yield (
-            shortened(f"  {case['nodeid']}: {one_line(message)}", max(width, 60)),
-            {"red": case["outcome"] != "missed"},
-        )
+    """The cases that did not pass, the worst first: their names in one column, what they say in the next."""
+    weak = worst_first(cases)
+    if not weak:
+        return
+    yield "", {}
+    yield f"weakest cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
+    names = [one_line(case["nodeid"], width) for case in weak[:LISTED]]
+    wide = min(max(map(len, names)), width // 2)
+    for case, name in zip(weak, names, strict=False):
+        line = f"  {without_middle(name, wide).ljust(wide)}  {_said(case)}"
+        yield shortened(line, width).rstrip(), {"red": case["outcome"] != "missed"}
 
 
-def _mean_score(case: CaseJson) -> float:
-    known = [value for value in case["scores"].values() if value is not None]
-    return float(sum(known) / len(known)) if known else -1.0
+def _said(case: CaseJson) -> str:
+    """The first line of what a case says, without its place, which the node id tells."""
+    place = f"{PurePosixPath(case['path']).name}:{case['line']}: "
+    return one_line(case["message"].partition("\n")[0].rpartition(place)[2])
 
 
 def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
@@ -141,7 +186,8 @@ def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
         yield "", {}
         yield "slowest cases", {"bold": True}
     for seconds, nodeid in slow:
-        yield shortened(f"  {seconds:8.2f} s  {nodeid}", max(width, 60)), {}
+        start = f"  {seconds:8.2f} s  "
+        yield f"{start}{both_ends(nodeid, width - len(start))}", {}
 
 
 def _seconds(case: CaseJson) -> float:
@@ -151,7 +197,7 @@ def _seconds(case: CaseJson) -> float:
 def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:
     empty = [case["nodeid"] for case in cases if case["details"].get("empty_gold")]
     if empty:
-        named = f"{', '.join(empty[:LISTED])}{', …' * (len(empty) > LISTED)}"
+        named = f"{', '.join(map(one_line, empty[:LISTED]))}{', …' * (len(empty) > LISTED)}"
         yield "", {}
         yield (
             f"{len(empty):,} gold answer(s) without rows, which any query that returns nothing matches: {named}",
@@ -165,12 +211,17 @@ def _other_engines(cases: Sequence[CaseJson]) -> Iterator[Line]:
     counts = Counter(note.partition(": answered by ")[2].partition(",")[0] for note in notes)
     for name, number in counts.items():
         yield "", {}
-        yield f"{number:,} answer(s) by {name}, since the engine before it refused the query", {"yellow": True}
+        answers = f"{number:,} answer(s) by {one_line(name)}"
+        yield f"{answers}, since the engine before it refused the query", {"yellow": True}
 
 
-def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+def _gates(gates: Sequence[Mapping[str, Any]], *, short: bool) -> Iterator[Line]:
+    """All gates, or in short those that are not met."""
+    shown = [gate for gate in gates if not (short and gate["ok"])]
     if gates:
         yield "", {}
-    for gate in gates:
-        verdict, colour = {True: ("met", "green"), False: ("MISSED", "red"), None: ("not judged", "yellow")}[gate["ok"]]
-        yield f"gate {verdict}: {gate_text(gate)}", {colour: True}
+    for gate in shown:
+        word, colour = {True: ("met", "green"), False: ("MISSED", "red"), None: ("not judged", "yellow")}[gate["ok"]]
+        yield f"gate {word}: {one_line(gate_text(gate), GATE_CHARACTERS)}", {colour: True}
+    if met := len(gates) - len(shown):
+        yield f"{counted(met, 'gate')} met", {"green": True}

@@ -19,6 +19,7 @@ MISSED = Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), v
 KEYS = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
     *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
+    "basis",
 }
 HOSTILE_CELLS = [
     b"\x00\xff" * 500,

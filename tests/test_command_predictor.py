@@ -122,17 +122,17 @@ def test_a_program_is_told_the_case_on_stdin(tmp_path):
     case = make_case(
         question="wie viele Züge?",
         evidence="count",
-        metadata={"ticket": 17, "of": ["a"]},
+        metadata={"limit": 17, "of": ["a"]},
         conversation=(Message(role="user", content="wie viele Züge?"),),
     )
 
-    (found,) = answers(program(tmp_path, "import sys\nprint(sys.stdin.read())"), case)
+    (found,) = answers(program(tmp_path, "import json, sys\nprint(json.dumps({'predicted': sys.stdin.read()}))"), case)
 
     assert json.loads(found.stated.query) == {
         "id": "a",
         "question": "wie viele Züge?",
         "evidence": "count",
-        "metadata": {"ticket": 17, "of": ["a"]},
+        "metadata": {"limit": 17, "of": ["a"]},
         "conversation": [{"role": "user", "content": "wie viele Züge?"}],
         "kind": "sql",
         "trial": 1,
@@ -451,11 +451,46 @@ def test_a_process_that_dies_is_replaced_at_the_next_call(tmp_path):
     assert good.stated == query("x")
 
 
-def test_a_process_that_ends_after_an_answer_is_told_of_at_the_next_call(tmp_path):
-    first, second, third = answers(lines(tmp_path, "say('x'); break"), *(make_case(id=name) for name in "abc"))
+@pytest.mark.parametrize("end", ["break", "os.close(1); time.sleep(0.05); break", "time.sleep(0.05); break"])
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_a_process_that_ends_between_two_cases_is_replaced(tmp_path, end, pause):
+    predictor = lines(tmp_path, f"say({{'predicted': case['id'], 'pid': os.getpid()}}); {end}")
 
-    assert first.stated == third.stated == query("x")
-    assert str(second).endswith("ask.py ended with exit code 0")
+    async def three():
+        try:
+            found = []
+            for name in "abc":
+                found.append(await predictor.predict(make_case(id=name), 1))
+                await asyncio.sleep(pause)
+            return found
+        finally:
+            await predictor.close()
+
+    found = in_thread(three())
+
+    assert [prediction.stated for prediction in found] == [query(name) for name in "abc"]
+    assert len({prediction.metadata["pid"] for prediction in found}) == 3
+
+
+def test_a_process_that_dies_between_two_cases_is_replaced(tmp_path):
+    predictor = lines(tmp_path, "say('x'); sys.stderr.write('oh'); sys.exit(3)")
+
+    async def two():
+        try:
+            first = await predictor.predict(make_case(id="a"), 1)
+            await asyncio.sleep(0.5)
+            return first, await predictor.predict(make_case(id="b"), 1)
+        finally:
+            await predictor.close()
+
+    assert [prediction.stated for prediction in in_thread(two())] == [query("x")] * 2
+
+
+def test_a_new_process_that_ends_before_it_answers_is_told_of(tmp_path):
+    error = fault(lines(tmp_path, "break"))
+
+    assert str(error).endswith("ask.py ended with exit code 0")
+    assert error.temporary
 
 
 def test_a_process_that_closes_its_stdout_is_told_of(tmp_path):
@@ -531,7 +566,10 @@ def test_arguments_are_not_told_since_they_may_be_secrets(tmp_path):
         ({"run": ["ask"]}, "there is no program 'ask' on the PATH: did you mean './ask'?"),
         ({"run": "bin/absent"}, "there is no program 'bin/absent': "),
         ({"run": ["./"]}, "there is no program './': "),
-        ({"run": ["./ask"]}, "'./ask' is not executable: make it so (chmod +x), or name what runs it: [python, ./ask]"),
+        (
+            {"run": ["./ask"]},
+            "'./ask' is not executable: make it so (chmod +x), or name what runs it: [python3, ./ask]",
+        ),
         ({"run": ["sh"], "cwd": "absent"}, "the command's folder is not there: "),
         ({"run": []}, "the predictor 'command' needs `run`"),
     ],
@@ -585,3 +623,13 @@ def test_a_setting_that_cannot_be_right_is_named(settings, setting, told):
 
 def test_numbers_among_the_arguments_are_texts(tmp_path):
     assert answer(opened(tmp_path, run=["sh", "-c", "echo $0", 7])).stated == query("7")
+
+
+def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(tmp_path):
+    code = READ + "print(json.dumps({'sql': 'SELECT 1', 'tokens': 3}))"
+
+    (found,) = answers(program(tmp_path, code), make_case())
+    (value,) = answers(program(tmp_path, code), make_case(kind="json"))
+
+    assert "printed an object with `sql`, `tokens`: the answer stands under `predicted`" in str(found)
+    assert json.loads(value.stated.query) == {"sql": "SELECT 1", "tokens": 3}

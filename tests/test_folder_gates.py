@@ -2,6 +2,7 @@ import pytest
 from suites import enter, problems, write
 
 from pytest_queryeval.loading import load_suite
+from pytest_queryeval.model import NoRegression
 
 CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 
@@ -54,10 +55,41 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
         ("{metric: arity_f1, minimum: 1}", "unknown key 'minimum': did you mean 'min'?"),
         ("{metric: arity_f1, min: 1, where: {level: hard}}", None),
         ("{metric: arity_f1, min: 1, where: hard}", "expected a mapping, found 'hard'"),
-        ("{metric: arity_f1, min: 1, no_regression: true}", "'no_regression' is not supported yet"),
-        ("{metric: arity_f1, min: 1, max_broken: 3}", "'max_broken' is not supported yet"),
+        ("{no_regression: true}", "expected a mapping, found 'true'"),
+        ("{no_regression: {}}", "'no_regression' needs a metric"),
+        ("{no_regression: {metric: arity_f2}}", "unknown metric 'arity_f2': did you mean 'arity_f1'?"),
+        ("{no_regression: {metric: arity_f1, alpha: 0}}", "expected a number from 0.001 to 0.5, found '0'"),
+        ("{no_regression: {metric: arity_f1, max_drop: -1}}", "expected a number from 0 on, found '-1'"),
+        ("{no_regression: {metric: arity_f1, maxdrop: 1}}", "unknown key 'maxdrop': did you mean 'max_drop'?"),
+        (
+            "{no_regression: {metric: pass_at_k}}",
+            "'pass_at_k' is not compared with a baseline: name the metric of the trials",
+        ),
+        ("{max_broken: -1}", "expected a whole number from 0 on, found '-1'"),
+        ("{metric: arity_f1, max_broken: 3}", "'max_broken' does not go with 'metric': write a gate for each"),
+        (
+            "{no_regression: {metric: arity_f1}, max_broken: 3}",
+            "'no_regression' does not go with 'max_broken': write a gate for each",
+        ),
         ("just text", "expected a mapping, found 'just text'"),
     ],
 )
 def test_wrong_gates_are_reported(line, message):
     assert gate_problem(line) == (message or "unknown key 'level': known are difficulty, file, kind, source, tag")
+
+
+def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
+    folder(
+        "kind: sql\nsource: a.db\ngates:\n  - {no_regression: {metric: arity_f1}, where: {tag: x}}\n"
+        "  - no_regression: {metric: pass_rate, alpha: 0.01, max_drop: 0.02}\n  - max_broken: 3\n"
+    )
+
+    ((usual, stated, broken),) = (found.gates for found in load_suite(write(CASES), root=here).folders)
+
+    assert (usual.metric, usual.where, usual.no_regression) == (
+        "arity_f1",
+        {"tag": "x"},
+        NoRegression(alpha=0.05, max_drop=0.0),
+    )
+    assert (stated.metric, stated.no_regression) == ("pass_rate", NoRegression(alpha=0.01, max_drop=0.02))
+    assert (broken.metric, broken.max_broken, broken.no_regression) == ("broken", 3, None)

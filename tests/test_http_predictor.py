@@ -4,6 +4,7 @@ import asyncio
 import base64
 import gc
 import json
+import logging
 import re
 import shutil
 import ssl
@@ -236,6 +237,19 @@ def test_a_conversation_is_sent_with_its_roles():
     ]
 
 
+def test_a_list_in_a_list_stands_among_its_items():
+    case = make_case(question="c?", metadata={"hints": ["x", "y"], "db": "music"})
+    body = {
+        "messages": [{"role": "system", "content": "be brief"}, "{conversation}"],
+        "all": ["{metadata.db}", "{metadata.hints}", ["{metadata.hints}"], "a {metadata.hints}"],
+    }
+
+    told = json.loads(sent(case, body=body).body)
+
+    assert told["messages"] == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "c?"}]
+    assert told["all"] == ["music", "x", "y", ["x", "y"], 'a ["x", "y"]']
+
+
 @pytest.mark.parametrize("question", HOSTILE)
 def test_a_question_ends_nothing_wherever_it_stands(question):
     case = make_case(id="a", question=question, metadata={"x": "X"})
@@ -305,6 +319,36 @@ def test_the_user_of_the_url_is_sent_and_not_shown():
     assert prediction.predictor == running.url
 
 
+@pytest.mark.parametrize(
+    ("settings", "sent_header"),
+    [
+        ({"auth": {"bearer": "t0ken"}}, "Bearer t0ken"),
+        ({"headers": {"authorization": "ApiKey k3y"}}, "ApiKey k3y"),
+        ({"auth": {"bearer": "t0ken"}, "headers": {"authorization": "ApiKey k3y"}}, "Bearer t0ken"),
+    ],
+)
+def test_the_user_of_the_url_comes_after_all_that_is_set(settings, sent_header):
+    def moves_with_a_user(request):
+        place = request.origin.replace("//", "//other:user@") + "/there"
+        return Said("", 307, headers={"Location": place}) if request.path == "/" else Said({"predicted": "x"})
+
+    with serving(moves_with_a_user) as running:
+        asked(running.url.replace("//", "//me:pass@"), **settings)
+
+    assert [request.headers["authorization"] for request in running.asked] == [sent_header] * 2
+
+
+def test_the_user_that_a_redirect_names_is_not_sent():
+    def moves_to_a_user(request):
+        place = request.origin.replace("//", "//other:user@") + "/there"
+        return Said("", 307, headers={"Location": place}) if request.path == "/" else Said({"predicted": "x"})
+
+    with serving(moves_to_a_user) as running:
+        asked(running.url)
+
+    assert [request.headers.get("authorization") for request in running.asked] == [None, None]
+
+
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize(
     ("settings", "told"),
@@ -312,6 +356,7 @@ def test_the_user_of_the_url_is_sent_and_not_shown():
         ({}, "(no `auth` is set, it asks for basic)"),
         ({"auth": {"basic": "me:secret-pass"}}, "(`auth: basic` was sent, it asks for basic)"),
         ({"auth": {"bearer": "secret-token"}}, "(`auth: bearer` was sent, it asks for basic)"),
+        ({"headers": {"Authorization": "secret"}}, "(the header `Authorization` was sent, it asks for basic)"),
     ],
 )
 def test_who_is_refused_is_told_what_was_sent_and_not_its_value(status, settings, told):
@@ -550,6 +595,20 @@ def test_redirect_within_the_origin_is_followed_with_the_question(status, method
     assert second.body == (first.body if method == "POST" else "")
 
 
+def test_requests_are_not_logged_and_those_of_others_are(caplog):
+    import httpx2
+
+    caplog.set_level(logging.DEBUG)
+    with serving(said({"predicted": "x"}, **{"X-Mine": "of-mine"})) as running:
+        asked(running.url + "?key=secret1", headers={"X-Api-Key": "k3y"}, params={"q": "{question}"})
+        ours = caplog.text
+        httpx2.get(running.url + "?of=others", trust_env=False)
+
+    assert "httpx2" not in ours
+    assert [word for word in ("secret1", "k3y", "how", "of-mine") if word in ours] == []
+    assert "?of=others" in caplog.text
+
+
 def test_cookies_are_not_kept():
     with serving(said({"predicted": "x"}, **{"Set-Cookie": "session=1; Path=/"})) as running:
         predictor = opened(running.url)
@@ -664,7 +723,7 @@ def test_settings_are_checked_again_where_nobody_else_did():
 
 
 def test_every_setting_and_place_is_documented():
-    from pytest_queryeval.predictors.http import PLACES, SETTINGS
+    from pytest_queryeval.predictors.http.settings import PLACES, SETTINGS
 
     assert [name for name in SETTINGS if f"\n| `{name}` |" not in DOCS] == []
     assert [name for name in PLACES if f"\n| `{{{name}}}` |" not in DOCS] == []

@@ -1,12 +1,21 @@
 """report.md: what it says, and that foreign text in it stays text."""
 
+import json
 import re
 
 import pytest
 from samples import entry
 
 from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.reports.markdown import LISTED, code, render_markdown
+from pytest_queryeval.reports.markdown import (
+    COMMENT_BYTES,
+    LISTED,
+    MOST_BYTES,
+    REST,
+    code,
+    markdown_within,
+    render_markdown,
+)
 from pytest_queryeval.sql.components import COMPONENTS
 
 GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None, "value": 0.25, "n": 4, "reason": ""}
@@ -22,25 +31,42 @@ def shown(*cases, gates=()):
     return render_markdown(aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about={})).decode()
 
 
-def test_verdict_comes_first():
+def test_verdict_comes_first_with_the_rule_that_decided():
     good, bad = entry(id="good"), entry(id="bad", outcome="failed")
+    missed = "`m at least 0.5 in sql: 0.250 over 4`"
 
-    assert shown(good).startswith("**Passed: 1 case: 1 passed**\n")
-    assert shown(good, bad).startswith("**Failed: 2 cases: 1 passed, 1 failed**\n")
-    assert shown(good, gates=[GATE | {"ok": False}]).startswith("**Failed: 1 case: 1 passed, 1 gate missed**\n")
+    first_lines = [
+        shown(*cases, gates=gates).partition("\n")[0]
+        for cases, gates in [
+            ([good], []),
+            ([good], [GATE | {"ok": True}, GATE | {"ok": None}]),
+            ([good, bad], []),
+            ([good], [GATE | {"ok": False}, GATE | {"ok": False}]),
+        ]
+    ]
+
+    assert first_lines == [
+        "**Passed: 1 case: 1 passed** (no case failed, no gate is set)",
+        "**Passed: 1 case: 1 passed** (no case failed, 1 gate met, 1 gate not judged)",
+        "**Failed: 2 cases: 1 passed, 1 failed** (1 case failed)",
+        f"**Failed: 1 case: 1 passed, 2 gates missed** (gate missed: {missed} and 1 more)",
+    ]
 
 
 @pytest.mark.parametrize(
     ("about", "verdict"),
     [
-        ({"broken": ["a.queryeval.yaml"]}, "Failed: 1 case: 1 passed, 1 suite file could not be read"),
-        ({"stopped": True}, "Stopped early: 1 case: 1 passed"),
+        (
+            {"broken": ["a.queryeval.yaml"]},
+            "**Failed: 1 case: 1 passed, 1 suite file could not be read** (`a.queryeval.yaml` could not be read)",
+        ),
+        ({"stopped": True}, "**Stopped early: 1 case: 1 passed** (the run was stopped)"),
     ],
 )
 def test_a_run_that_is_not_whole_never_passes(about, verdict):
     report = aggregate([entry(nodeid="a::a", message="")], gates=(), about=about)
 
-    assert render_markdown(report).decode().startswith(f"**{verdict}**")
+    assert render_markdown(report).decode().partition("\n")[0] == verdict
 
 
 def test_characters_that_turn_or_hide_text_are_escaped():
@@ -67,10 +93,43 @@ def test_gates_metrics_groups_and_faults_are_listed():
     text = shown(*cases, gates=[GATE | {"ok": False}])
 
     assert "- gate **missed**: `m at least 0.5 in sql: 0.250 over 4`" in text
-    assert "| m | 0.500 | 0.095 to 0.905 | 2 | 0 |" in text
-    assert "| easy | 1 | 1 | 1.000 |\n| hard | 1 | 0 | 0.000 |" in text
+    assert "| `m` | 0.500 | 0.095 to 0.905 | 2 | 0 |" in text
+    assert "| `easy` | 1 | 1 | 1.000 |\n| `hard` | 1 | 0 | 0.000 |" in text
     assert "| `a::two` | failed | `m 0.000` |" in text
     assert "`a::one`" not in text
+
+
+def test_missed_gates_come_first_and_those_that_are_met_last():
+    gates = [GATE | {"ok": True}, GATE | {"ok": None, "reason": "gates are off"}, GATE | {"ok": False}]
+
+    text = shown(entry(), gates=gates)
+
+    assert re.findall(r"^- gate (.+?): ", text, re.MULTILINE) == ["**missed**", "not judged", "met"]
+
+
+def test_the_worst_cases_come_first_whatever_their_place_in_their_file():
+    text = shown(
+        entry(id="fair", line=1, outcome="failed", scores={"m": 0.9}),
+        entry(id="good", line=2, scores={"m": 0.1}),
+        entry(id="expected", line=3, outcome="missed", scores={"m": 0.2}),
+        entry(id="poor", line=4, outcome="failed", scores={"m": 0.2, "n": None}),
+        entry(id="broken", line=5, outcome="error"),
+    )
+
+    assert re.findall(r"^\| `a::(\w+)`", text, re.MULTILINE) == ["broken", "poor", "expected", "fair"]
+
+
+def test_groups_dimensions_and_the_table_of_spider_are_folded():
+    dimension = {"precision": 1.0, "recall": 0.5}
+    text = shown(
+        entry(id="a", kind="sdmx", tags=["one"], details={"dimensions": {"FREQ": dimension}}),
+        entry(id="b", difficulty="easy", details={"spider": PAIR}, scores={"exact_set_match_spider": 1.0}),
+        entry(id="c", difficulty="hard", tags=["two"]),
+    )
+
+    folded = re.findall(r"<details>\n<summary>(.+)</summary>\n\n(?:.+\n|\n)+?</details>", text)
+    assert folded == ["by difficulty", "by tag", "by kind", "by SDMX dimension", "Spider's table"]
+    assert "| `FREQ` | 1.000 | 1 | 0.500 | 1 |" in text
 
 
 def test_the_table_of_spider_stands_as_the_published_tool_prints_it():
@@ -80,14 +139,108 @@ def test_the_table_of_spider_stands_as_the_published_tool_prints_it():
     assert re.search(r"^exact match +0\.000 +0\.000 +1\.000 +0\.000 +1\.000$", table, re.MULTILINE)
 
 
-def test_a_long_list_of_faults_is_cut_and_says_so():
-    text = shown(
-        *(entry(id=f"c{number}", line=number, outcome="error", message="x" * 5000) for number in range(10_000))
-    )
+def long_report(number=10_000, **changes):
+    """A report in which everything is long: cases, messages, tags, metrics, gates; no text of it is ASCII."""
+    cases = [
+        {"nodeid": f"é::{place}", "message": "é" * 5_000}
+        | entry(id=str(place), line=place, outcome="error", tags=[f"é{place}" * 20], scores={f"é{place % 99}": 0.5})
+        | changes
+        for place in range(number)
+    ]
+    gates = [GATE | {"errors": 0, "ok": place % 2 > 0, "folder": f"é{place}" * 20} for place in range(number // 10)]
+    return aggregate(cases, gates=gates, about={})
 
-    assert text.count("| error |") == LISTED
-    assert f"… and {10_000 - LISTED:,} more" in text
-    assert len(text) < 100_000
+
+@pytest.fixture(scope="module")
+def longest():
+    return long_report()
+
+
+def test_a_report_of_many_cases_keeps_within_900_kib_and_fills_them(longest):
+    content = render_markdown(longest)
+
+    assert 800 * 1024 < len(content) <= MOST_BYTES
+
+
+def test_what_matters_most_fits_a_comment_and_is_whole(longest):
+    head = render_markdown(longest).decode().partition(REST)[0]
+
+    assert 20_000 < len(head.encode()) <= COMMENT_BYTES
+    assert head.count("<details>") == head.count("</details>") > 0
+    assert head.count("| error |") >= 20
+    assert head.index("gate **missed**") < head.index("| metric |") < head.index("| case |")
+
+
+def test_every_list_that_is_cut_says_how_much_is_missing(longest):
+    text = render_markdown(longest).decode()
+    head, _, rest = text.partition(REST)
+
+    listed = head.count("| error |")
+    assert f"\n\n… and {10_000 - listed:,} more\n" in head
+    assert f"The other {10_000 - listed:,} cases that did not pass:" in rest
+    assert f"\n\n… and {10_000 - listed - rest.count('| error |'):,} more\n" in rest
+    assert f"\n\n… and {1_000 - head.count('- gate '):,} more\n" in head
+
+
+def test_a_list_that_is_not_cut_says_nothing_of_the_kind():
+    cases = [entry(id=str(place), line=place, outcome="failed", message="m") for place in range(LISTED)]
+
+    text = shown(*cases)
+
+    assert text.count("| failed |") == LISTED
+    assert "more" not in text
+    assert REST not in text
+
+
+def test_all_cases_that_did_not_pass_are_told_where_there_is_room():
+    text = shown(*(entry(id=str(place), line=place, outcome="failed", message="m") for place in range(LISTED + 7)))
+
+    head, _, rest = text.partition(REST)
+    assert (head.count("| failed |"), rest.count("| failed |")) == (LISTED, 7)
+
+
+@pytest.mark.parametrize("room", [4_096, 10_000, 100_000])
+def test_a_report_keeps_within_the_room_that_there_is(longest, room):
+    content = markdown_within(longest, room)
+
+    assert len(content) <= room
+    assert content.startswith(b"**Failed: 10,000 cases")
+
+
+def test_what_had_no_room_at_all_is_named(longest):
+    assert re.search(r"^No room for: .*by tag", markdown_within(longest, 4_096).decode(), re.MULTILINE)
+
+
+def baseline(**changes):
+    found = {"before": 0.75, "after": 0.5, "change": -0.25, "ci95": [-0.5, 0.0], "n": 4, "p": 0.04, "p_holm": 0.08}
+    return {
+        "path": "main.json",
+        "created": "2024-01-01",
+        "cases": {"common": 4},
+        "metrics": {"m": found | {"detectable": 0.3}},
+        "broken": ["a::b|c"],
+        "fixed": ["a::d"],
+        "errors": [],
+        "changes": [{"what": "thresholds lowered", "cases": ["a::e"]}],
+    } | changes
+
+
+def test_metrics_show_their_change_against_the_baseline():
+    report = aggregate([entry(nodeid="a", scores={"m": 0.5, "n": 1.0})], gates=(), about={"baseline": baseline()})
+
+    text = render_markdown(report).decode()
+
+    assert "| `m` | 0.500 | -0.250 |" in text
+    assert "| `n` | 1.000 | new |" in text
+
+
+def test_what_changed_against_the_baseline_is_named_broken_cases_first():
+    report = aggregate([entry(nodeid="a")], gates=(), about={"baseline": baseline()})
+
+    text = render_markdown(report).decode()
+
+    assert text.index("against the baseline `main.json`") < text.index("`a::b\\|c`") < text.index("`a::d`")
+    assert "`thresholds lowered`" in text
 
 
 @pytest.mark.parametrize(
@@ -104,7 +257,7 @@ def test_a_long_list_of_faults_is_cut_and_says_so():
     ],
 )
 def test_foreign_text_is_one_span_of_code_in_one_cell(hostile):
-    span = code(hostile)
+    span = code(hostile, cell=True)
 
     fence = re.match("`+", span)[0]
     assert span.endswith(fence)
@@ -116,3 +269,21 @@ def test_text_that_is_no_utf8_is_written_all_the_same():
     assert b"\\udc80" in render_markdown(
         aggregate([entry(nodeid="a::\udc80", outcome="error", message="")], gates=(), about={})
     )
+
+
+def test_text_of_nothing_is_no_span():
+    assert code(" \n ") == ""
+
+
+def test_names_of_groups_metrics_and_gates_are_spans_of_code():
+    hostile = "<b>@team</b>"
+    cases = [entry(id="a", difficulty=hostile, scores={hostile: 1.0}), entry(id="b", difficulty="easy")]
+
+    text = shown(*cases, gates=[GATE | {"ok": False, "metric": hostile}])
+
+    assert text.count(hostile) > 3
+    assert hostile not in re.sub(r"`[^`]*`", "", text)
+
+
+def test_the_same_report_is_rendered_to_the_same_bytes(longest):
+    assert render_markdown(longest) == render_markdown(json.loads(json.dumps(longest)))

@@ -22,6 +22,7 @@ from pytest_queryeval.merging import merge, repeated
 from pytest_queryeval.report_file import DEFAULTS, MAX_BYTES, read_report
 
 GATE = {"folder": "music", "whole": True, "metric": "f1", "where": {}, "min": 0.5, "max": None}
+TRIAL = {"passed": True, "scores": {}, "missed": [], "predicted": {"query": "q", "error": None}, "prediction": None}
 HERE = {"python": "3.11.9", "pytest_queryeval": "1.0", "engines": {"sqlite": "3.45"}}
 THERE = HERE | {"python": "3.12.1"}
 
@@ -119,6 +120,15 @@ def test_other_environments_are_kept_beside_the_first():
     assert both["environment"] == HERE | {"parts": [THERE]}
     assert merged(both, part(environment=THERE))["environment"] == both["environment"]
     assert merged(part(environment=THERE), both)["environment"] == THERE | {"parts": [HERE]}
+
+
+def test_environments_that_differ_in_the_engines_they_opened_only_are_one():
+    none, two, newer = ({"engines": engines} for engines in ({}, {"a": "1", "sqlite": "3.45"}, {"sqlite": "3.46"}))
+
+    report = merged(*(part(environment=HERE | engines) for engines in (none, {}, two, newer, none)))
+
+    assert report["environment"] == HERE | two | {"parts": [HERE | newer]}
+    assert list(report["environment"]["engines"]) == ["a", "sqlite"]
 
 
 def test_parts_of_different_versions_are_refused(write, capsys):
@@ -312,6 +322,10 @@ def broken_case(**changes):
         ),
         (broken_case(details={"spider": {}}), "is no report: cases[0].details: expected an object with notes and"),
         (broken_case(nodeid=None), "is no report: cases[0].nodeid: expected a text"),
+        (broken_case(trials=[1]), "is no report: cases[0].trials: expected a list, each an object with passed null or"),
+        (broken_case(trials=[TRIAL, {}]), "is no report: cases[0].trials: expected a list, each an object with passed"),
+        (broken_case(trials=[TRIAL | {"passed": "no"}]), "is no report: cases[0].trials: expected a list, each an obj"),
+        (broken_case(trials=[TRIAL | {"prediction": "x"}]), "is no report: cases[0].trials: expected a list, each an"),
     ],
 )
 def test_a_part_that_is_no_report_is_named_in_one_line(write, capsys, content, problem):
@@ -370,9 +384,10 @@ WHOLE = part(
         outcome="failed",
         difference={"summary": "", "missing": [], "extra": [], "changed": []},
         gold={"query": "q", "seconds": 1.0},
-        prediction={"source": "p", "seconds": 1.0, "metadata": {}},
+        prediction={"source": "p", "seconds": 1.0, "metadata": {"tokens": 3, "llm_time": 0.5}},
         missed=[{"metric": "f1", "min": 1, "max": None, "value": 0.5}],
         details={"notes": ["a: answered by b, since"], "empty_gold": True},
+        trials=[TRIAL, TRIAL | {"passed": False, "prediction": {"source": "p", "seconds": 0.5, "metadata": {}}}],
     ),
     gates=[GATE, GATE | {"where": {"tag": "y"}}],
     predictor={"sources": ["p"]},
@@ -457,3 +472,10 @@ def test_merging_loads_neither_pytest_nor_a_parser(write):
 
     loaded = {module.split(".")[0] for module in result.stdout.splitlines()[-1].split()}
     assert not loaded & {"pytest", "_pytest", "yaml", "sqlglot", "rdflib", "numpy", "sqlite3"}
+
+
+def test_one_node_id_for_two_cases_is_a_wrong_root_folder():
+    first, second = part(case(question="How many?")), part(case(question="How old?"))
+
+    with pytest.raises(ReportError, match=r"^part2\.json: music/s\.queryeval\.yaml::a is another case than in part1\.json"):
+        merge({"part1.json": first, "part2.json": second})

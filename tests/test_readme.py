@@ -60,7 +60,7 @@ def test_a_folder_of_reports_gets_report_and_junit(start):
     result = run(start, "--queryeval-report=reports")
 
     assert result.returncode == 1
-    assert sorted(path.name for path in (start / "reports").iterdir()) == ["junit.xml", "report.json", "report.md"]
+    assert {path.name for path in (start / "reports").iterdir()} >= {"junit.xml", "report.json", "report.md"}
     assert "queryeval.execution_accuracy" in (start / "reports/junit.xml").read_text(encoding="utf-8")
 
 

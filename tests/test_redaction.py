@@ -111,7 +111,7 @@ def test_six_characters_make_a_secret(monkeypatch, value, is_hidden):
 
 
 def test_the_path_of_a_key_is_no_secret(monkeypatch, tmp_path):
-    key = tmp_path / "id_rsa"
+    key = tmp_path / "deploy"
     key.write_text("x", encoding="utf-8")
     monkeypatch.setenv("SSH_KEY", str(key))
     monkeypatch.setenv("OTHER_KEY", str(tmp_path / "gone"))
@@ -162,6 +162,46 @@ def test_a_large_part_of_a_secret_that_something_has_cut_is_taken_out(monkeypatc
     assert redacted(f'near "{PLAIN[kept]}..."') == f'near "{MARK}..."'
 
 
+MARKED = "tok_ABCdef123456@GHIjkl7890#mnoPQRstuvwx"
+
+
+@pytest.mark.parametrize(
+    ("value", "cut"),
+    [
+        *((MARKED, MARKED[start : start + 12]) for start in range(len(MARKED) - 11)),
+        (MARKED, "GHIjkl7890"),
+        *(("/ab@12#cd&34*ef,56;gh(78)", part) for part in ("/ab@12#cd&34", "#cd&34*ef,56", "ef,56;gh(78)")),
+        ("/9j4AAQSkZJRgABAQ==", "/9j4AAQSkZJR"),
+        ("/9j4AAQSkZJR/gABAQ2wCEAAoH/", "gABAQ2wCEAAoH"),
+        ("sk-9f8e7d6c-2b", "9f8e7d6c"),
+        ("123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5", "AAHdqTcvCH1vGWJxfSeofSAs0K5"),
+        ("123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5", "WJxfSeofSAs0K"),
+        ('{"id": "x7Kq2mAA", "of": "me"}', "x7Kq2mAA"),
+    ],
+)
+def test_what_a_parser_cuts_out_of_a_secret_is_taken_out(monkeypatch, value, cut):
+    monkeypatch.setenv("A_TOKEN", value)
+
+    assert redacted(f'near "{cut}": no such column') == f'near "{MARK}": no such column'
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("correct-horse#Postgres12@singer2024", "Postgres12 has singer2024 and the correct horse"),
+        ("of our@singers, concert_v2_2024", "all our@singers of concert_v2_2024"),
+        ("20240131#99999999@ABCDEFGH", "20240131 99999999 ABCDEFGH"),
+        ("/home/me/work/not-there.json", "/home/me/work/suite.yaml"),
+        ("a1b2c3d#a1b2c3e", "a1b2c3d and a1b2c3e"),
+    ],
+)
+def test_words_numbers_and_folders_in_a_secret_stay_elsewhere(monkeypatch, value, said):
+    monkeypatch.setenv("A_TOKEN", value)
+
+    assert redacted(said) == said
+    assert redacted(f"<{value}>") == f"<{MARK}>"
+
+
 def test_parts_of_a_secret_of_words_stand_elsewhere(monkeypatch):
     monkeypatch.setenv("A_PASSPHRASE", "the singers of this country")
 
@@ -199,6 +239,63 @@ def test_marks_stand_where_a_search_finds_the_secrets(text):
     covered = {place for start in starts for place in range(start, start + 6)}
     marked = "".join("\0" if place in covered else char for place, char in enumerate(text))
     assert said.replace(MARK, "\0") == re.sub("\0+", "\0", marked)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("aaaaaa", "a" * 300_000),
+        ("a1" * 8, "a1" * 150_000),
+        ("@" * 20, "@" * 300_000),
+        ("a b " * 5 + "c", "a b " * 100_000 + "a b c"),
+        ("x7Kq2m", "x7Kq2m" * 50_000),
+    ],
+    ids=["letters", "pairs", "marks", "blanks", "itself"],
+)
+def test_a_text_that_repeats_a_secret_is_read_once(monkeypatch, value, text):
+    monkeypatch.setenv("A_TOKEN", value)
+
+    said = redacted(f"<{text}>")
+
+    assert value not in said
+    assert said.count(MARK) == 1
+
+
+@pytest.mark.parametrize("value", ["".join(map(str, range(9_999, 40_000))), "word of it " * 4_000 + "end"])
+def test_a_very_long_secret_is_taken_out_as_a_whole(monkeypatch, value):
+    monkeypatch.setenv("A_TOKEN", value)
+
+    assert redacted(f"<{value}> <{value.encode().hex()}> end") == f"<{MARK}> <{MARK}> end"
+
+
+@pytest.mark.parametrize("kept", [slice(0, 12), slice(3_000, 3_020), slice(-4_000, -3_000), slice(-12, None)])
+def test_parts_of_the_ends_of_a_very_long_secret_are_taken_out(monkeypatch, kept):
+    value = "".join(map(str, range(9_999, 40_000)))
+    monkeypatch.setenv("A_TOKEN", value)
+
+    assert redacted(f"<{value[kept]}>") == f"<{MARK}>"
+
+
+def test_a_secret_of_two_variables_is_one_until_both_are_gone(monkeypatch):
+    monkeypatch.setenv("A_TOKEN", PLAIN)
+    monkeypatch.setenv("B_TOKEN", PLAIN)
+    monkeypatch.setenv("C_TOKEN", f"{PLAIN}-too")
+    monkeypatch.delenv("B_TOKEN")
+    assert redacted(PLAIN) == MARK
+    monkeypatch.delenv("C_TOKEN")
+    assert redacted(f"{PLAIN} {PLAIN}-too") == f"{MARK} {MARK}-too"
+    monkeypatch.delenv("A_TOKEN")
+    assert redacted(PLAIN) == PLAIN
+
+
+def test_one_of_a_thousand_secrets_may_change(monkeypatch):
+    for number in range(1_000):
+        monkeypatch.setenv(f"A_{number}_TOKEN", f"s3cret-{number:04}-of-mine")
+    assert redacted("<s3cret-0500-of-mine>") == f"<{MARK}>"
+
+    monkeypatch.setenv("A_500_TOKEN", "an0ther~value")
+
+    assert redacted("0500 an0ther~value s3cret-0501-of-mine") == f"0500 {MARK} {MARK}"
 
 
 def test_settings_tell_their_secrets_by_their_names():

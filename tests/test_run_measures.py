@@ -15,7 +15,8 @@ PREDICT = """
 from pytest_queryeval import Prediction, Stated
 
 def predict(case):
-    return Prediction(stated=Stated(query='{"a": 1}'), predictor="mine", seconds=2.5, metadata={"tokens": 300, "model": "x"})
+    told = {"tokens": 300, "model": "x"}
+    return Prediction(stated=Stated(query='{"a": 1}'), predictor="mine", seconds=2.5, metadata=told)
 """
 
 
@@ -73,6 +74,13 @@ def test_a_query_that_fails_has_taken_its_time():
 
 def test_metadata_alone_is_no_metric():
     assert problem("metrics: [metadata]").startswith("metric 'metadata' needs a name: write metadata[NAME]")
+
+
+def test_scores_of_trials_are_for_gates_only():
+    said = "'pass_at_k' is for gates: a case with several trials is decided by its `trials_rule`"
+
+    assert problem("thresholds: {pass_at_k: 1}") == said
+    assert problem("metrics: [pass_at_k]") == said
 
 
 def test_they_need_no_source():

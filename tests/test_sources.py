@@ -7,6 +7,8 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import PredictorSpec, Source, Stated
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.predictors.file.predictions import LINES_SUFFIXES, READERS
 
 NO_SOURCE = "no source: add `source` to the file, or state metrics and thresholds of texts only:"
 
@@ -318,6 +320,8 @@ def test_a_ca_file_that_is_missing_is_reported():
         ("predictions.jsonl", "file", {"path": "predictions.jsonl"}),
         ("predictions.csv", "file", {"path": "predictions.csv"}),
         ("{file: a.txt}", "file", {"path": "a.txt"}),
+        *((f"runs/preds{suffix}", "file", {"path": f"runs/preds{suffix}"}) for suffix in (*READERS, *LINES_SUFFIXES)),
+        ("PREDS.SQL", "file", {"path": "PREDS.SQL"}),
         ("{command: [a, '1', 2]}", "command", {"run": ["a", "1", 2]}),
         ("{http: {url: 'http://x', timeout: 5}}", "http", {"url": "http://x", "timeout": 5}),
     ],
@@ -326,6 +330,14 @@ def test_predictors_are_read_by_their_form(written, kind, settings):
     (loaded,) = load(f"kind: sql\nsource: a.db\npredictor: {written}\ncases: [{{id: a, gold: x}}]\n")
 
     assert loaded.predictor == PredictorSpec(kind=kind, settings=settings, folder=Path.cwd())
+
+
+def test_the_settings_of_a_registered_predictor_are_its_own(monkeypatch):
+    monkeypatch.setitem(PREDICTORS._members, "mine", PREDICTORS["inline"])
+
+    (loaded,) = load("kind: sql\nsource: a.db\npredictor: {mine: {verify: strict}}\ncases: [{id: a, gold: x}]\n")
+
+    assert loaded.predictor.settings == {"verify": "strict"}
 
 
 def test_how_a_predictor_is_called_stands_beside_its_name():

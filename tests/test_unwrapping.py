@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.kinds.spoken import GOES_ON, LONGEST, TOO_LONG, UNENDED
 
 FENCED = "the query was read from a code block"
 LABELLED = "the query was read from behind a label"
@@ -50,7 +51,8 @@ SPARQL = KINDS["sparql"]
         "``SELECT 1``",
         "The answer is ```SELECT 1```, I think.",
         "    ```sql\n    SELECT 1\n    ```",
-        "so be it </think> SELECT 1",
+        "SELECT '</think> SELECT 2'",
+        "SELECT '<think>'",
         "a <think>SELECT 1</think> b",
         "~~~5",
     ],
@@ -78,6 +80,9 @@ def test_what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is(query):
         ("With the schema you sent:\n```sql\nSELECT 1\n```", "SELECT 1"),
         ("Show's over, here's the query:\n```sql\nSELECT 'a'\n```", "SELECT 'a'"),
         ("# Query\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("Use the singer's name:\n```sql\nSELECT 1\n```\nIt's done.", "SELECT 1"),
+        ("**Select from this table:**\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("1. The query:\n   ```sql\n   SELECT 1\n   ```", "SELECT 1"),
     ],
 )
 def test_the_only_code_block_is_the_query(said, query):
@@ -122,10 +127,14 @@ def test_what_follows_a_query_beside_the_fence_is_no_query_of_its_own():
     [
         ("```sh\nls\n```\nThen:\n```sql\nSELECT 1\n```", "SELECT 1"),
         ("```SQLite\nSELECT 1\n```\nIts answer:\n```\n1\n```", "SELECT 1"),
-        ("```\nSELECT 2\n```\n~~~duckdb\nSELECT 1", "SELECT 1"),
+        ("```\nSELECT 1\n```\nIts answer:\n```\n1\n```", "SELECT 1"),
+        ("```sql\n```\n```\nSELECT 1\n```", "SELECT 1"),
+        ("```sparql\nSELECT 2\n```\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\nOnce more:\n```\n\nSELECT 1 \n```", "SELECT 1"),
+        ("```sql\nSELECT 1\n```\n```sqlite\nSELECT 1\n```", "SELECT 1"),
     ],
 )
-def test_of_several_blocks_the_only_one_in_the_language_is_the_query(said, query):
+def test_of_several_blocks_the_only_query_in_them_is_taken(said, query):
     assert SQL.unwrapped(said) == (query, FENCED)
 
 
@@ -134,12 +143,49 @@ def test_of_several_blocks_the_only_one_in_the_language_is_the_query(said, query
     [
         ("```sql\nSELECT 1\n```\nor\n```sql\nSELECT 2\n```", 2),
         ("```\nSELECT 1\n```\n```\nSELECT 2\n```\n```\nSELECT 3\n```", 3),
-        ("```sql\nSELECT 1\n```\n```sqlite\nSELECT 1\n```", 2),
+        ("```\nSELECT 2\n```\n~~~duckdb\nSELECT 1", 2),
+        ("```sql\nSELECT 99\n```\nThis is wrong; correct is:\n```\nSELECT 1\n```", 2),
+        ("```sql\nRECURSIVE x\n```\nand not\n```\nSELECT 99\n```", 2),
+        ("```sql SELECT 1\nFROM t\n```\nand not\n```\nSELECT 99\n```", 2),
         ("SQL:\n```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", 2),
+        ("SQL: ```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```", 2),
     ],
 )
-def test_blocks_that_the_language_does_not_tell_apart_stay_and_a_note_says_so(said, count):
-    assert SQL.unwrapped(said) == (said, f"the answer has {count} code blocks, and not one alone is marked sql")
+def test_of_blocks_that_differ_none_is_taken_and_a_note_says_so(said, count):
+    note = f"the answer has {count} code blocks that may be its sql query, and differ"
+
+    assert SQL.unwrapped(said) == (said, note)
+
+
+def test_blocks_without_a_query_stay_and_a_note_says_so():
+    said = "```sh\nls\n```\n```\nno query\n```"
+
+    assert SQL.unwrapped(said) == (said, "none of the 2 code blocks of the answer is said to be sql")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SELECT 99; -- my answer\n```sql\nSELECT 1\n```",
+        "select 99\n\nor better:\n```sql\nSELECT 1\n```",
+        "-- Draft:\nSelect 99;\nThat is:\n```sql\nSELECT 1\n```",
+        "SELECT 99\n```\nSELECT 1\n```",
+        "SELECT 99\n```\nThat is all.",
+        "SQL: SELECT 99;\n```sql\nSELECT 1\n```",
+        "SELECT 99;\n<think>no</think>\n```sql\nSELECT 1\n```",
+        "<think>so</think>SELECT 99;\n```sql\nSELECT 1\n```",
+    ],
+)
+def test_an_answer_that_begins_with_a_query_is_never_the_block_behind_it(said):
+    assert SQL.unwrapped(said) == (said, GOES_ON)
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "  ```", "```  \n\n"])
+def test_a_closing_fence_whose_opening_one_was_given_to_the_model_is_left_out(fence):
+    note = "the query was read from before a closing fence"
+
+    assert SQL.unwrapped(f"SELECT 'a\n```\n'\n{fence}") == ("SELECT 'a\n```\n'", note)
+    assert SQL.unwrapped(f"SELECT 1\r\n{fence}") == ("SELECT 1", note)
 
 
 @pytest.mark.parametrize(
@@ -190,16 +236,46 @@ def test_labels_blocks_and_reasoning_may_come_together(said, query, note):
         "They want one.\n</think>\n\nSELECT 1",
         "With a table\n</think>\nSELECT 1",
         "Right.\n<think>\nso\n</think>\nSELECT 1",
+        "Right. <think>so</think> SELECT 1",
+        "so be it </think> SELECT 1",
+        "Maybe\n```sql\nSELECT 2\n```\nNo, that is wrong.</think>\nSELECT 1",
+        "SELECT 2 -- no, it's wrong </think>\nSELECT 1",
+        "With the singer's table </think>\nSELECT 1",
+        "<think>use the tag </think> at the end\n```sql\nSELECT 2\n```\n</think> SELECT 1",
+        "<thinking>x</thinking>\n<think>SELECT 2</think>\nSELECT 1",
+        "<think>x</think>```sql\nSELECT 2\n```<think>no</think>SELECT 1",
+        "<think>they said <think> twice</think>SELECT 1",
     ],
 )
 def test_reasoning_before_a_query_is_left_out(said):
     assert SQL.unwrapped(said) == ("SELECT 1", REASONED)
 
 
-def test_drafts_in_reasoning_that_does_not_end_are_no_answer():
-    said = "<think>Maybe\n```sql\nSELECT 1\n```\nor"
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<think>Maybe\n```sql\nSELECT 1\n```\nor",
+        "Sure.\n<think>\n```sql\nSELECT 1\n```\nor",
+        "<think>a</think>\n```sql\nSELECT 1\n```\n<think>or",
+        "<thinking>with a <think> tag </think> ```sql\nSELECT 1\n```",
+        "SQL: <think>SELECT 1",
+    ],
+)
+def test_drafts_in_reasoning_that_does_not_end_are_no_answer(said):
+    assert SQL.unwrapped(said) == (said, UNENDED)
 
-    assert SQL.unwrapped(said) == (said, "the answer ends within its reasoning")
+
+@pytest.mark.parametrize("query", ["SELECT '<think>'", "SELECT '</think>SELECT 2'", 'SELECT 1 AS "<think>a</think>"'])
+@pytest.mark.parametrize(("around", "note"), [("SQL: {}", LABELLED), ("See:\n```sql\n{}\n```\nIt is.", FENCED)])
+def test_tags_in_strings_and_names_of_the_query_are_no_reasoning(query, around, note):
+    assert SQL.unwrapped(around.format(query)) == (query, note)
+
+
+@pytest.mark.parametrize("mark", ["> ", "- ", "    "])
+def test_blocks_within_quotes_and_lists_are_not_seen(mark):
+    said = f"Here:\n\n{mark}```sql\n{mark}SELECT 1\n{mark}```\n"
+
+    assert SQL.unwrapped(said) == (said, "")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +304,7 @@ def test_a_sparql_query_stays_as_it_is(query):
         ("SPARQL Query: ASK {}", "ASK {}", LABELLED),
         ("<think>so</think>ASK {}", "ASK {}", REASONED),
         ("Ask for <http://a.b/#it's>:\n```\nASK {}\n```", "ASK {}", FENCED),
-        ('Describe """ as\n```\nASK {}\n```\nit\'s', "ASK {}", FENCED),
+        ('Describe """ as:\n```\nASK {}\n```\nit\'s', "ASK {}", FENCED),
     ],
 )
 def test_a_sparql_query_is_found(said, query, note):
@@ -236,9 +312,9 @@ def test_a_sparql_query_is_found(said, query, note):
 
 
 def test_several_blocks_of_sparql_stay_and_a_note_says_so():
-    said = "```\nASK {}\n```\n```\nASK {}\n```"
+    said = "```\nASK {}\n```\n```\nASK { ?a ?b 1 }\n```"
 
-    assert SPARQL.unwrapped(said) == (said, "the answer has 2 code blocks, and not one alone is marked sparql")
+    assert SPARQL.unwrapped(said) == (said, "the answer has 2 code blocks that may be its sparql query, and differ")
 
 
 @pytest.mark.parametrize("kind", ["json", "sdmx"])
@@ -298,6 +374,15 @@ def test_a_text_without_fence_label_and_reasoning_stays_as_it_is(text):
     assert SPARQL.unwrapped(text) == (text, "")
 
 
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [("SELECT 1\n" + " " * LONGEST + "\n```", ""), ("It is:\n```sql\nSELECT 1\n```" + " " * LONGEST, TOO_LONG)],
+    ids=["a query", "words"],
+)
+def test_no_query_is_looked_for_in_a_text_that_is_longer_than_any(said, note):
+    assert SQL.unwrapped(said) == (said, note)
+
+
 HOSTILE = {
     "quotes": "SELECT " + "'\n```\n" * 100_001,
     "long quotes": "SELECT " + '"""' * 300_001 + "\n```",
@@ -313,10 +398,14 @@ HOSTILE = {
     "iris": "SELECT <" * 300_000 + "\n```",
     "backticks": "`" * 3_000_000,
     "tildes": "SELECT 1\n" + "~~~`" * 500_000,
+    "fences": "SQL:\n" + "```\n" * 2_000_000,
+    "tags": "SELECT 1 /* " + "</think> /*" * 300_000,
+    "angles": "SELECT 1 -- " + "<" * 1_000_000 + "\n```",
 }
 
 
 @pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_answers_are_read_to_their_end(kind, text):
-    assert kind.unwrapped(text)[0] == text
+@pytest.mark.parametrize("characters", [LONGEST, None], ids=["cut", "whole"])
+def test_hostile_answers_are_read_to_their_end(kind, text, characters):
+    assert kind.unwrapped(text[:characters])[0] in text

@@ -24,7 +24,7 @@ from pytest_queryeval.loading.requirements import MissingExtraError, check_insta
 from pytest_queryeval.loading.variables import expanded_text
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Threshold
+from pytest_queryeval.model import OF_TRIALS, Threshold
 
 
 def read_metric(node: Node) -> str:
@@ -43,6 +43,8 @@ def known_metric(name: str, node: Node) -> str:
 
 def check_metric(name: str) -> None:
     """Raise `QueryEvalError` unless the metric is known, is no family, and has the extra that it needs."""
+    if name in OF_TRIALS:
+        raise UnknownNameError(f"'{name}' is for gates: a case with several trials is decided by its `trials_rule`")
     found = METRICS[name]
     if found.parameter:
         raise UnknownNameError(f"metric '{name}' needs a {found.parameter}: write {name}[{found.parameter.upper()}]")

@@ -23,8 +23,8 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts otherwise
     (`soft_f1_denodo`). Here it is, with tp 4, fp 2, fn 2:
 
-    >>> gold = Table(columns=("a", "b", "c"), rows=(("John", "Doe", 35), ("Jane", "Smith", 28)))
-    >>> rows = (("John", "Doe"), ("Jane", "Smith"), ("Bob", "Johnson"))
+    >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
+    >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))
     >>> round(cell_f1(gold, Table(columns=("x", "y"), rows=rows)), 3)
     0.667
     """

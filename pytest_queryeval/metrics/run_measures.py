@@ -30,4 +30,5 @@ def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> floa
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     found = "has no such number" if name in prediction.metadata else "does not tell it"
-    return Score(value=None, details={"notes": [f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {found}"]})
+    note = f"metadata[{one_line(name, NAME_CHARACTERS)}]: the prediction {found}"
+    return Score(value=None, details={"notes": [note]})

@@ -18,8 +18,8 @@ def soft_f1_denodo(gold: Table, predicted: Table) -> float:
     made distinct by that text. Two empty answers score 0. Kept as published, to be compared with workbooks.
     Source: Denodo AI SDK Evaluator, f1_eval.py. Its document's count of cells is `cell_f1`.
 
-    >>> gold = Table(columns=("a", "b", "c"), rows=(("John", "Doe", 35), ("Jane", "Smith", 28)))
-    >>> rows = (("John", "Doe"), ("Jane", "Smith"), ("Bob", "Johnson"))
+    >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
+    >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))
     >>> round(soft_f1_denodo(gold, Table(columns=("x", "y"), rows=rows)), 3)
     0.615
     """

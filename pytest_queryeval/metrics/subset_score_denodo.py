@@ -19,8 +19,8 @@ def subset_score_denodo(gold: Table, predicted: Table) -> float:
     hundredfold), to be compared with workbooks; `subset_score` is the sound rule.
     Source: Denodo AI SDK Evaluator, f1_eval.py.
 
-    >>> gold = Table(columns=("a", "b", "c"), rows=(("John", "Doe", 35), ("Jane", "Smith", 28)))
-    >>> rows = (("John", "Doe"), ("Jane", "Smith"), ("Bob", "Johnson"))
+    >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
+    >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))
     >>> round(subset_score_denodo(gold, Table(columns=("x", "y"), rows=rows)), 3)
     0.667
     """

@@ -30,7 +30,7 @@ def stated_answer(answer: object, case: Case) -> Stated:
     if answer is None:
         raise ValueError('returned nothing (None): an empty answer is ""')
     if case.kind in TABLE_KINDS:
-        raise ValueError(f"returned {_kind(answer)}, not text: return the query, or a Prediction to tell more than that")
+        raise ValueError(f"returned {_kind(answer)}, not text")
     if not isinstance(answer, dict | list | int | float):
         raise ValueError(f"returned {_kind(answer)}, neither text nor a dict, a list or a number")
     try:
@@ -54,7 +54,10 @@ def prediction_of(answer: object, case: Case, *, by: str, predictor: str, second
     try:
         stated = stated_answer(answer, case)
     except ValueError as error:
-        raise PredictorError(f"{by} {error}") from error
+        hint = (
+            ": return the query, or a `Prediction` to tell more than that" if isinstance(answer, dict | tuple) else ""
+        )
+        raise PredictorError(f"{by} {error}{hint}") from error
     return Prediction(stated=stated, predictor=predictor, seconds=seconds)
 
 
@@ -73,9 +76,15 @@ def answering(by: str) -> Iterator[None]:
 def _frames(error: BaseException) -> str:
     """Where in the user's own code an error came from: the last frames that are neither ours nor of a library."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_FOREIGN) and "site-packages" not in frame.filename]
+    own = [
+        frame for frame in frames if not frame.filename.startswith(_FOREIGN) and "site-packages" not in frame.filename
+    ]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in own[-MOST_FRAMES:]]
     return f" ({' > '.join(places)})" if places else ""
+
+
+def _is_foreign(file: str) -> bool:
+    return file.startswith(_FOREIGN) or "site-packages" in file
 
 
 def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the function with `async def`") -> None:

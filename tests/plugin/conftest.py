@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -33,7 +34,7 @@ STATISTICS = {"mean", "n", "std", "min", "median", "max", "ci95"}
 GATE = {"folder", "metric", "where", "min", "max", "value", "n", "ok"}
 CASE = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
-    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
+    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message", "basis"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 WITHOUT_HYPOTHESIS = "-p", "no:hypothesispytest"  # its plugin imports all of it at the end of every run: 0.6 s
@@ -42,6 +43,8 @@ PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 # A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
 for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "summary", "sql.order"):
     importlib.import_module(f"pytest_queryeval.{module}")
+with suppress(ImportError):  # what is compiled in it can be imported once only
+    importlib.import_module("vl_convert")
 
 
 class WriteSuite(Protocol):

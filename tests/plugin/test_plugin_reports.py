@@ -145,8 +145,8 @@ def test_summary_names_means_groups_and_the_weakest_cases(suite, run_and_parse):
             "easy            1       1               1.000 *",
             "hard            2       0               0.000 *",
             "weakest cases (2 of 2)",
-            "  a.queryeval.yaml::error: *",
-            "  a.queryeval.yaml::bad: execution_accuracy 0.000 (needs at least 1)",
+            "  a.queryeval.yaml::error  gold query failed *",
+            "  a.queryeval.yaml::bad    execution_accuracy 0.000 (needs at least 1)",
             "report: report.json",
         ]
     )

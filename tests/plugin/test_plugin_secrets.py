@@ -208,3 +208,16 @@ def test_an_ordinary_test_is_left_alone(run, write, monkeypatch):
     result = run(subprocess=True)
 
     assert SECRETS["environment"] in result.stdout.str()
+
+
+def test_warnings_of_no_test_do_not_tell_a_secret_and_those_of_other_tests_stay(suite, run, write, monkeypatch):
+    monkeypatch.setenv("MODEL_API_KEY", SECRETS["environment"])
+    warn = "import warnings\n\ndef {}():\n    warnings.warn('{} ' + __import__('os').environ['MODEL_API_KEY'])\n"
+    write("conftest.py", warn.format("pytest_collection_modifyitems", "collected"))
+    write("test_own.py", warn.format("test_own", "own"))
+    suite({"id": "a", "gold": "SELECT 1", "predicted": "SELECT 1"})
+
+    said = run(subprocess=True).stdout.str()
+
+    assert "collected [redacted]" in said
+    assert f"own {SECRETS['environment']}" in said

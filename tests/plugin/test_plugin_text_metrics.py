@@ -77,7 +77,7 @@ def test_reports_group_by_the_computed_difficulty(levels, run_and_parse, workers
 
 
 def test_the_table_is_in_the_report_and_the_terminal(levels, run_and_parse, workers):
-    run = run_and_parse(*workers)
+    run = run_and_parse("-v", *workers)
 
     table = run.report["spider_table"]
     assert {level: (row["count"], row["exact_match"]) for level, row in table.items()} == {

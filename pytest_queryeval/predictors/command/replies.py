@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.metric import TABLE_KINDS
 from pytest_queryeval.model import Case, Prediction, Stated
 from pytest_queryeval.plain import one_line, plain, shortened
 from pytest_queryeval.predictors.answer import stated_answer
@@ -17,6 +19,7 @@ from pytest_queryeval.redaction import redacted
 
 STDERR_CHARACTERS = 2_000
 STDERR_LINES = 10
+MOST_NAMES = 8
 METADATA_LEVELS = 100
 SHOWN_CHARACTERS = 100
 _LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
@@ -56,8 +59,19 @@ def whole_reply(text: str, case: Case, question: Mapping[str, Any], *, by: str, 
     except ValueError as error:
         raise PredictorError(f"{by} printed JSON with a {error}") from error
     if entry is None:
+        _refuse_object(text, case, by)
         return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
     return reply(entry, case, question, by=by, seconds=seconds)
+
+
+def _refuse_object(text: str, case: Case, by: str) -> None:
+    """Raise `PredictorError` for an object where a query was asked for: its answer stands under another name."""
+    if case.kind not in TABLE_KINDS or not text.lstrip().startswith("{"):
+        return
+    with suppress(ValueError):
+        if isinstance(found := parsed(text), dict):
+            names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MOST_NAMES]) or "nothing"
+            raise PredictorError(f"{by} printed an object with {names}: the answer stands under `{PREDICTED}`")
 
 
 def line_entry(line: bytes, case: Case, *, by: str) -> Mapping[str, Any]:

@@ -1,0 +1,47 @@
+"""Rendering a report of 10,000 small cases: `python benchmarks/bench_reports.py [CASES] [RUNS]`.
+
+Each installed format is rendered in turn. Prints the median of the runs, of the wall's and of the processor's seconds,
+and the size of each format, and the sum of those that are to take 3 s together. What a format imports and starts on its
+first use is in its first run, which is told beside the median.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from pytest_queryeval.reports import REPORTS
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from report_maker import make_report
+
+TOGETHER = ("json", "md", "csv", "html")
+
+
+def main() -> None:
+    cases, runs = (int(text) for text in (*sys.argv[1:], *("10000", "5")[len(sys.argv) - 1 :]))
+    report = make_report(cases)
+    names = REPORTS.installed()
+    times: dict[str, list[float]] = {name: [] for name in names}
+    busy: dict[str, list[float]] = {name: [] for name in names}
+    sizes: dict[str, int] = {}
+    for _ in range(runs):
+        for name in names:
+            start, started = time.perf_counter(), time.process_time()
+            content = REPORTS[name].render(report)
+            times[name].append(time.perf_counter() - start)
+            busy[name].append(time.process_time() - started)
+            assert sizes.setdefault(name, len(content)) == len(content), name
+    medians, processor = ({name: statistics.median(each[name]) for name in names} for each in (times, busy))
+    for name in names:
+        size = f"{sizes[name] / 1024:,.0f} KiB"
+        print(f"{name}: {medians[name]:.2f} s (busy {processor[name]:.2f} s, first {times[name][0]:.2f} s), {size}")
+    together = [name for name in TOGETHER if name in medians]
+    wall, own = (sum(each[name] for name in together) for each in (medians, processor))
+    print(f"{', '.join(together)} together: {wall:.2f} s (busy {own:.2f} s)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+"""report.html in a real browser: it loads nothing, obeys no text of a report, and is used by mouse and by keyboard."""
+
+import pytest
+from report_maker import make_report
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from pytest_queryeval.aggregation import aggregate
+
+FAULTS = {"failed", "missed", "error"}
+IDS = "#table tbody th a"
+
+
+def nodeid_of(report, **wish):
+    """The first case that has these values and a difference."""
+    fitting = (case for case in report["cases"] if all(case[name] == value for name, value in wish.items()))
+    return next(case["nodeid"] for case in fitting if case["difference"])
+
+
+def press(browser, *keys):
+    for key in keys:
+        browser.driver.switch_to.active_element.send_keys(key)
+
+
+def tab_to(browser, selector):
+    """Press Tab until an element has the focus."""
+    for _ in range(200):
+        press(browser, Keys.TAB)
+        if browser.run("return document.activeElement.matches(arguments[0])", selector):
+            return
+    raise AssertionError(f"Tab does not reach {selector}")
+
+
+@pytest.mark.parametrize("name", ["small_page", "large_page", "hostile_page", "example_page"])
+def test_a_page_opens_without_a_word_on_the_console_or_a_request(browser, request, name):
+    page = request.getfixturevalue(name)
+    browser.requests()
+
+    browser.open(page)
+
+    print(f"{name}: {page.stat().st_size:,} bytes, ready after {browser.milliseconds:.0f} ms")
+    assert browser.messages() == []
+    assert browser.requests() == []
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_ten_thousand_cases_are_filtered_and_sorted(browser, large_page):
+    browser.open(large_page)
+
+    assert browser.text("#count") == "10,000 cases"
+    assert len(browser.texts(IDS)) == 100
+
+    browser.driver.find_element(By.ID, "filter-q").send_keys("rivers since 1999")
+    browser.until(lambda: browser.text("#count") != "10,000 cases")
+    found = int(browser.text("#count").split()[0].replace(",", ""))
+
+    assert 0 < found < 1_000
+    assert browser.fragment() == "#q=rivers%20since%201999"
+
+
+def test_every_filter_keeps_the_cases_that_fit(browser, small, small_page):
+    browser.open(small_page, "#outcome=faults&kind=sql&difficulty=hard&tag=nightly")
+
+    fitting = [
+        case["id"]
+        for case in small["cases"]
+        if case["outcome"] in FAULTS
+        and (case["kind"], case["difficulty"]) == ("sql", "hard")
+        and "nightly" in case["tags"]
+    ]
+    assert browser.texts(IDS) == fitting
+    assert browser.text("#count") == f"{len(fitting)} of 120 cases"
+
+
+def test_a_choice_stands_in_the_address_and_comes_back_with_it(browser, small_page):
+    browser.open(small_page)
+
+    browser.driver.find_element(By.CSS_SELECTOR, "select[name=kind] option[value=json]").click()
+    browser.driver.find_element(By.CSS_SELECTOR, "[data-sort=outcome]").click()
+    chosen, shown = browser.fragment(), browser.texts(IDS)
+    browser.open(small_page, chosen)
+
+    assert chosen == "#kind=json&sort=outcome"
+    assert browser.texts(IDS) == shown
+    assert browser.run("return document.querySelector('select[name=kind]').value") == "json"
+
+
+def test_a_column_sorts_both_ways_with_empty_cells_last(browser, small, small_page):
+    metric = "execution_accuracy"
+    browser.open(small_page, f"#sort={metric}&order=desc")
+    column = browser.texts("#table thead th").index(f"{metric}↓")
+    known = sorted((case["scores"][metric] for case in small["cases"] if metric in case["scores"]), reverse=True)
+
+    shown = browser.run(
+        "return Array.from(document.querySelectorAll('#table tbody tr'), r => r.cells[arguments[0]].innerText)", column
+    )
+
+    assert shown == [f"{score:.3f}" for score in known][: len(shown)] + [""] * (len(shown) - len(known))
+    assert browser.run("return document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "descending"
+
+
+def test_pages_of_the_table_follow_each_other(browser, small, small_page):
+    browser.open(small_page)
+
+    browser.driver.find_element(By.XPATH, "//nav[@class='pager']/button[text()='Next']").click()
+
+    assert browser.texts(IDS) == [case["id"] for case in small["cases"][100:]]
+    assert browser.text("nav.pager span") == "page 2 of 2"
+
+
+def test_other_scores_can_be_given_columns(browser, small_page):
+    browser.open(small_page)
+    browser.run("document.getElementById('columns').open = true")
+
+    before = browser.texts("#table thead th")
+
+    browser.driver.find_element(By.CSS_SELECTOR, "#columns label:has(input:not(:checked))").click()
+
+    (added,) = set(browser.texts("#table thead th")) - set(before)
+    assert added in browser.fragment()
+
+
+@pytest.mark.parametrize("kind", ["sql", "sparql", "json", "sdmx"])
+def test_a_link_opens_a_case_with_its_queries_and_differences(browser, small, small_page, kind):
+    nodeid = nodeid_of(small, kind=kind)
+    case = next(case for case in small["cases"] if case["nodeid"] == nodeid)
+
+    browser.open_case(small_page, nodeid)
+
+    inside = browser.text("#case")
+    assert browser.text("#case-title") == case["id"]
+    assert case["question"] in inside
+    assert case["difference"]["summary"] in inside
+    assert [" ".join(text.split()) for text in browser.texts("#case .sides pre")] == [
+        " ".join(case[side]["query"].split()) for side in ("gold", "predicted")
+    ]
+    assert len(browser.texts("#case pre del")) == len(browser.texts("#case pre ins")) == 1
+
+
+def test_rows_and_cells_that_differ_are_marked_in_both_tables(browser, small, small_page):
+    nodeid = nodeid_of(small, kind="sql")
+    case = next(case for case in small["cases"] if case["nodeid"] == nodeid)
+    (changed,) = case["difference"]["changed"]
+
+    browser.open_case(small_page, nodeid)
+
+    assert browser.texts("#case .sides tr.missing th") == ["missing"]
+    assert browser.texts("#case .sides tr.changed del") == [str(changed["gold"][1])]
+    assert browser.texts("#case .sides tr.changed ins") == [str(changed["predicted"][1])]
+
+
+def test_a_case_is_opened_and_left_by_keyboard(browser, small, small_page):
+    browser.open(small_page)
+
+    tab_to(browser, "#table thead button[data-sort=kind]")
+    press(browser, Keys.ENTER)
+    assert browser.run("return document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"
+    tab_to(browser, IDS)
+    first = browser.run("return document.activeElement.innerText")
+    press(browser, Keys.ENTER)
+    browser.until(lambda: browser.run("return document.getElementById('case').open"))
+    assert browser.run("return document.activeElement.id") == "case-title"
+    assert browser.text("#case-title") == first
+    press(browser, Keys.ESCAPE)
+
+    browser.until(lambda: not browser.run("return document.getElementById('case').open"))
+    assert browser.run("return document.activeElement.innerText") == first
+    assert browser.fragment() == "#sort=kind"
+
+
+def test_the_way_back_leads_through_the_cases_that_were_seen(browser, small, small_page):
+    browser.open_case(small_page, small["cases"][3]["nodeid"])
+    browser.driver.find_element(By.XPATH, "//dialog//a[text()='Next']").click()
+    browser.until(lambda: browser.text("#case-title") == small["cases"][4]["id"])
+
+    browser.driver.back()
+
+    browser.until(lambda: browser.text("#case-title") == small["cases"][3]["id"])
+
+
+def test_planted_texts_do_nothing_and_are_seen(browser, hostile, hostile_page):
+    for case in hostile["cases"][::3]:
+        browser.open_case(hostile_page, case["nodeid"])
+        browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
+
+        assert browser.run("return window.taken") is None
+        assert browser.run("return document.querySelectorAll('dialog :is(script, img, svg, iframe, form)').length") == 0
+        assert browser.run("return [...document.links].filter(link => link.protocol !== 'file:').length") == 0
+        assert browser.messages() == []
+    assert browser.requests() == []
+
+
+def test_characters_that_hide_text_are_seen_as_escapes(browser, hostile, hostile_page):
+    case = next(case for case in hostile["cases"] if "\u202e" in case["id"])
+
+    browser.open_case(hostile_page, case["nodeid"])
+
+    assert "a\\u202eb\\u200bc\\x1b[31md\\x00e\\ufeff" in browser.text("#case-title")
+    assert not {"\u202e", "\u200b", "\x1b", "\x00", "\ufeff"} & set(browser.text("#case"))
+
+
+def test_curly_brackets_stay_as_they_are(browser, hostile, hostile_page):
+    case = next(case for case in hostile["cases"] if "{{7*7}}" in case["id"])
+
+    browser.open_case(hostile_page, case["nodeid"])
+
+    assert "{{7*7}}" in browser.text("#case .question")
+
+
+def test_names_that_a_script_might_take_for_its_own_are_names(browser, written):
+    report = make_report(8)
+    for case in report["cases"]:
+        odd = {"__proto__": 0.5, "constructor": 0.25, "id": 0.125, "seconds": 1.0}
+        case |= {"scores": odd, "kind": "constructor", "tags": ["__proto__"], "outcome": "passed", "id": "toString"}
+        case |= {"details": {"__proto__": "told", "violations": {"a": 1}, "notes": []}, "nodeid": "the same"}
+    report = aggregate(report["cases"], gates=(), about={"created": "2025-01-01"})
+    browser.open(written("odd", report), "#sort=__proto__&tag=__proto__&kind=constructor")
+
+    hrefs = browser.run("return Array.from(document.querySelectorAll(arguments[0]), link => link.hash)", IDS)
+
+    assert len(set(hrefs)) == 8
+    assert browser.texts("#table tbody td.number")[:4] == ["0.500", "0.250", "0.125", "1.000"]
+    browser.driver.find_elements(By.CSS_SELECTOR, IDS)[4].click()
+    browser.until(lambda: "told" in (browser.run("return document.getElementById('case').textContent")))
+    assert browser.messages() == []
+
+
+@pytest.mark.parametrize("kind", ["sql", "sparql", "json"])
+@pytest.mark.parametrize("piece", ["'", '"', "`", "(", "/*", "<", "<a", "\\", "'\\", "a b ", "--\n", "1e"])
+def test_long_texts_of_any_form_are_shown_whole(browser, written, kind, piece):
+    report = make_report(4)
+    gold, predicted = (piece * (20_000 // len(piece)))[:19_999], f"{piece * 900}x"
+    for case in report["cases"]:
+        if case["gold"]:
+            case["kind"] = kind
+            case["gold"]["query"], case["predicted"]["query"] = gold, predicted
+            chosen = case["nodeid"]
+
+    browser.open_case(written(f"long-{kind}-{ord(piece[0])}-{len(piece)}", report), chosen)
+
+    shown = browser.run("return Array.from(document.querySelectorAll('#case .sides pre'), pre => pre.textContent)")
+    assert shown == [gold, predicted]
+    assert browser.messages() == []
+
+
+def test_an_address_of_no_case_shows_the_table(browser, small_page):
+    browser.open(small_page, "#case=nowhere%zz&page=-3&sort=nothing")
+
+    assert not browser.run("return document.getElementById('case').open")
+    assert len(browser.texts(IDS)) == 100
+
+
+def test_a_path_that_is_no_utf8_has_a_link(browser, written):
+    path = "caf\udce9.queryeval.yaml"
+    cases = [case | {"path": path, "nodeid": f"{path}::{case['id']}"} for case in make_report(3)["cases"]]
+    browser.open(written("surrogate", aggregate(cases, gates=(), about={"created": "2025-01-01"})))
+
+    link = browser.driver.find_element(By.CSS_SELECTOR, IDS)
+    name = link.text
+    link.click()
+
+    browser.until(lambda: browser.text("#case-title") == name)
+
+
+def test_the_button_changes_the_colours(browser, small_page):
+    browser.open(small_page)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    before = browser.run(ground)
+
+    browser.driver.find_element(By.ID, "theme").click()
+    changed = browser.run(ground)
+    browser.driver.find_element(By.ID, "theme").click()
+
+    assert changed != before
+    assert browser.run(ground) == before
+
+
+@pytest.mark.parametrize("page", ["small_page", "hostile_page", "example_page"])
+def test_axe_finds_no_serious_fault_in_a_page(browser, axe, request, page):
+    browser.open(request.getfixturevalue(page))
+    browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
+
+    assert browser.faults(axe) == []
+
+
+@pytest.mark.parametrize("kind", ["sql", "json", "sdmx"])
+def test_axe_finds_no_serious_fault_in_a_case(browser, axe, small, small_page, kind):
+    browser.open_case(small_page, nodeid_of(small, kind=kind))
+
+    assert browser.faults(axe) == []

@@ -1,0 +1,288 @@
+"""A run that is compared with an earlier one: gates, exit statuses, and what changed besides the system."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+from singers import GOLD, INVALID, WRONG, case
+
+GATE = "gates: [{no_regression: {metric: execution_accuracy}}, {max_broken: 2}]"
+BASELINE = "--queryeval-baseline=base.json"
+NUMBER = 12
+
+
+@pytest.fixture
+def earlier(run):
+    """Run the suites as they stand, and keep the report as base.json."""
+
+    def run_earlier(*args):
+        run("--queryeval-report=base.json", *args)
+
+    return run_earlier
+
+
+def cases(wrong=(), **more):
+    """A dozen cases, of which those with these numbers are answered wrongly."""
+    return [case(f"c{n:02}", WRONG if n in wrong else GOLD, on_miss="xfail", **more) for n in range(NUMBER)]
+
+
+def verdicts(run):
+    return [gate["ok"] for gate in run.report["gates"]]
+
+
+def changes(run):
+    return {
+        change["what"]: [nodeid.rpartition("::")[2] for nodeid in change["cases"]]
+        for change in run.report["baseline"]["changes"]
+    }
+
+
+def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and_parse, workers, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    write("queryeval.yaml", GATE)
+    suite(*cases())
+    earlier()
+    suite(*cases(wrong=range(5)))
+
+    run = run_and_parse(BASELINE, *workers)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert verdicts(run) == [False, False]
+    regression, broken = run.report["gates"]
+    assert (regression["value"], regression["n"], regression["p"]) == (pytest.approx(-5 / 12), 12, 1 / 32)
+    assert (broken["value"], broken["n"]) == (5, 12)
+    run.result.stdout.fnmatch_lines(
+        [
+            "against the baseline base.json of *: 12 cases in both, 0 fixed, 5 broken",
+            "execution_accuracy * 1.000 * 0.583 * -0.417 *",
+            "broken (5): a.queryeval.yaml::c00, *",
+            "gate MISSED: execution_accuracy not lower than in the baseline (alpha 0.05) in .: 1.000 before, 0.583*",
+            "gate MISSED: at most 2 broken in .: 5 of 12",
+        ],
+        consecutive=False,
+    )
+
+
+def test_a_drop_that_may_be_chance_leaves_the_exit_status(suite, write, earlier, run_and_parse, workers):
+    write("queryeval.yaml", GATE)
+    suite(*cases(wrong=[0]))
+    earlier()
+    suite(*cases(wrong=[1, 2]))
+
+    run = run_and_parse(BASELINE, *workers)
+
+    assert run.result.ret == 0
+    assert verdicts(run) == [True, True]
+    found = run.report["baseline"]
+    assert (found["path"], len(found["fixed"]), len(found["broken"]), found["changes"]) == ("base.json", 1, 2, [])
+
+
+def test_a_drop_that_is_tolerated_is_no_regression(suite, write, earlier, run_and_parse):
+    write("queryeval.yaml", "gates: [{no_regression: {metric: pass_rate, max_drop: 0.5}}]")
+    suite(*cases())
+    earlier()
+    suite(*cases(wrong=range(5)))
+
+    assert verdicts(run_and_parse(BASELINE)) == [True]
+
+
+def test_where_narrows_the_cases_that_are_compared(suite, write, earlier, run_and_parse):
+    write("queryeval.yaml", "gates: [{max_broken: 0, where: {tag: a}}, {max_broken: 0, where: {tag: b}}]")
+    suite(case("one", tags=["a"]), case("two", tags=["b"]))
+    earlier()
+    suite(case("one", WRONG, tags=["a"]), case("two", tags=["b"]))
+
+    assert verdicts(run_and_parse(BASELINE)) == [False, True]
+
+
+def test_gates_are_not_judged_without_a_baseline(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", GATE)
+    suite(*cases())
+
+    run = run_and_parse(*workers)
+
+    assert run.result.ret == 0
+    assert verdicts(run) == [None, None]
+    assert "baseline" not in run.report
+    run.result.stdout.fnmatch_lines(["gate not judged: at most 2 broken in .: no baseline was given"])
+
+
+def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_and_parse):
+    write("queryeval.yaml", GATE)
+    suite(*cases(), name="b.queryeval.yaml")
+    earlier()
+    (suite(*cases()).parent / "b.queryeval.yaml").unlink()
+
+    run = run_and_parse(BASELINE)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert verdicts(run) == [False, False]
+    run.result.stdout.fnmatch_lines(["gate MISSED: * in .: no case has a value in the baseline as well"])
+    assert len(changes(run)["cases removed"]) == NUMBER
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "*base.json: cannot be read: No such file or directory"),
+        ("{}", "*base.json: is no report of pytest-queryeval"),
+        ("half of {", "*base.json: is no report: *"),
+    ],
+)
+def test_a_baseline_that_cannot_be_read_is_a_usage_error(suite, write, run, content, message):
+    suite(case())
+    if content is not None:
+        write("base.json", content)
+
+    result = run(BASELINE)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-baseline: {message}"])
+
+
+def test_the_baseline_may_be_the_report_that_is_written(suite, run_and_parse):
+    suite(case("a", WRONG))
+    run_and_parse()
+    suite(case("a"))
+
+    run = run_and_parse("--queryeval-baseline=report.json")
+
+    assert run.report["baseline"]["fixed"] == ["a.queryeval.yaml::a"]
+
+
+def test_under_a_selection_only_common_cases_count_and_none_is_called_removed(suite, write, earlier, run_and_parse):
+    write("queryeval.yaml", GATE)
+    suite(*cases(), case("gone"))
+    earlier()
+    suite(*cases(wrong=[1]))
+
+    run = run_and_parse(BASELINE, "-k", "c01 or c02")
+
+    counts = run.report["baseline"]["cases"]
+    assert (counts["common"], counts["removed"], counts["not_run"]) == (2, 0, 11)
+    assert changes(run) == {}
+    assert [gate["n"] for gate in run.report["gates"]] == [2, 2]
+
+
+def test_a_file_that_was_not_asked_for_is_not_removed(suite, earlier, run_and_parse):
+    suite(case("a"), name="a/a.queryeval.yaml")
+    suite(case("b"), name="b/b.queryeval.yaml")
+    earlier()
+
+    run = run_and_parse(BASELINE, "a")
+
+    assert (run.report["baseline"]["cases"]["not_run"], changes(run)) == (1, {})
+
+
+def test_errors_stand_apart_from_broken_cases(suite, write, earlier, run_and_parse):
+    write("queryeval.yaml", "gates: [{max_broken: 0}]")
+    suite(case("a"), case("b"))
+    earlier()
+    suite(case("a", gold=INVALID), case("b"))
+
+    run = run_and_parse(BASELINE)
+
+    assert (run.report["baseline"]["errors"], run.report["baseline"]["broken"]) == (["a.queryeval.yaml::a"], [])
+    run.result.stdout.fnmatch_lines(["gate met: at most 0 broken in .: 0 of 1, 1 in error not counted"])
+
+
+def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse, workers):
+    both = {"metrics": ["execution_accuracy", "soft_f1"]}
+    suite(
+        case("lowered", thresholds={"execution_accuracy": 1, "soft_f1": 0.9}, **both),
+        case("edited"),
+        case("removed"),
+        case("skipped"),
+        case("expected", WRONG),
+        case("laxer"),
+        case("looser", WRONG),
+        case("same"),
+    )
+    earlier()
+    suite(
+        case("lowered", thresholds={"execution_accuracy": 1, "soft_f1": 0.5}, **both),
+        case("edited", gold=f"{GOLD} ORDER BY 1"),
+        case("skipped", skip="later"),
+        case("expected", WRONG, xfail="hard"),
+        case("laxer", compare={"numbers": {"rel": 0.1}}),
+        case("looser", WRONG, on_miss="xfail"),
+        case("same"),
+    )
+
+    run = run_and_parse(BASELINE, *workers)
+
+    assert changes(run) == {
+        "cases removed": ["removed"],
+        "cases newly skipped": ["skipped"],
+        "cases newly marked xfail": ["expected"],
+        "thresholds lowered": ["lowered"],
+        "on_miss changed": ["looser"],
+        "gold edited": ["edited"],
+        "comparison policy edited": ["laxer"],
+    }
+    run.result.stdout.fnmatch_lines(["changed besides the system: gold edited (1 case): a.queryeval.yaml::edited"])
+
+
+def test_another_state_of_the_database_is_named(pytester, suite, earlier, run_and_parse, workers):
+    def fill(rows):
+        with sqlite3.connect(pytester.path / "singers.db") as database:
+            database.execute("CREATE TABLE IF NOT EXISTS singer (country TEXT)")
+            database.executemany("INSERT INTO singer VALUES (?)", [("FR",)] * rows)
+        database.close()
+
+    fill(1)
+    suite(case("a"), case("b"), source="singers.db")
+    earlier()
+    same = run_and_parse(BASELINE, *workers)
+    fill(1)
+
+    run = run_and_parse(BASELINE, *workers)
+
+    assert changes(same) == {}
+    assert changes(run) == {"other state of the database": ["a", "b"]}
+
+
+def test_the_command_line_changes_what_a_case_asks_for(suite, earlier, run_and_parse):
+    suite(case("a"), metrics=["execution_accuracy", "soft_f1"])
+    earlier("--queryeval-threshold=soft_f1=0.9")
+
+    assert changes(run_and_parse(BASELINE)) == {"thresholds lowered": ["a"]}
+
+
+def test_the_comparison_is_the_same_with_workers(suite, write, earlier, run_and_parse):
+    write("queryeval.yaml", GATE)
+    suite(*cases(wrong=[1, 7]))
+    earlier()
+    suite(*cases(wrong=[3, 7, 9]))
+
+    alone, shared = run_and_parse(BASELINE), run_and_parse(BASELINE, "-n2")
+
+    assert alone.report["baseline"] == shared.report["baseline"]
+    assert alone.report["gates"] == shared.report["gates"]
+    assert [case["basis"] for case in alone.report["cases"]] == [case["basis"] for case in shared.report["cases"]]
+
+
+def test_what_a_case_asks_for_tells_no_secret_and_no_folder_of_this_machine(pytester, suite, run_and_parse):
+    suite(case("a"), metrics=["execution_accuracy", "soft_f1"], options={"soft_f1": {}})
+
+    run = run_and_parse()
+
+    basis = run.case("a")["basis"]
+    assert str(pytester.path) not in json.dumps(basis)
+    assert set(basis) == {"thresholds", "on_miss", "trials", "trials_rule", "golds", "compare", "options", "source"}
+
+
+def test_a_report_of_an_older_version_is_compared_as_far_as_it_goes(pytester, suite, earlier, run_and_parse):
+    suite(case("a"))
+    earlier()
+    path = pytester.path / "base.json"
+    old = json.loads(path.read_bytes())
+    del old["cases"][0]["basis"]
+    path.write_text(json.dumps(old), encoding="utf-8")
+
+    run = run_and_parse(BASELINE)
+
+    assert (run.report["baseline"]["cases"]["unknown"], changes(run)) == (1, {})
+    run.result.stdout.fnmatch_lines(["1 of the cases in both does not say in both reports what was asked of it*"])

@@ -1,0 +1,195 @@
+"""Reports of as many cases as wanted, of every kind and outcome, the same in every run."""
+
+import random
+
+from pytest_queryeval.aggregation import TOTAL_OF, aggregate
+from pytest_queryeval.gates import judge_all
+
+KINDS = ("sql", "sparql", "json", "sdmx")
+LEVELS = ("easy", "medium", "hard", "extra")
+TAGS = ("aviation", "billing", "catalogue", "nightly", "regression")
+NOUNS = ("flights", "invoices", "sensors", "rivers", "books", "riders", "plots", "singers")
+PLACES = ("Bergen", "Como", "Delft", "Évora", "Graz", "Lund", "Nîmes", "Turku")
+METRICS = {
+    "sql": ("execution_accuracy", "row_matching_f1", "valid_query"),
+    "sparql": ("execution_accuracy", "entity_set_f1", "valid_query"),
+    "json": ("json_equal", "path_f1", "valid_query"),
+    "sdmx": ("macro_precision", "macro_recall"),
+}
+# Texts that would act if a report took them for anything but text.
+HOSTILE = (
+    "<script>window.taken = 1</script>",
+    '"><img src=x onerror="window.taken=1">',
+    "javascript:window.taken=1",
+    "</script><script>window.taken=1</script>",
+    "</title></style><svg onload=window.taken=1>",
+    "{{7*7}}{% for a in b %}",
+    "<!--<script>",
+    "=cmd|' /C calc'!A0",
+    "[link](javascript:window.taken=1) | `code`",
+    "a\u202eb\u200bc\x1b[31md\x00e\ufeff",
+    "' onmouseover='window.taken=1",
+    "&lt;b&gt; &amp;",
+)
+
+
+def make_report(size, *, hostile=False, **about):
+    """A report of `size` small cases; with `hostile`, every text of a case is one that would like to act."""
+    chance = random.Random(7)
+    cases = [(_hostile(number, chance) if hostile else make_case(number, chance)) for number in range(size)]
+    run = {"collected": {}, "broken": [], "selected": False, "stopped": False}
+    gates = [
+        make_gate(metric="pass_rate", min=0.5),
+        make_gate(metric="execution_accuracy", where={"difficulty": "hard"}, min=0.95),
+        make_gate(metric="execution_accuracy", folder="elsewhere", whole=False),
+    ]
+    known = {
+        "created": "2025-03-01T09:30:00+00:00",
+        "environment": {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.45.1"}},
+        "predictor": {"sources": ["inline"]},
+        **run,
+    }
+    return aggregate(cases, gates=judge_all(gates, cases, run), about=known | about)
+
+
+def make_gate(**changes):
+    return {"folder": "suite", "whole": True, "metric": "pass_rate", "where": {}, "min": 0.5, "max": None} | changes
+
+
+def make_case(number, chance):
+    """One case as report.json has it; kinds and outcomes take turns, all else is drawn."""
+    kind, outcome = KINDS[number % len(KINDS)], _outcome(number, chance)
+    path = f"suite/{kind}/part{number // 500}.queryeval.yaml"
+    ident = f"{chance.choice(NOUNS)}-{number}"
+    missed = outcome in ("failed", "missed", "xfailed")
+    case = {
+        "id": ident,
+        "nodeid": f"{path}::{ident}",
+        "path": path,
+        "line": 4 + 7 * (number % 500),
+        "kind": kind,
+        "tags": chance.sample(TAGS, chance.randint(0, 2)),
+        "difficulty": chance.choice(LEVELS) if kind == "sql" else None,
+        "source": f"{kind}.db",
+        "question": f"How many {chance.choice(NOUNS)} are there in {chance.choice(PLACES)} since {1950 + number % 70}?",
+        "outcome": outcome,
+        "scores": {},
+        "missed": [],
+        "gold": None,
+        "predicted": None,
+        "difference": None,
+        "prediction": None,
+        "trials": [],
+        "details": {},
+        "message": "",
+        "basis": {
+            "thresholds": {METRICS[kind][0]: {"min": 1.0, "max": None}},
+            "golds": f"{chance.getrandbits(64):016x}",
+        },
+    }
+    if outcome == "skipped":
+        return case | {"message": "the database is not here"}
+    if outcome == "error":
+        return case | {"message": f"{path}:{case['line']}: the source does not open"}
+    return case | _answers(kind, number, missed, chance)
+
+
+def _basis(metric, chance):
+    return {"thresholds": {metric: {"min": 1.0, "max": None}}, "golds": f"{chance.getrandbits(64):016x}"}
+
+
+def _outcome(number, chance):
+    every = tuple(TOTAL_OF)
+    return every[number] if number < len(every) else chance.choices(every, (80, 9, 3, 1, 3, 3, 1))[0]
+
+
+def _answers(kind, number, missed, chance):
+    metric = METRICS[kind][0]
+    scores = dict.fromkeys(METRICS[kind], 1.0)
+    if missed:
+        scores |= {metric: 0.0, METRICS[kind][1]: round(chance.random(), 3)}
+    gold, predicted = _sides(kind, number, missed, chance)
+    return {
+        "scores": scores,
+        "missed": [{"metric": metric, "min": 1.0, "max": None, "value": 0.0}] if missed else [],
+        "gold": gold | {"index": 0},
+        "predicted": predicted | {"error": None},
+        "difference": _difference(kind, gold, predicted) if missed else None,
+        "prediction": {"source": "inline", "seconds": chance.lognormvariate(0, 0.8), "metadata": {"tokens": number}},
+        "details": _details(kind, number, missed),
+        "message": f"{metric} 0.000 (needs at least 1)" if missed else "",
+    }
+
+
+def _sides(kind, number, missed, chance):
+    year, noun, place = 1950 + number % 70, chance.choice(NOUNS), chance.choice(PLACES)
+    other = year + missed
+    texts = {
+        "sql": f"SELECT name, count(*) FROM {noun} WHERE year > {{}} AND city = '{place}' GROUP BY name",
+        "sparql": f"SELECT ?{noun} WHERE {{{{ ?{noun} :in :{place} ; :year ?y FILTER(?y > {{}}) }}}}",
+        "json": f'{{{{"find": "{noun}", "place": "{place}", "since": {{}}}}}}',
+        "sdmx": f"FLOWS:{place.upper()}\n  PERIOD: {{}}\n  SERIES: {noun.upper()}",
+    }
+    rows = [[f"{chance.choice(PLACES)}", chance.randint(1, 99)] for _ in range(3)]
+    wrong = [*rows[:1], [rows[1][0], rows[1][1] + 1]] if missed else rows
+    return tuple(
+        {
+            "query": texts[kind].format(since),
+            "columns": ["name", "count(*)"] if kind in ("sql", "sparql") else None,
+            "row_count": len(table) if kind in ("sql", "sparql") else None,
+            "sample": table if kind in ("sql", "sparql") else [],
+            "seconds": chance.lognormvariate(-7, 0.5),
+        }
+        for since, table in ((year, rows), (other, wrong))
+    )
+
+
+def _difference(kind, gold, predicted):
+    if kind == "json":
+        changed = {"gold": ["$.since", "1950"], "predicted": ["$.since", "1951"]}
+        return {"summary": "1 have another value", "missing": [], "extra": [], "changed": [changed]}
+    if kind == "sdmx":
+        terms = {"missing": [["PERIOD", "1950", None]], "extra": [["PERIOD", "1951", "Year 1951"]]}
+        return {"summary": "gold has 2 terms, predicted has 2 terms", "changed": [], **terms}
+    return {
+        "summary": "gold has 3 rows of 2 columns, predicted has 2 rows of 2 columns",
+        "missing": gold["sample"][2:],
+        "extra": [],
+        "changed": [{"gold": gold["sample"][1], "predicted": predicted["sample"][1]}],
+    }
+
+
+def _details(kind, number, missed):
+    if kind == "sdmx":
+        return {"indicator_selection": "PERIOD\n[recall: 1.00, precision: 1.00]\nTrue Positives [1]\n  * 1950"}
+    if kind == "json" and missed:
+        return {"violations": ["$.since: 1951 is not a year of the list"]}
+    return {"notes": ["order: gold's LIMIT cuts through rows that tie"]} if number % 50 == 0 else {}
+
+
+def _hostile(number, chance):
+    """A case all texts of which are hostile, but for those that the report's own code chooses."""
+    case = make_case(number, chance)
+    text = HOSTILE[number % len(HOSTILE)]
+    ident = f"{text}{number}"
+    case |= {
+        "id": ident,
+        "path": f"suite/{text}.yaml",
+        "nodeid": f"suite/{text}.yaml::{ident}",
+        "tags": [text],
+        "difficulty": text,
+        "source": text,
+        "question": text,
+        "message": text,
+        "scores": case["scores"] | {f"recall[{text}]": chance.random()},
+        "details": {"notes": [text], "violations": [text], "indicator_selection": text, text: text},
+    }
+    if case["prediction"]:
+        case["prediction"] |= {"source": text, "metadata": {text: text, "url": "javascript:window.taken=1"}}
+        sample = {"columns": [text, "b"], "row_count": 2, "sample": [[text, None], [1, text]]}
+        case["gold"] |= {"query": f"SELECT '{text}'", **sample}
+        case["predicted"] |= {"query": f"SELECT {text}", "error": {"kind": "invalid", "message": text}, **sample}
+        case["difference"] = {"summary": text, "missing": [[text, None]], "extra": [[1, text]], "changed": []}
+        trial = {"passed": False, "scores": {text: 0.5}, "missed": [], "prediction": case["prediction"]}
+        case["trials"] = [trial | {"predicted": {"query": text, "error": None}}] * 2
+    return case

@@ -1,0 +1,206 @@
+"""Paired statistics: against scipy, against counting by hand, and by what has to hold of any scores."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pytest_queryeval.baseline.statistics import (
+    ALL_SIGNS,
+    POWER,
+    Pairs,
+    detectable_drop,
+    fitting_test,
+    holm,
+    interval,
+    mcnemar_power,
+    p_value,
+)
+
+SCORES = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.8, 1.0])
+PAIRS = st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=10)
+BINARY = st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=10)
+
+
+def pairs(scores):
+    return Pairs(before=[before for before, _ in scores], after=[after for _, after in scores])
+
+
+def of_flips(broken, fixed, same=0):
+    return pairs([(1.0, 0.0)] * broken + [(0.0, 1.0)] * fixed + [(1.0, 1.0)] * same)
+
+
+def of_differences(differences):
+    return Pairs(before=[0.0] * len(differences), after=list(differences))
+
+
+def noise(n, seed=1):
+    return of_differences(np.random.default_rng(seed).normal(size=n).tolist())
+
+
+def share_of_signs(differences, is_extreme):
+    """The share of all ways to give the differences signs whose sum is extreme, counted one by one."""
+    sums = [
+        math.fsum(sign * value for sign, value in zip(signs, differences, strict=True))
+        for signs in product((-1, 1), repeat=len(differences))
+    ]
+    return sum(map(is_extreme, sums)) / len(sums)
+
+
+def test_the_exact_mcnemar_test_has_the_published_value():
+    # 9 of 10 discordant pairs on one side: 2 * (C(10, 9) + C(10, 10)) / 2^10
+    assert p_value(of_flips(9, 1, same=40)) == pytest.approx(22 / 1024)
+    assert p_value(of_flips(9, 1, same=40), "lower") == pytest.approx(11 / 1024)
+    assert p_value(of_flips(1, 9, same=40), "lower") == pytest.approx(1023 / 1024)
+
+
+@given(PAIRS | BINARY)
+def test_few_differences_are_given_all_signs(scores):
+    found = pairs(scores)
+    observed = math.fsum(found.differences)
+
+    lower = share_of_signs(found.differences, lambda total: total <= observed + 1e-9)
+    both = share_of_signs(found.differences, lambda total: abs(total) >= abs(observed) - 1e-9)
+
+    assert p_value(found, "lower") == pytest.approx(lower)
+    assert p_value(found) == pytest.approx(both)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_differences_are_given_random_signs_as_scipy_does(seed):
+    found = noise(40, seed)
+
+    theirs = stats.permutation_test(
+        (found.before, found.after),
+        lambda before, after, axis: np.mean(after, axis=axis) - np.mean(before, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=20_000,
+        alternative="less",
+        rng=np.random.default_rng(3),
+    )
+
+    assert p_value(found, "lower") == pytest.approx(theirs.pvalue, abs=0.02)
+
+
+def test_random_signs_never_give_a_p_of_0():
+    assert p_value(of_differences([-0.5] * (ALL_SIGNS + 30)), "lower") == 1 / 10_000
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
+def test_the_sign_of_all_differences_does_not_change_the_two_sided_p(differences):
+    mirrored = of_differences([-value for value in differences])
+
+    assert p_value(of_differences(differences)) == p_value(mirrored)
+    assert of_differences(differences).change == -mirrored.change
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=30), st.randoms())
+def test_the_order_of_cases_does_not_matter(differences, random):
+    shuffled = random.sample(differences, len(differences))
+
+    for figure in (p_value, interval, detectable_drop):
+        assert figure(of_differences(shuffled)) == figure(of_differences(differences))
+
+
+@pytest.mark.parametrize("scores", [[(1.0, 1.0)] * 9, [(0.3, 0.3)] * 40, [(0.0, 0.0)]])
+def test_scores_that_are_the_same_show_nothing(scores):
+    assert p_value(pairs(scores)) == p_value(pairs(scores), "lower") == 1.0
+    assert interval(pairs(scores)) == ([0.0, 0.0] if len(scores) > 1 else None)
+
+
+def test_the_test_fits_the_scores():
+    assert fitting_test(pairs([(1.0, 0.0), (0.0, 0.0)])) == "mcnemar"
+    assert fitting_test(pairs([(1.0, 0.0), (0.5, 0.0)])) == "sign_flip"
+
+
+def test_the_interval_of_few_values_is_that_of_scipys_bootstrap():
+    found = of_flips(36, 15, same=249)
+
+    theirs = stats.bootstrap((found.differences,), np.mean, method="percentile", rng=np.random.default_rng(1))
+
+    assert interval(found) == pytest.approx(list(theirs.confidence_interval), abs=0.004)
+
+
+def test_the_interval_of_many_values_is_near_that_of_the_normal_distribution():
+    found = noise(2_000)
+
+    low, high = interval(found)
+
+    half = 1.96 * np.std(found.differences) / math.sqrt(2_000)
+    assert (low, high) == pytest.approx((found.change - half, found.change + half), abs=0.004)
+
+
+def test_intervals_cover_the_true_change_about_as_often_as_they_say():
+    random = np.random.default_rng(5)
+
+    covered = 0
+    for _ in range(100):
+        before, after = random.random((2, 80))
+        low, high = interval(Pairs(before=before.tolist(), after=(after - 0.1).tolist()))
+        covered += low <= -0.1 <= high
+
+    assert 90 <= covered <= 99
+
+
+@pytest.mark.parametrize("pairs_of_run", [of_flips(9, 8, same=83), of_flips(0, 0, same=100), noise(100)])
+def test_the_detectable_drop_is_found_in_about_four_of_five_runs(pairs_of_run):
+    least = detectable_drop(pairs_of_run)
+    random = np.random.default_rng(11)
+
+    found = 0
+    for _ in range(200):
+        if pairs_of_run.are_binary:
+            discordant = max(np.mean(np.abs(pairs_of_run.differences)), least)
+            sides = random.random(100)
+            broken, fixed = (discordant + least) / 2, (discordant - least) / 2
+            run = of_flips(int((sides < broken).sum()), int((sides > 1 - fixed).sum()))
+        else:
+            run = of_differences((random.choice(pairs_of_run.differences, 100) - pairs_of_run.change - least).tolist())
+        found += p_value(run, "lower") <= 0.05
+
+    assert found / 200 == pytest.approx(POWER, abs=0.09)
+
+
+def test_power_is_summed_over_all_numbers_of_discordant_pairs():
+    n, discordant, drop = 12, 0.4, 0.3
+    broken = (discordant + drop) / 2
+
+    by_hand = 0.0
+    for down in range(n + 1):
+        for up in range(n + 1 - down):
+            chance = math.comb(n, down) * math.comb(n - down, up)
+            chance *= broken**down * (discordant - broken) ** up * (1 - discordant) ** (n - down - up)
+            by_hand += chance * (p_value(of_flips(down, up), "lower") <= 0.05)
+
+    assert mcnemar_power(n, discordant, drop) == pytest.approx(by_hand, abs=1e-6)
+
+
+@pytest.mark.parametrize("run", [of_flips(1, 0, same=3), noise(4), of_flips(0, 0)])
+def test_so_few_cases_show_no_drop_at_all(run):
+    assert detectable_drop(run) is None
+
+
+def test_more_cases_show_smaller_drops_and_a_tolerated_drop_is_not_looked_for():
+    small, large = of_flips(9, 8, same=83), of_flips(90, 80, same=830)
+
+    assert detectable_drop(large) < detectable_drop(small)
+    assert detectable_drop(large, tolerated=0.1) > 0.1
+
+
+def test_holm_adjusts_the_published_example():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_keeps_the_order_and_never_lowers_a_p(values):
+    adjusted = holm(values)
+
+    assert all(1 >= new >= old for new, old in zip(adjusted, values, strict=True))
+    assert sorted(range(len(values)), key=values.__getitem__) == sorted(
+        range(len(values)), key=lambda place: (adjusted[place], values[place], place)
+    )

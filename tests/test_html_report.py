@@ -1,0 +1,314 @@
+"""report.html without a browser: what stands in it, what it may do, and that foreign text in it stays text."""
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+
+import pytest
+from report_maker import HOSTILE, make_report
+from samples import entry
+
+from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.reports.html import render_html
+from pytest_queryeval.reports.html.bins import distribution
+from pytest_queryeval.reports.html.drawing import drawn, names_shown
+from pytest_queryeval.reports.json import render_json
+
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+BASELINE = {
+    "path": "main/report.json",
+    "created": "2025-02-01T00:00:00+00:00",
+    "cases": {"before": 9, "after": 9, "common": 8, "added": 1, "removed": 1, "not_run": 0, "skipped": 0},
+    "fixed": ["a.yaml::one"],
+    "broken": ["b.yaml::<b>two</b>"],
+    "errors": [],
+    "metrics": {
+        "m": {
+            "before": 0.5,
+            "after": 0.25,
+            "change": -0.25,
+            "ci95": [-0.4, -0.1],
+            "n": 8,
+            "p": 0.01,
+            "p_holm": 0.02,
+            "detectable": None,
+        }
+    },
+    "changes": [
+        {"what": "thresholds lowered", "cases": ["a.yaml::one"]},
+        {"what": "other version of sqlite", "cases": []},
+    ],
+}
+
+
+class Page(HTMLParser):
+    """The tags, the attributes and the texts of a page, and what its scripts and styles are."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.tags, self.attributes, self.texts, self.sources, self.packed = [], [], [], [], []
+        self._within, self._kind = "", None
+        self.feed(content.decode())
+        self.text = " ".join(" ".join(self.texts).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attributes]
+        self._within, self._kind = tag, dict(attributes).get("type")
+
+    def handle_endtag(self, tag):
+        self._within = ""
+
+    def handle_data(self, data):
+        if self._within == "script" and self._kind == "text/plain":
+            self.packed.append(json.loads(zlib.decompress(base64.b64decode(data))))
+        elif self._within in ("script", "style"):
+            self.sources.append(data)
+        else:
+            self.texts.append(data)
+
+    def values(self, attribute):
+        return [value for _, name, value in self.attributes if name == attribute]
+
+
+def page_of(report):
+    return Page(render_html(report))
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return page_of(make_report(300))
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return page_of(make_report(60, hostile=True))
+
+
+def test_totals_gates_and_metrics_stand_in_the_page_itself(usual):
+    assert "Failed" in usual.texts
+    assert "300 cases on 2025-03-01 09:30" in usual.text
+    assert re.search(r"met pass_rate at least 0\.5 in suite: 0\.\d{3} over \d+", usual.text)
+    assert re.search(
+        r"missed execution_accuracy at least 0\.95 where difficulty is hard in suite: 0\.\d{3}", usual.text
+    )
+    assert "not judged execution_accuracy at least 0.5 in elsewhere: no case was evaluated" in usual.text
+    assert re.search(r"valid_query \d\.\d{3} \d\.\d{3} to \d\.\d{3}", usual.text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"outcome": "passed"}, "Passed"),
+        ({"outcome": "failed"}, "Failed"),
+        ({"outcome": "error"}, "Failed"),
+        ({"outcome": "skipped"}, "Nothing evaluated"),
+    ],
+)
+def test_the_verdict_is_the_heading(changes, verdict):
+    assert verdict in page_of(aggregate([case(**changes)], gates=(), about={"created": "2025-01-01"})).texts
+
+
+@pytest.mark.parametrize(
+    ("about", "verdict"), [({"stopped": True}, "Stopped early"), ({"broken": ["a.queryeval.yaml"]}, "Failed")]
+)
+def test_a_run_that_is_not_whole_never_passes(about, verdict):
+    assert verdict in page_of(aggregate([case()], gates=(), about={"created": "2025-01-01", **about})).texts
+
+
+def case(**changes):
+    known = {"nodeid": "a::a", "question": "", "message": "", "gold": None, "predicted": None, "prediction": None}
+    return entry(**known | changes)
+
+
+def test_the_page_names_nothing_that_a_browser_would_load(usual):
+    names = ("src", "srcset", "action", "data", "poster", "xlink:href")
+    loading = [value for name in names for value in usual.values(name)]
+
+    assert loading == []
+    assert [value for value in usual.values("href") if not value.startswith("#")] == [
+        value for value in usual.values("href") if value.startswith("data:image/svg+xml,")
+    ]
+
+
+def test_the_policy_admits_only_the_style_and_the_script_of_the_page(usual):
+    hashes = {base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() for source in usual.sources}
+    (policy,) = (value for value in usual.values("content") if "default-src" in value)
+
+    assert policy.startswith("default-src 'none'; ")
+    assert set(re.findall(r"'sha256-([^']+)'", policy)) == hashes
+    assert "unsafe" not in policy
+    assert len(hashes) == 2
+
+
+def test_no_attribute_holds_style_or_script(usual, hostile):
+    names = {name for page in (usual, hostile) for _, name, _ in page.attributes}
+
+    assert "style" not in names
+    assert {name for name in names if name.startswith("on")} == set()
+
+
+def test_hostile_texts_make_no_elements(usual, hostile):
+    assert set(hostile.tags) <= set(usual.tags) | {"br"}
+    assert hostile.tags.count("script") == 1 + len(hostile.packed)
+    assert len(hostile.sources) == 2
+
+
+@pytest.mark.parametrize("text", [text for text in HOSTILE if not UNPRINTABLE.search(text)])
+def test_hostile_texts_are_shown_as_they_are(hostile, text):
+    shown = " ".join(text.split())
+
+    assert f"recall[{shown}]" in hostile.text
+
+
+def test_characters_that_hide_or_turn_text_are_shown_as_escapes(hostile):
+    assert "recall[a\\u202eb\\u200bc\\x1b[31md\\x00e\\ufeff]" in hostile.text
+    assert [text for text in hostile.texts if UNPRINTABLE.search(text)] == []
+    assert [value for _, _, value in hostile.attributes if UNPRINTABLE.search(value)] == []
+
+
+def test_all_of_a_case_is_in_the_page():
+    report = make_report(50)
+    listed, *pieces = page_of(report).packed
+    details = [own for piece in pieces for own in piece]
+
+    assert listed["id"] == [case["id"] for case in report["cases"]]
+    assert [set(own.get("details", {})) for own in details] == [set(case["details"]) for case in report["cases"]]
+    assert [own.get("predicted", {}).get("query") for own in details] == [
+        (case["predicted"] or {}).get("query") for case in report["cases"]
+    ]
+    assert [own.get("difference") for own in details] == [case["difference"] for case in report["cases"]]
+
+
+def test_pieces_tell_their_first_case():
+    report = make_report(3_000)
+    page = page_of(report)
+    _, *pieces = page.packed
+    firsts = [int(value) for value in page.values("data-first")]
+
+    assert len(pieces) > 1
+    assert firsts == [sum(map(len, pieces[:place])) for place in range(len(pieces))]
+    assert sum(map(len, pieces)) == 3_000
+
+
+def test_long_questions_and_messages_are_searched_by_their_beginnings_and_kept_whole():
+    long = "so " * 200
+    page = page_of(aggregate([case(question=long, message=long)], gates=(), about={"created": "2025-01-01"}))
+    listed, (details,) = page.packed
+
+    assert len(listed["question"][0]) == len(listed["message"][0]) == 300
+    assert details["question"] == details["message"] == long
+
+
+def test_thresholds_of_a_case_stand_with_its_details():
+    basis = {"thresholds": {"m": {"min": 0.5, "max": None}}, "gold": "0f"}
+    page = page_of(aggregate([case(basis=basis)], gates=(), about={"created": "2025-01-01"}))
+
+    assert page.packed[1][0]["thresholds"] == basis["thresholds"]
+
+
+def test_ten_thousand_small_cases_take_less_than_two_megabytes():
+    assert len(render_html(make_report(10_000))) < 2_000_000
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+def test_a_stored_report_renders_to_the_same_bytes(hostile):
+    report = make_report(40, hostile=hostile)
+
+    assert render_html(json.loads(render_json(report))) == render_html(report)
+
+
+def test_a_report_without_cases_is_a_page():
+    page = page_of(aggregate([], gates=(), about={"created": "2025-01-01"}))
+
+    assert "Nothing evaluated" in page.texts
+    assert "No case was scored." in page.texts
+
+
+def test_a_path_that_is_no_utf8_does_not_keep_the_page_from_being_made():
+    path = "caf\udce9.queryeval.yaml"
+    page = page_of(aggregate([case(path=path, nodeid=f"{path}::a")], gates=(), about={"created": "2025-01-01"}))
+
+    assert page.packed[0]["path"] == [path]
+
+
+def test_a_baseline_has_a_section_with_links_to_its_cases():
+    page = page_of(make_report(8, baseline=BASELINE))
+
+    assert (
+        "main/report.json of 2025-02-01T00:00:00+00:00: 1 fixed, 1 broken, 8 in both, 1 added, 1 removed." in page.text
+    )
+    assert re.search(r"m 0\.500 0\.250 -0\.250 -0\.400 to -0\.100 8 0\.020 none", page.text)
+    assert "#case=b.yaml%3A%3A%3Cb%3Etwo%3C%2Fb%3E" in page.values("href")
+    assert "thresholds lowered (1)" in page.text
+    assert "other version of sqlite" in page.text
+
+
+def test_every_chart_has_a_title_a_description_and_its_numbers(usual):
+    titles = ("Every metric", "By difficulty", "By kind", "By tag", "Score distributions", "Prediction time and score")
+
+    assert [title for title in titles if f"The numbers of “{title}”" not in usual.text] == []
+    assert usual.tags.count("svg") == usual.tags.count("desc") == len(titles)
+
+
+def test_a_group_that_tells_no_cases_apart_has_no_chart():
+    page = page_of(aggregate([case(scores={"m": 1.0})], gates=(), about={"created": "2025-01-01"}))
+
+    assert "By kind" not in page.text
+    assert "Score distributions" in page.text
+
+
+def test_a_drawing_has_the_colours_of_the_page_and_no_style_of_its_own():
+    inside = drawn({"data": {"values": [{"a": "<b>"}]}, "mark": "point", "encoding": {"y": {"field": "a"}}}).inside
+
+    assert 'fill="currentColor"' in inside
+    assert "&lt;b&gt;" in inside
+    assert not re.search(r'style=|<style|id="|<b>', inside)
+
+
+@pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\"])
+def test_a_name_of_any_form_can_be_drawn(name):
+    cases = [case(tags=[tag], scores={name: 0.5, "other": 1.0}) for tag in (name, "another")]
+
+    page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
+
+    assert "By tag" in page.texts
+
+
+def test_names_that_are_cut_alike_stay_apart():
+    names = ["a" * 60 + "1", "a" * 60 + "2"]
+
+    assert len(set(names_shown(names).values())) == 2
+
+
+def test_scores_are_counted_where_they_lie():
+    scores = [0.0, 0.05, 0.5, 1.0, None]
+    bins = distribution("m", {"min": 0.0, "max": 1.0}, [entry(scores={"m": score}) for score in scores])
+
+    assert [(own.text, own.count) for own in bins if own.count] == [("0 to 0.1", 2), ("0.5 to 0.6", 1), ("0.9 to 1", 1)]
+
+
+def test_scores_beyond_one_are_counted_between_their_ends():
+    bins = distribution("ves", {"min": 0.0, "max": 20.0}, [entry(scores={"ves": score}) for score in (0.0, 3.0, 20.0)])
+
+    assert [(own.low, own.high) for own in bins if own.count] == [(0.0, 2.0), (2.0, 4.0), (18.0, 20.0)]
+
+
+@pytest.mark.parametrize("score", [-1e149, 1e149, 1e-300])
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 5e-324, 1e149])
+def test_numbers_of_any_size_are_drawn(score, seconds):
+    prediction = {"source": "", "seconds": seconds, "metadata": {}}
+    cases = [case(prediction=prediction, scores={"m": own, "unit": 0.5}) for own in (0.0, score)]
+
+    text = render_html(aggregate(cases, gates=(), about={"created": "2025-01-01"})).decode()
+
+    assert "NaN" not in text.partition('type="text/plain"')[0]
+
+
+def test_html_is_a_format_that_tells_what_it_needs():
+    assert REPORTS["html"].packages == ("jinja2", "vl_convert")
+    assert REPORTS["html"].extra == "html"

@@ -1,0 +1,205 @@
+"""The report in short: what a terminal of any width shows of it."""
+
+import re
+
+import pytest
+from samples import entry
+
+from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.sql.components import COMPONENTS
+from pytest_queryeval.summary import LISTED, ROWS, summary_lines
+from pytest_queryeval.text_table import blocks_of
+
+GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None, "value": 0.25, "n": 4, "reason": ""}
+NUMBER = re.compile(r"(?<![\w.])\d\.\d{3}(?![\w.])")
+
+
+def summary(*cases, gates=(), width=80, verbosity=0, **about):
+    known = [
+        {"nodeid": f"a::{case['id']}", "message": "", **dict.fromkeys(("gold", "predicted", "prediction"))} | case
+        for case in cases
+    ]
+    report = aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=about)
+    return [line for line, _ in summary_lines(report, width=width, verbosity=verbosity)]
+
+
+def many_metrics(number=30):
+    scores = {f"metric_of_some_length_{place}": 0.5 for place in range(number)}
+    return [entry(id=str(place), tags=[f"tag-{place % 3}"], scores=scores) for place in range(6)]
+
+
+def column(lines, header):
+    """The names that stand below a header, up to the next empty line."""
+    start = next(place for place, line in enumerate(lines) if line.startswith(header))
+    names = []
+    for line in lines[start + 1 :]:
+        if not line or line.startswith("…"):
+            return names
+        names.append(line.split()[0])
+    return names
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("verbosity", [0, 1])
+def test_tables_keep_within_the_width_of_the_terminal(width, verbosity):
+    lines = summary(*many_metrics(), entry(id="x" * 300, outcome="failed"), width=width, verbosity=verbosity)
+
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_number_is_broken_however_narrow_the_terminal(width):
+    cases = many_metrics()
+
+    wide, narrow = ("\n".join(summary(*cases, width=columns, verbosity=1)) for columns in (10_000, width))
+
+    assert sorted(NUMBER.findall(narrow)) == sorted(NUMBER.findall(wide))
+
+
+def test_the_metrics_that_matter_most_are_those_that_groups_show():
+    scores = {f"other_metric_{place}": 1.0 for place in range(9)} | {"missed": 0.0, "gated": 1.0}
+    missed = [{"metric": "missed", "min": 1.0, "max": None, "value": 0.0}]
+    cases = [entry(id=str(place), tags=[f"t{place}"], scores=scores, missed=missed) for place in range(2)]
+
+    lines = summary(*cases, gates=[GATE | {"metric": "gated", "ok": True}])
+
+    header = next(line for line in lines if line.startswith("tag"))
+    assert header.split()[:5] == ["tag", "cases", "passed", "gated", "missed"]
+    left = 11 - (len(header.split()) - 3)
+    assert f"… {left} metrics more: -v, or a report" in lines
+
+
+def test_verbosity_shows_every_metric_of_a_group_in_blocks():
+    lines = summary(*many_metrics(), verbosity=1)
+
+    headers = [line for line in lines if line.startswith("tag ")]
+    shown = [name for header in headers for name in header.split() if name.startswith("metric_of")]
+    assert len(headers) > 1
+    assert len(shown) == len(set(shown)) == 30
+
+
+def test_a_long_table_of_groups_is_cut_unless_all_is_asked_for():
+    cases = [entry(id=str(place), tags=[f"tag-{place:03}"]) for place in range(ROWS + 5)]
+
+    usual, whole = summary(*cases), summary(*cases, verbosity=1)
+
+    assert len(column(usual, "tag")) == ROWS
+    assert "… 5 tags more: -v, or a report" in usual
+    assert len(column(whole, "tag")) == ROWS + 5
+
+
+def test_weakest_cases_are_aligned_the_worst_first():
+    lines = summary(
+        entry(id="short", line=1, outcome="failed", scores={"m": 0.5}, message="m 0.500"),
+        entry(id="rather-long", line=2, outcome="error", message="s.queryeval.yaml:2: gold failed\nmore"),
+        entry(id="lowest", line=3, outcome="failed", scores={"m": 0.0}, message="m 0.000"),
+    )
+
+    start = lines.index("weakest cases (3 of 3)")
+    assert lines[start + 1 : start + 4] == [
+        "  a::rather-long  gold failed",
+        "  a::lowest       m 0.000",
+        "  a::short        m 0.500",
+    ]
+
+
+def test_slowest_cases_are_named():
+    slow = {"seconds": 2.5}
+
+    lines = summary(entry(id="slow", prediction=slow), entry(id="fast"))
+
+    assert lines[lines.index("slowest cases") + 1] == "      2.50 s  a::slow"
+
+
+@pytest.mark.parametrize(("verbosity", "rows"), [(0, 1), (1, 35)])
+def test_the_table_of_spider_is_a_line_for_a_run_of_few_pairs(verbosity, rows):
+    lines = summary(spider("easy"), verbosity=verbosity)
+
+    start = next(place for place, line in enumerate(lines) if line.startswith("Spider's table"))
+    assert len(lines[start:]) == pytest.approx(rows, abs=5 * verbosity)
+
+
+def spider(hardness, number=0):
+    pair = {"hardness": hardness, "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
+    return entry(id=str(number), details={"spider": pair}, scores={"exact_set_match_spider": 1.0})
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_table_of_spider_is_whole_for_many_pairs_of_several_levels(width):
+    lines = summary(*(spider(("easy", "hard")[number % 2], number) for number in range(20)), width=width)
+
+    rows = [" ".join(line.split()) for line in lines]
+    assert "exact match 1.000 0.000 1.000 0.000 1.000" in rows
+    assert "easy medium hard extra all" in rows
+    assert max(map(len, lines)) <= max(width, 110)
+
+
+def test_quiet_tells_metrics_weakest_cases_and_gates_that_are_not_met():
+    cases = [entry(id="a", tags=["x"], scores={"m": 1.0}), entry(id="b", tags=["y"], outcome="failed")]
+    gates = [GATE | {"ok": True}, GATE | {"ok": True}, GATE | {"ok": False, "metric": "n"}]
+
+    text = "\n".join(summary(*cases, gates=gates, verbosity=-1))
+
+    assert "metric  " in text
+    assert "weakest cases (1 of 1)" in text
+    assert "gate MISSED: n at least 0.5" in text
+    assert "2 gates met" in text
+    assert not re.search("^tag|gate met: ", text, re.MULTILINE)
+
+
+def test_quieter_tells_the_verdict_alone():
+    lines = summary(entry(), gates=[GATE | {"ok": False}], verbosity=-2)
+
+    assert lines == ["Failed: 1 case: 1 passed, 1 gate missed (gate missed: m at least 0.5 in sql: 0.250 over 4)"]
+
+
+def test_a_gate_that_was_judged_on_a_selection_says_so():
+    lines = summary(entry(), gates=[GATE | {"ok": True, "selected": True}])
+
+    assert "gate met: m at least 0.5 in sql: 0.250 over 4 (on a selection)" in lines
+
+
+@pytest.mark.parametrize("verbosity", [-2, -1, 0, 1])
+def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
+    hostile = "a\x1b[2J\n::error::\u202eb"
+    cases = [
+        entry(
+            id=f"{hostile}{number}",
+            path=hostile,
+            difficulty=f"{hostile}{number}",
+            tags=[hostile, "other"],
+            outcome="error",
+            message=hostile,
+            scores={hostile: 0.5},
+            prediction={"seconds": 9.0},
+            details={"empty_gold": True, "notes": [f": answered by {hostile}"]},
+        )
+        for number in range(2)
+    ]
+
+    lines = summary(*cases, gates=[GATE | {"ok": False, "folder": hostile}], verbosity=verbosity, broken=[hostile])
+
+    assert not [line for line in lines if re.search(r"[\x00-\x1f\u202e]|^::", line)]
+
+
+def test_a_run_without_cases_has_a_summary_of_one_line():
+    assert summary() == ["0 cases: none ran"]
+
+
+def test_only_the_worst_cases_are_listed():
+    lines = summary(*(entry(id=str(number), outcome="failed") for number in range(99)))
+
+    assert f"weakest cases ({LISTED} of 99)" in lines
+    assert sum(line.startswith("  a::") for line in lines) == LISTED
+
+
+@pytest.mark.parametrize("width", [1, 20, 45, 1_000])
+def test_a_table_in_blocks_has_every_cell_once(width):
+    header = ("name", *(f"column{place}" for place in range(7)))
+    rows = [(f"row{number}", *(str(100 * number + place) for place in range(7))) for number in range(5)]
+
+    blocks = blocks_of(header, rows, width=width)
+
+    cells = [cell for block in blocks for line in block.lines for cell in line.split()[1:]]
+    assert sorted(cells) == sorted(cell for row in (header, *rows) for cell in row[1:])
+    assert sum(block.columns for block in blocks) == 7
