@@ -1,27 +1,23 @@
 """Secrets are taken out of every text that leaves, by their value: those of the environment, and those of settings.
 
 A secret is known by the name of what holds it, has six characters or more, and is found in all the spellings in which
-it may come back. Also imported by child processes: needs nothing else of the package.
+it may come back. Also imported by child processes.
 """
 
 from __future__ import annotations
 
-import html
-import json
 import os
 import re
 import threading
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import quote, quote_plus, unquote, unquote_plus
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+from pytest_queryeval.secret_index import SECRET, SecretIndex
 
 MARK = "[redacted]"
-SECRET = 6  # characters; shorter texts stand everywhere
-PART = 12  # so many characters of a secret in a row are taken out even where something has cut the rest
 LINE = 16  # so long is a line of a secret, such as a private key, that is taken out alone
-GRAM = 4
 SCHEMES = ("bearer", "basic", "token", "apikey")  # before what headers hold
 # A token may stand where URLs of the web have the user, and then one of these where they have the password.
 NO_PASSWORD = (None, "", "x-oauth-basic")
@@ -36,8 +32,6 @@ _WEB = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _USER_INFO = re.compile(r"[A-Za-z][\w+.-]*://(?P<user>[^:/?#\s]*)(?::(?P<password>\S*))?@")
 _QUERY = re.compile(r"[^\s?&=]+=[^\s&]*(?:&[^\s&=]+=[^\s&]*)*")
 _PLACE = re.compile(r"\{[\w.]+\}")
-_OPAQUE = re.compile(r"[\w.+=%~$!-][\w.+=%~$!/-]*")
-_HEX = re.compile("%[0-9A-F]{2}")
 
 
 def redacted(text: str) -> str:
@@ -48,7 +42,7 @@ def redacted(text: str) -> str:
     if len(text) < SECRET:
         return text
     index = _known.index()
-    return index.without(text) if index.grams else text
+    return index.without(text, MARK) if index.grams else text
 
 
 def hide(value: str) -> None:
@@ -111,154 +105,49 @@ def _within(text: str) -> Iterator[str]:
         yield from (spelled for value in found_values for spelled in (value, unquote(value), unquote_plus(value)))
 
 
-class _Index(NamedTuple):
-    """What to look for: pieces by their lengths, whole texts, and GRAM characters at each place of any of them.
-
-    Each piece, and each text, holds a gram at every `step`-th place of whatever text it is found in.
-    """
-
-    pieces: Mapping[int, frozenset[str]]
-    texts: tuple[str, ...]
-    grams: frozenset[str]
-    step: int
-
-    def without(self, text: str) -> str:
-        places = range(0, len(text) - GRAM + 1, self.step)
-        if self.grams.isdisjoint([text[place : place + GRAM] for place in places]):
-            return text
-        hits = [place for place in places if text[place : place + GRAM] in self.grams]
-        return _marked(text, sorted({*self._pieces_at(text, hits), *self._texts_in(text)}))
-
-    def _pieces_at(self, text: str, hits: Iterable[int]) -> Iterator[tuple[int, int]]:
-        for hit in hits:
-            for length, known in self.pieces.items():
-                for start in range(max(0, hit + GRAM - length), hit + 1):
-                    if text[start : start + length] in known:
-                        yield start, start + length
-
-    def _texts_in(self, text: str) -> Iterator[tuple[int, int]]:
-        for found in self.texts:
-            start = text.find(found)
-            while start >= 0:
-                yield start, start + len(found)
-                start = text.find(found, start + 1)
-
-
-def _marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with one mark for all spans that overlap or touch."""
-    done: list[str] = []
-    end = 0
-    for start, stop in spans:
-        if start > end or not done:
-            done += [text[end:start], MARK]
-        end = max(end, stop)
-    return "".join([*done, text[end:]])
-
-
-def _index_of(values: Iterable[str]) -> _Index:
-    pieces: dict[int, set[str]] = {}
-    texts = set()
-    for value in values:
-        # Parts of what is made of words and marks stand elsewhere, too.
-        has_parts = _OPAQUE.fullmatch(value) is not None
-        for form in (form for form in _spellings(value) if len(form) >= SECRET):
-            if len(form) <= PART:
-                pieces.setdefault(len(form), set()).add(form)
-            elif has_parts:
-                pieces.setdefault(PART, set()).update(_cuts(form, PART))
-            else:
-                texts.add(form)
-    frozen = {length: frozenset(forms) for length, forms in pieces.items()}
-    grams = {gram for form in texts.union(*frozen.values()) for gram in _cuts(form, GRAM)}
-    return _Index(frozen, tuple(texts), frozenset(grams), min(pieces, default=PART) - GRAM + 1)
-
-
-def _cuts(form: str, length: int) -> Iterator[str]:
-    """Every `length` characters in a row."""
-    return (form[start : start + length] for start in range(len(form) - length + 1))
-
-
-def _spellings(value: str) -> set[str]:
-    """A secret as programs write it: as it is, in URLs, JSON, Python, HTML, base64 and hexadecimal digits."""
-    data = value.encode("utf-8", "surrogateescape" if _is_encodable(value) else "surrogatepass")
-    urls = {quote(data), quote(data, safe=""), quote_plus(data)}
-    escaped = {
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-        repr(value)[1:-1],
-        ascii(value)[1:-1],
-    }
-    return {
-        value,
-        " ".join(value.split()),
-        *urls,
-        *(_HEX.sub(lambda code: code[0].lower(), url) for url in urls),
-        *escaped,
-        *(text.replace("\\'", "'") for text in escaped),
-        html.escape(value),
-        html.escape(value, quote=False),
-        data.hex(),
-        data.hex().upper(),
-        *_base64(data),
-    }
-
-
-def _is_encodable(value: str) -> bool:
-    try:
-        value.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _base64(data: bytes) -> Iterator[str]:
-    """What base64 makes of the bytes alone, and what of it is always the same with others before and behind."""
-    for before in range(3):
-        text = b64encode(b"\0" * before + data).decode()
-        whole = text[-(-8 * before // 6) : 8 * (before + len(data)) // 6]
-        for spelled in (whole, *((text, text.rstrip("=")) if before == 0 else ())):
-            yield spelled
-            yield spelled.replace("+", "-").replace("/", "_")
-
-
 class _Known:
-    """The secrets of this process. The environment may change at any time; the index is made anew where secrets do."""
+    """The secrets of this process. The environment may change at any time; only what has changed is read again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._hidden: frozenset[str] = frozenset()
-        self._indexed: frozenset[str] = frozenset()
+        self._hidden: set[str] = set()
+        self._new: list[str] = []  # of those that settings hold
         self._environment: Mapping[Any, Any] = {}
-        self._stale = True
-        self._index = _index_of(())
+        self._of_variables: dict[Any, frozenset[str]] = {}
+        self._index = SecretIndex()
 
     def add(self, value: str) -> None:
         with self._lock:
             if len(value) >= SECRET and value not in self._hidden:
-                self._hidden |= {value}
-                self._stale = True
+                self._hidden.add(value)
+                self._new.append(value)
 
-    def index(self) -> _Index:
+    def index(self) -> SecretIndex:
         environment = _environment()
-        if self._stale or environment != self._environment:
+        if self._new or environment != self._environment:
             with self._lock:
                 self._read(dict(environment))
         return self._index
 
     def _read(self, environment: Mapping[Any, Any]) -> None:
+        # Others wait while there is something new, so what is read is taken away last.
+        while self._new:
+            self._change(frozenset(), frozenset(_parts(self._new[-1])))
+            self._new.pop()
         before = self._environment
-        changed = [name for name in environment.keys() | before.keys() if environment.get(name) != before.get(name)]
-        variables = [(name, kept[name]) for name in changed for kept in (before, environment) if name in kept]
-        if self._stale or any(True for variable in variables for _ in _of_variable(*variable)):
-            self._stale = False
-            self._build(environment)
+        for name in environment.keys() | before.keys():
+            if environment.get(name) != before.get(name):
+                of_variable = _of_variable(name, environment[name]) if name in environment else ()
+                found = frozenset(part for value in of_variable for part in _parts(value))
+                self._change(self._of_variables.pop(name, frozenset()), found)
+                self._of_variables |= {name: found} if found else {}
         self._environment = environment
 
-    def _build(self, environment: Mapping[Any, Any]) -> None:
-        found = (value for variable in environment.items() for value in _of_variable(*variable))
-        values = frozenset(part for value in (*self._hidden, *found) for part in _parts(value))
-        if values != self._indexed:
-            self._index, self._indexed = _index_of(values), values
+    def _change(self, before: frozenset[str], now: frozenset[str]) -> None:
+        for value in now - before:
+            self._index.change(value, 1)
+        for value in before - now:
+            self._index.change(value, -1)
 
 
 def _environment() -> Mapping[Any, Any]:

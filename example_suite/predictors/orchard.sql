@@ -9,7 +9,7 @@ CREATE TABLE tree (
 CREATE TABLE harvest (
     harvest_id INTEGER PRIMARY KEY,
     tree_id    INTEGER NOT NULL REFERENCES tree (tree_id),
-    picker     TEXT NOT NULL,
+    crew       TEXT NOT NULL,
     kilos      REAL NOT NULL
 );
 
@@ -26,19 +26,19 @@ INSERT INTO tree VALUES
     (10, 'plum', 'brook', 2018);
 
 INSERT INTO harvest VALUES
-    (1, 8, 'Ada', 12.5),
-    (2, 9, 'Ada', 9.0),
-    (3, 8, 'Bela', 7.5),
-    (4, 9, 'Chidi', 6.5),
-    (5, 10, 'Bela', 18.0),
-    (6, 10, 'Bela', 14.5),
-    (7, 5, 'Chidi', 41.0),
-    (8, 6, 'Chidi', 36.5),
-    (9, 5, 'Dunya', 28.0),
-    (10, 1, 'Dunya', 64.0),
-    (11, 1, 'Bela', 52.5),
-    (12, 2, 'Ada', 48.0),
-    (13, 2, 'Ada', 39.5),
-    (14, 3, 'Chidi', 22.0),
-    (15, 3, 'Dunya', 27.5),
-    (16, 7, 'Dunya', 11.0);
+    (1, 8, 'red', 12.5),
+    (2, 9, 'red', 9.0),
+    (3, 8, 'blue', 7.5),
+    (4, 9, 'green', 6.5),
+    (5, 10, 'blue', 18.0),
+    (6, 10, 'blue', 14.5),
+    (7, 5, 'green', 41.0),
+    (8, 6, 'green', 36.5),
+    (9, 5, 'white', 28.0),
+    (10, 1, 'white', 64.0),
+    (11, 1, 'blue', 52.5),
+    (12, 2, 'red', 48.0),
+    (13, 2, 'red', 39.5),
+    (14, 3, 'green', 22.0),
+    (15, 3, 'white', 27.5),
+    (16, 7, 'white', 11.0);

@@ -6,11 +6,11 @@ It is no model, but a system under test like any other: right as far as its rule
 import re
 from itertools import pairwise
 
-TABLE_OF = {"kind": "tree", "plot": "tree", "planted": "tree", "picker": "harvest", "kilos": "harvest"}
-COLUMN_OF = {"kinds": "kind", "plots": "plot", "pickers": "picker", "weight": "kilos", "fruit": "kilos"}
+TABLE_OF = {"kind": "tree", "plot": "tree", "planted": "tree", "crew": "harvest", "kilos": "harvest"}
+COLUMN_OF = {"kinds": "kind", "plots": "plot", "crews": "crew", "weight": "kilos", "fruit": "kilos"}
 KIND_OF = {"apples": "apple", "pears": "pear", "cherries": "cherry", "plums": "plum"}
 KINDS = set(KIND_OF.values())
-PICKERS = {"ada", "bela", "chidi", "dunya"}
+CREWS = {"red", "blue", "green", "white"}
 AGGREGATES = {"average": "avg", "heaviest": "max", "lightest": "min"}
 YEARS = {"before": "<", "after": ">", "since": ">="}
 
@@ -22,7 +22,7 @@ def translate(case):
     if not selected:
         return ""
     group = column_after({"each", "every", "per"}, words)
-    filters = [*kinds(words), *pickers(words), *years(words)]
+    filters = [*kinds(words), *crews(words), *years(words)]
     parts = ["SELECT", f"{group}, {selected}" if group else selected]
     parts += ["FROM", tables(words, [group, selected, *filters])]
     parts += ["WHERE", " AND ".join(filters)] if filters else []
@@ -58,9 +58,9 @@ def kinds(words):
     return [f"kind = '{kind}'" for kind in (KIND_OF.get(word, word) for word in words) if kind in KINDS]
 
 
-def pickers(words):
-    """A condition for each picker who is named."""
-    return [f"picker = '{word.title()}'" for word in words if word in PICKERS]
+def crews(words):
+    """A condition for each crew that is named."""
+    return [f"crew = '{word}'" for word in words if word in CREWS]
 
 
 def years(words):

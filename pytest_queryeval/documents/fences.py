@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 _FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     """A fenced block: its opening fence and what it says, its indentation, and where its content begins and ends."""
 
     fence: str
@@ -21,8 +20,7 @@ class _Block:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
+class CodeBlock(NamedTuple):
     """A fenced block: the fence and what stands beside it, what stands in it, and whether a fence closes it."""
 
     fence: str

@@ -22,15 +22,16 @@ SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what changes from run to run; what belongs to a suite stands in its YAML."""
     option = parser.getgroup("queryeval", "query evaluation").addoption
-    report = "write a report: PATH.json, or a folder for all formats"
+    report = "write a report: PATH.json, a folder for all formats, or github for the step summary"
     option("--queryeval-report", metavar="PATH", action="append", help=report)
     option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
     option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
-    option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases")
+    option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases that are selected")
     option("--queryeval-trials", metavar="N", type=int, help="ask the predictor N times for each case")
     option("--queryeval-concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
     option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
     option("--queryeval-replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
+    option("--queryeval-baseline", metavar="REPORT.json", help="compare with an earlier report, and judge gates by it")
     parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
     parser.addini("queryeval_gates", "off: judge no gates, as in a shard of a run", default="on")
 
@@ -66,11 +67,26 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return SuiteFile.from_parent(parent, path=file_path)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the first cases only where a limit is set; refuse what the cases show to be impossible."""
-    config.stash[RUN].apply_limit(items)
-    config.stash[RUN].check_collected(items)
+class AfterSelection:
+    """What is done once all others have chosen and ordered the cases; --lf and --ff do so behind all other hooks.
+
+    The last plugin that is registered is the outermost of those that want to be.
+    """
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Keep the first cases only where a limit is set; refuse what the cases show to be impossible."""
+        result = yield
+        config.stash[RUN].apply_limit(items)
+        config.stash[RUN].check_collected(items)
+        return result
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Register what has to come after the plugins of pytest itself, which are there by now."""
+    session.config.pluginmanager.register(AfterSelection(), "queryeval-after-selection")
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -108,8 +124,8 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
-    """Take secrets out of the warnings of cases, which pytest prints at the end."""
-    if nodeid.partition("::")[0].endswith(SUFFIXES):
+    """Take secrets out of the warnings of cases, and of no test at all, which pytest prints at the end."""
+    if not nodeid or nodeid.partition("::")[0].endswith(SUFFIXES):
         from pytest_queryeval.plugin.secrets import hide_in_warning
 
         hide_in_warning(warning_message)
