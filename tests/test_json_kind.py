@@ -294,3 +294,27 @@ def test_words_that_look_like_json_before_a_code_block_do_not_hide_it():
     result = evaluated("gold: {a: 1}", 'predicted: "[Answer]\\n```json\\n{\\"a\\": 1}\\n```\\nDone."')
 
     assert result["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("said", "notes"),
+    [
+        ('<think>maybe {"a": 2}?</think>\\n{"a": 1}', ["predicted: the answer was read from behind reasoning"]),
+        (
+            '<think>{</think>```json\\n{"a": 1}\\n```',
+            ["predicted: the answer was read from behind reasoning; the answer was read from a code block"],
+        ),
+    ],
+)
+def test_reasoning_before_an_answer_is_taken_off(said, notes):
+    text = said.replace('"', '\\"')
+    result = evaluated("gold: {a: 1}", f'predicted: "{text}"')
+
+    assert result["outcome"] == "passed"
+    assert result["details"]["notes"] == notes
+
+
+def test_reasoning_that_does_not_end_is_no_answer():
+    result = evaluated("gold: {a: 1}", "predicted: '<think>{\"a\": 1}'")
+
+    assert result["predicted"]["error"]["kind"] == "invalid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -17,15 +18,31 @@ T = TypeVar("T")
 MAX_TEXT = 32 * MEBIBYTE  # characters
 MAX_VALUES = 1_000_000
 FENCED = "the answer was read from a code block"
+REASONED = "the answer was read from behind reasoning"
+_REASONING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+_END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _ANSWER = File(Path("answer"), Path("answer"))
 
 
 def answer_text(text: str) -> tuple[str, str]:
-    """What a model's answer says without the code block around it, and a note where there was one.
+    """What a model's answer says without its reasoning and the code block around it, and a note where there was more.
 
-    Blank lines stand for those before the code, so that places in the code are places in the answer.
+    Blank lines stand for those before the answer, so that places in it are places in the whole.
     """
-    text = text.removeprefix("\ufeff")
+    text, reasoned = _behind_reasoning(text.removeprefix("\ufeff"))
+    content, fenced = _unfenced(text)
+    return content, "; ".join(filter(None, (reasoned, fenced)))
+
+
+def _behind_reasoning(text: str) -> tuple[str, str]:
+    """What stands behind the last tag that ends reasoning, where the answer begins with it."""
+    if not _REASONING.match(text) or not (ends := list(_END_OF_REASONING.finditer(text))):
+        return text, ""
+    reasoning, answer = text[: ends[-1].end()], text[ends[-1].end() :]
+    return "\n" * reasoning.count("\n") + answer, REASONED
+
+
+def _unfenced(text: str) -> tuple[str, str]:
     if text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]"):
         return text, ""
     content, line = unfenced(text, languages=("json",))

@@ -16,6 +16,7 @@ from pytest_queryeval.registry import Registry
 
 Renderer: TypeAlias = Callable[[Report], bytes]
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFormat:
     """A format: how it is made, and the packages that it needs with the extra of this package that brings them."""
@@ -44,7 +45,13 @@ class ReportRegistry(Registry[ReportFormat]):
 REPORTS = ReportRegistry(
     "report format",
     group="pytest_queryeval.reports",
-    members={"json": f"{__name__}.json:render_json", "md": f"{__name__}.markdown:render_markdown"},
+    members={
+        "json": f"{__name__}.json:render_json",
+        "md": f"{__name__}.markdown:render_markdown",
+        "csv": f"{__name__}.csv:render_csv",
+        "html": f"{__name__}.html:HTML",
+        "xlsx": f"{__name__}.excel:EXCEL",
+    },
 )
 
 
@@ -81,7 +88,7 @@ def write_report(report: Report, target: Path) -> list[Path]:
     else:
         paths = {target.suffix.removeprefix("."): target}
     for name, path in paths.items():
-        _write_whole(path, _rendered(report, name, path))
+        write_whole(path, _rendered(report, name, path))
     return list(paths.values())
 
 
@@ -92,7 +99,8 @@ def _rendered(report: Report, name: str, path: Path) -> bytes:
         raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, with its folders; raises `ReportError` where that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

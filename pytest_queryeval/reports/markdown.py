@@ -1,130 +1,233 @@
-"""report.md: verdict, gates, metrics, and the cases that did not pass, for pull requests and step summaries."""
+"""report.md: verdict, gates, metrics, changes, and the worst cases, for pull requests and step summaries.
+
+What matters most comes first, and fits a comment; foreign text stands in code spans only.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
+from pytest_queryeval.baseline.text import baseline_markdown, signed
 from pytest_queryeval.gates import gate_text
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.reports.cells import visible
+from pytest_queryeval.verdict import by_weight, counted, verdict, worst_first
 
-GROUPS_SHOWN = ("kind", "difficulty", "tag")
+MOST_BYTES = 900 * 1024
+COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
+REST = "<!-- all above fits a comment of GitHub -->"
+GROUPS_SHOWN = ("difficulty", "tag", "kind")
 LISTED = 50
+COLUMNS = 20
 MESSAGE_CHARACTERS = 300
-FAULTS = ("failed", "missed", "error")
+NOTICE = 300  # bytes for what says that something was cut
+_LOOKED_AT = 10 * MESSAGE_CHARACTERS
 _TICKS = re.compile("`+")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Rows between a head and a foot, of which the last ones are cut where there is no room; `count` is all of them."""
+
+    title: str
+    rows: Iterable[str]
+    count: int
+    most: int
+    head: tuple[str, ...] = ()
+    foot: tuple[str, ...] = ()
+
+    def within(self, room: int) -> tuple[str, int]:
+        """The block in at most `room` bytes, and how many rows are in it; nothing and 0 where not one has room."""
+        left = min(room, self.most) - sum(map(_size, (*self.head, *self.foot))) - NOTICE
+        kept: list[str] = []
+        for row in self.rows:
+            left -= _size(row)
+            if left < 0:
+                break
+            kept.append(row)
+        if not kept:
+            return "", 0
+        cut = self.count - len(kept)
+        notice = ("", f"… and {cut:,} more") if cut else ()
+        return "\n".join((*self.head, *kept, *notice, *self.foot)), len(kept)
+
+
 def render_markdown(report: Report) -> bytes:
-    """GitHub's Markdown, below 100 kB whatever the number of cases. Foreign text stands in code spans only."""
-    parts = (
-        [f"**{_verdict(report)}**"],
-        _gates(report["gates"]),
-        _metrics(report["metrics"]),
-        *(_group(group, report["groups"][group]) for group in GROUPS_SHOWN),
-        _dimensions(report),
-        _spider_table(report),
-        _faults(report["cases"]),
-    )
-    blocks = ["\n".join(lines) for part in parts if (lines := list(part))]
-    return ("\n\n".join(blocks) + "\n").encode(errors="backslashreplace")
+    """GitHub's Markdown, at most 900 KiB for any number of cases; the first 60,000 characters hold what matters."""
+    return markdown_within(report, MOST_BYTES)
 
 
-def code(text: str) -> str:
-    """Foreign text as a code span in a cell of a table: nothing in it is markup, a link or a mention."""
-    text = one_line(text, MESSAGE_CHARACTERS).replace("|", "\\|")
+def markdown_within(report: Report, room: int) -> bytes:
+    """The report in at most `room` bytes, if that is enough for the verdict; what was cut is said."""
+    found = verdict(report, code)
+    parts = [f"**{found.word}: {found.counts}** ({found.rule})"]
+    left = min(room, COMMENT_BYTES) - _size(parts[0]) - NOTICE
+    worst, without = worst_first(report["cases"]), []
+    listed = 0
+    for block in _blocks(report, worst):
+        text, rows = block.within(left)
+        if not text:
+            without.append(block.title)
+            continue
+        listed = rows if block.title == FAULTS_TITLE else listed
+        parts.append(text)
+        left -= _size(text) + 1
+    if without:
+        parts.append(f"No room for: {', '.join(without)}.")
+    rest = _faults(worst[listed:], title="the other cases that did not pass", most=MOST_BYTES)
+    parts += _rest(rest, room - sum(_size(part) + 1 for part in parts))
+    return _bytes("\n\n".join(parts) + "\n")
+
+
+def _rest(block: Block, room: int) -> list[str]:
+    text, _ = block.within(room - _size(REST) - 2) if block.count else ("", 0)
+    return [REST, f"The other {counted(block.count, 'case')} that did not pass:", text] if text else []
+
+
+def code(text: str, *, cell: bool = False) -> str:
+    """Foreign text as a code span: nothing in it is markup, a link or a mention; in a `cell` bars are escaped."""
+    text = visible(" ".join(text[:_LOOKED_AT].split())).replace("##", "#\\x23")
+    text = text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
+    text = text.replace("|", "\\|") if cell else text
     fence = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    if not text:
+        return ""
     return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
 
 
-def _verdict(report: Report) -> str:
-    totals = report["totals"]
-    missed = sum(gate["ok"] is False for gate in report["gates"])
-    broken = len(report.get("broken", ()))
-    counts = [f"{number:,} {name}" for name, number in totals.items() if number and name != "cases"]
-    counts += [_counted(missed, "gate") + " missed"] * bool(missed)
-    counts += [_counted(broken, "suite file") + " could not be read"] * bool(broken)
-    return f"{_word(report, missed + broken)}: {_counted(totals['cases'], 'case')}: {', '.join(counts) or 'none ran'}"
+def _blocks(report: Report, worst: Sequence[CaseJson]) -> Iterator[Block]:
+    """What a comment has room for, the most important first."""
+    yield from _gates(report["gates"])
+    yield from _metrics(report)
+    yield from _baseline(report)
+    if worst:
+        yield _faults(worst, title=FAULTS_TITLE, most=18_000, listed=LISTED)
+    for group in GROUPS_SHOWN:
+        yield from _group(group, report["groups"][group], by_weight(report))
+    yield from _dimensions(report.get("dimensions", {}))
+    yield from _spider_table(report)
 
 
-def _word(report: Report, faults: int) -> str:
-    totals = report["totals"]
-    if report.get("stopped"):
-        return "Stopped early"
-    if faults or totals["failed"] or totals["errors"]:
-        return "Failed"
-    return "Passed" if totals["cases"] > totals["skipped"] else "Nothing evaluated"
+FAULTS_TITLE = "the cases that did not pass"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    """Missed ones first, then those that were not judged."""
+    words = {False: "**missed**", None: "not judged", True: "met"}
+    ordered = sorted(gates, key=lambda gate: list(words).index(gate["ok"]))
+    rows = [f"- gate {words[gate['ok']]}: {code(gate_text(gate))}" for gate in ordered[:LISTED]]
+    if gates:
+        yield Block(title="gates", rows=rows, count=len(gates), most=6_000)
 
 
-def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    words = {True: "met", False: "**missed**", None: "not judged"}
-    yield from (f"- gate {words[gate['ok']]}: {code(gate_text(gate))}" for gate in gates)
-
-
-def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _metrics(report: Report) -> Iterator[Block]:
+    metrics, before = report["metrics"], (report.get("baseline") or {}).get("metrics", {})
+    header = ("metric", "mean", *(("change",) if before else ()), "95 % interval", "n", "missed")
     rows = [
         (
-            name,
+            code(name, cell=True),
             _number(found["mean"]),
+            *((_change(before.get(name)),) if before else ()),
             " to ".join(map(_number, found["ci95"] or ())),
             f"{found['n']:,}",
             f"{found['missed']:,}",
         )
         for name, found in metrics.items()
     ]
-    yield from _table(("metric", "mean", "95 % interval", "n", "missed"), rows)
+    if rows:
+        yield _table("metrics", header, rows, most=8_000)
 
 
-def _group(group: str, members: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _change(found: Mapping[str, Any] | None) -> str:
+    return "new" if found is None else signed(found["change"])
+
+
+def _baseline(report: Report) -> Iterator[Block]:
+    lines = list(baseline_markdown(report, lambda text: code(text, cell=True)))
+    if lines:
+        yield Block(title="the baseline", rows=lines, count=len(lines), most=16_000)
+
+
+def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | None = None) -> Block:
+    """The cases that did not pass, worst first; their rows are made as far as they are taken."""
+    rows = (
+        _row((code(case["nodeid"], cell=True), case["outcome"], code(case["message"], cell=True)))
+        for case in cases[:listed]
+    )
+    return Block(title=title, head=_head(("case", "outcome", "message")), rows=rows, count=len(cases), most=most)
+
+
+def _group(group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequence[str]) -> Iterator[Block]:
+    """A table where the group tells cases apart; of very many metrics those that matter most."""
     if len(members) < 2:
         return
-    names = list(dict.fromkeys(name for member in members.values() for name in member["metrics"]))
+    names = [name for name in ranked if any(name in member["metrics"] for member in members.values())][:COLUMNS]
     rows = [
         (
-            value,
+            code(value, cell=True),
             f"{member['totals']['cases']:,}",
             f"{member['totals']['passed']:,}",
             *(_number(member["metrics"].get(name, {}).get("mean")) for name in names),
         )
-        for value, member in list(members.items())[:LISTED]
+        for value, member in members.items()
     ]
-    yield from _table((group, "cases", "passed", *names), rows)
+    header = (group, "cases", "passed", *(code(name, cell=True) for name in names))
+    yield _table(f"by {group}", header, rows, most=12_000, folded=True)
 
 
-def _dimensions(report: Report) -> Iterator[str]:
-    rows = [(code(name), *dimension_cells(found)) for name, found in report.get("dimensions", {}).items()]
-    yield from _table(("dimension", *DIMENSION_COLUMNS), rows[:LISTED])
+def _dimensions(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Block]:
+    rows = [(code(name, cell=True), *dimension_cells(cells)) for name, cells in found.items()]
+    if rows:
+        yield _table("by SDMX dimension", ("dimension", *DIMENSION_COLUMNS), rows, most=12_000, folded=True)
 
 
-def _spider_table(report: Report) -> Iterator[str]:
-    if "spider_table" in report:
-        from pytest_queryeval.sql.published.table import table_lines
-
-        yield from ("```text", *table_lines(report["spider_table"]), "```")
-
-
-def _faults(cases: Iterable[CaseJson]) -> Iterator[str]:
-    """The cases that did not pass, in the order of the report."""
-    faults = [case for case in cases if case["outcome"] in FAULTS]
-    rows = [(code(case["nodeid"]), case["outcome"], code(case["message"])) for case in faults[:LISTED]]
-    yield from _table(("case", "outcome", "message"), rows)
-    if len(faults) > LISTED:
-        yield f"\n… and {len(faults) - LISTED:,} more"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    if not rows:
+def _spider_table(report: Report) -> Iterator[Block]:
+    if "spider_table" not in report:
         return
-    yield f"| {' | '.join(header)} |"
-    yield f"|{'---|' * len(header)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
+    from pytest_queryeval.sql.published.table import table_lines
+
+    lines = list(table_lines(report["spider_table"]))
+    head, foot = _folded("Spider's table")
+    yield Block(
+        title="Spider's table",
+        head=(*head, "```text"),
+        rows=lines,
+        count=len(lines),
+        foot=("```", *foot),
+        most=12_000,
+    )
+
+
+def _table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, most: int, folded: bool = False
+) -> Block:
+    head, foot = _folded(title) if folded else ((), ())
+    return Block(title=title, head=(*head, *_head(header)), rows=map(_row, rows), count=len(rows), foot=foot, most=most)
+
+
+def _folded(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return ("<details>", f"<summary>{title}</summary>", ""), ("", "</details>")
+
+
+def _head(header: Sequence[str]) -> tuple[str, str]:
+    return _row(header), f"|{'---|' * len(header)}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
+
+
+def _size(text: str) -> int:
+    """The bytes of a text and of a line feed behind it."""
+    return len(_bytes(text)) + 1
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")

@@ -108,5 +108,6 @@ def time_note(report: Report) -> str:
     name = time_of(report)
     if name is None:
         return "Mean Time (s), Time Std Dev: empty, since no prediction was timed."
-    said = "total_execution_time in the predictions' metadata" if name != "prediction_seconds" else "the time of predictions"
+    told = "total_execution_time in the predictions' metadata"
+    said = "the time of predictions" if name == "prediction_seconds" else told
     return f"Mean Time (s), Time Std Dev: {said}, over all calls that have it; the sample standard deviation."

@@ -1,0 +1,17 @@
+"""report.html: one file that needs no network, with charts, and every case behind a link of its own."""
+
+from __future__ import annotations
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.reports import ReportFormat
+
+
+def render_html(report: Report) -> bytes:
+    """A page that is whole by itself; where a browser runs no scripts, all but the table of cases is there."""
+    from pytest_queryeval.reports.html.page import page
+
+    # A lone surrogate, as in a path that is no UTF-8, cannot be written as it is.
+    return page(report).encode(errors="backslashreplace")
+
+
+HTML = ReportFormat(render=render_html, packages=("jinja2", "vl_convert"), extra="html")

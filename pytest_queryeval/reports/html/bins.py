@@ -1,0 +1,93 @@
+"""Scores and times counted by where they lie, which charts draw instead of thousands of points."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_queryeval.aggregation import CaseJson
+
+BINS = 10
+LEAST_SECONDS = 1e-9  # what is less is no measurement
+STEPS = 4  # to each power of ten of seconds
+BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """How many scores lie from `low` to `high`, and which share of all that is."""
+
+    low: float
+    high: float
+    count: int
+    share: float
+
+    @property
+    def text(self) -> str:
+        """The limits for people."""
+        return f"{self.low:.4g} to {self.high:.4g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circle:
+    """How many cases have about this score, from 0 to 1, after a prediction of about so many seconds."""
+
+    seconds: float
+    score: float
+    count: int
+
+
+def is_unit(stats: Mapping[str, Any]) -> bool:
+    """Whether all scores of a metric lie between 0 and 1."""
+    return bool(stats["min"] >= 0.0 and stats["max"] <= 1.0)
+
+
+def distribution(name: str, stats: Mapping[str, Any], cases: Sequence[CaseJson]) -> list[Bin]:
+    """The scores of a metric in ten bins between 0 and 1, or between the lowest and the highest one."""
+    low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
+    width = (high - low) / BINS or 1.0
+    scores = [score for case in cases if (score := case["scores"].get(name)) is not None]
+    counts = Counter(min(int((score - low) / width), BINS - 1) for score in scores)
+    return [
+        Bin(
+            low=low + place * width,
+            high=low + (place + 1) * width,
+            count=counts[place],
+            share=counts[place] / len(scores),
+        )
+        for place in range(BINS)
+    ]
+
+
+def circles(name: str, cases: Sequence[CaseJson]) -> list[Circle]:
+    """The cases with a score of this metric whose predictions took time, alike ones together."""
+    counts = Counter(
+        (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in _timed(name, cases)
+    )
+    return [
+        Circle(seconds=float(f"{10 ** ((place + 0.5) / STEPS):.3g}"), score=score / BINS, count=count)
+        for (place, score), count in sorted(counts.items())
+    ]
+
+
+def bands(name: str, cases: Sequence[CaseJson]) -> Iterator[tuple[str, ...]]:
+    """By the power of ten of the seconds that predictions took: how many scores of a metric lie in each of `BANDS`."""
+    counts = Counter((math.floor(math.log10(seconds)), _band(score)) for seconds, score in _timed(name, cases))
+    for power in sorted({power for power, _ in counts}):
+        yield f"{10.0**power:g} s to {10.0 ** (power + 1):g} s", *(f"{counts[power, band]:,}" for band in BANDS)
+
+
+def _timed(name: str, cases: Sequence[CaseJson]) -> Iterator[tuple[float, float]]:
+    for case in cases:
+        seconds, score = (case.get("prediction") or {}).get("seconds"), case["scores"].get(name)
+        if seconds and seconds >= LEAST_SECONDS and score is not None:
+            yield seconds, score
+
+
+def _band(score: float) -> str:
+    if score in (0, 1):
+        return BANDS[0] if score == 0 else BANDS[-1]
+    return BANDS[1] if score < 0.5 else BANDS[2]

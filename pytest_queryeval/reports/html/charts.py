@@ -1,0 +1,195 @@
+"""The charts of a page, drawn while the page is made: they need no script and print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.plain import score_text
+from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit
+from pytest_queryeval.reports.html.drawing import Picture, Spec, drawn, names_shown
+
+# Per metric and value, its statistics.
+Found: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Rows: TypeAlias = Sequence[tuple[str, ...]]
+
+GROUPS_SHOWN = ("difficulty", "kind", "tag")
+METRICS_SHOWN = 48
+VALUES_SHOWN = 10
+TIMED_METRICS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A picture with what it says, and its numbers as a table."""
+
+    name: str
+    title: str
+    description: str
+    picture: Picture
+    header: tuple[str, ...]
+    rows: Rows
+
+
+def charts(report: Report) -> Iterator[Chart]:
+    """The charts that say something of this report."""
+    if not report["metrics"]:
+        return
+    yield from _means(report)
+    for group in GROUPS_SHOWN:
+        yield from _by_group(report, group)
+    yield _distributions(report)
+    yield from _times(report)
+
+
+def _means(report: Report) -> Iterator[Chart]:
+    """One line a metric, where there are several that share a scale."""
+    units = {name: stats for name, stats in report["metrics"].items() if is_unit(stats)}
+    names = names_shown(units)
+    found = {"": {names[name]: stats for name, stats in units.items()}}
+    if len(units) < 2:
+        return
+    yield Chart(
+        name="means",
+        title="Every metric",
+        description="The mean of each metric whose scores lie between 0 and 1, with its 95 % confidence interval.",
+        picture=drawn(
+            {
+                "data": {"values": _dots(found)},
+                "width": 400,
+                "height": {"step": 18},
+                **_dots_and_intervals(list(names.values()), found),
+            }
+        ),
+        header=("metric", "mean", "95 % interval", "n"),
+        rows=[_cells(stats, name) for name, stats in units.items()],
+    )
+
+
+def _by_group(report: Report, group: str) -> Iterator[Chart]:
+    """A small chart for each metric that tells the group's values apart, with one line a value."""
+    members = report["groups"].get(group, {})
+    largest = sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN]
+    values = names_shown(value for value in members if value in largest)
+    names = names_shown(report["metrics"])
+    of_all: Found = {names[name]: _of_values(members, name, values) for name in report["metrics"]}
+    found = dict(item for item in of_all.items() if len(item[1]) > 1)
+    if not found:
+        return
+    few = f" Of {len(members):,}, the {VALUES_SHOWN} with the most cases are shown." * (len(members) > len(values))
+    yield Chart(
+        name=group,
+        title=f"By {group}",
+        description=f"The mean of each metric by {group}, with its 95 % confidence interval.{few}",
+        picture=drawn(_faceted(_dots(found), _dots_and_intervals(list(values.values()), found))),
+        header=("metric", group, "mean", "95 % interval", "n"),
+        rows=[_cells(stats, name, value) for name, by_value in found.items() for value, stats in by_value.items()],
+    )
+
+
+def _of_values(
+    members: Mapping[str, Mapping[str, Any]], metric: str, values: Mapping[str, str]
+) -> dict[str, Mapping[str, Any]]:
+    """The statistics of a metric for those of the values that have it, by what they are called."""
+    found = {shown: members[value]["metrics"].get(metric) for value, shown in values.items()}
+    return {shown: stats for shown, stats in found.items() if stats}
+
+
+def _dots(found: Found) -> list[Spec]:
+    return [
+        {"metric": name, "value": value, "mean": stats["mean"], "low": low, "high": high}
+        for name, by_value in list(found.items())[:METRICS_SHOWN]
+        for value, stats in by_value.items()
+        for low, high in (stats["ci95"] or (stats["mean"], stats["mean"]),)
+    ]
+
+
+def _dots_and_intervals(values: Sequence[str], found: Found) -> Spec:
+    """One line a value: a dot at the mean, a rule from end to end of the interval."""
+    are_units = all(is_unit(stats) for by_value in found.values() for stats in by_value.values())
+    scale = {"scale": {"domain": [0, 1]}} if are_units else {}
+    x = {"type": "quantitative", "title": None, "axis": {"tickCount": 5}, **scale}
+    y = {"field": "value", "type": "nominal", "title": None, "sort": values}
+    interval = {"x": {"field": "low", **x}, "x2": {"field": "high"}}
+    dot = {"type": "point", "filled": True, "size": 50, "opacity": 1}
+    return {
+        "encoding": {"y": y},
+        "layer": [
+            {"mark": "rule", "encoding": interval},
+            {"mark": dot, "encoding": {"x": {"field": "mean", **x}}},
+        ],
+    }
+
+
+def _distributions(report: Report) -> Chart:
+    names = names_shown(list(report["metrics"])[:METRICS_SHOWN])
+    found = {shown: distribution(name, report["metrics"][name], report["cases"]) for name, shown in names.items()}
+    bars = [
+        {"metric": name, "low": own.low, "high": own.high, "share": own.share}
+        for name, bins in found.items()
+        for own in bins
+    ]
+    x = {"field": "low", "type": "quantitative", "bin": {"binned": True}, "title": None, "axis": {"tickCount": 4}}
+    y = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": "%", "tickCount": 3}}
+    spec = {"mark": {"type": "bar", "binSpacing": 1}, "encoding": {"x": x, "x2": {"field": "high"}, "y": y}}
+    return Chart(
+        name="distributions",
+        title="Score distributions",
+        description="Where the scores of each metric lie: the height of a bar is the share of its cases.",
+        picture=drawn(_faceted(bars, spec, columns=6, width=140, height=70)),
+        header=("metric", "scores", "cases"),
+        rows=[(name, own.text, f"{own.count:,}") for name, bins in found.items() for own in bins if own.count],
+    )
+
+
+def _times(report: Report) -> Iterator[Chart]:
+    """Prediction times against scores, as circles whose size is the number of cases."""
+    units = [name for name, stats in report["metrics"].items() if is_unit(stats)]
+    largest = sorted(units, key=lambda name: -report["metrics"][name]["n"])[:TIMED_METRICS]
+    names = names_shown(name for name in units if name in largest)
+    rows = [
+        {"metric": shown, "seconds": own.seconds, "score": own.score, "cases": own.count}
+        for name, shown in names.items()
+        for own in circles(name, report["cases"])
+    ]
+    if not rows:
+        return
+    yield Chart(
+        name="times",
+        title="Prediction time and score",
+        description="A circle stands for cases with about the same score and time, a larger one for more of them."
+        " Predictions that took no time are left out.",
+        picture=drawn(_faceted(rows, {"mark": "circle", "encoding": _time_and_score()}, height=110)),
+        header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
+        rows=[(shown, *row) for name, shown in names.items() for row in bands(name, report["cases"])],
+    )
+
+
+def _time_and_score() -> Spec:
+    seconds = {"scale": {"type": "log"}, "axis": {"tickCount": 4, "format": "~g"}, "title": "seconds"}
+    score = {"scale": {"domain": [0, 1]}, "axis": {"tickCount": 3}, "title": None}
+    return {
+        "x": {"field": "seconds", "type": "quantitative", **seconds},
+        "y": {"field": "score", "type": "quantitative", **score},
+        "size": {"field": "cases", "type": "quantitative", "scale": {"range": [12, 260]}, "legend": None},
+    }
+
+
+def _faceted(rows: Sequence[Spec], spec: Spec, *, columns: int = 4, width: int = 210, height: int = 0) -> Spec:
+    """One small chart a metric, in the order of the report, each with an axis of its own below."""
+    order = list(dict.fromkeys(row["metric"] for row in rows))
+    header = {"labelLimit": width, "title": None}
+    return {
+        "data": {"values": rows},
+        "facet": {"field": "metric", "type": "nominal", "sort": order, "header": header},
+        "columns": columns,
+        "spec": {"width": width, "height": height or {"step": 18}, **spec},
+        "resolve": {"scale": {"x": "independent"}, "axis": {"x": "independent"}},
+    }
+
+
+def _cells(stats: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+    interval = " to ".join(map(score_text, stats["ci95"] or ()))
+    return (*names, score_text(stats["mean"]), interval, f"{stats['n']:,}")

@@ -1,0 +1,157 @@
+"""The page itself: what stands at its top, its style and its scripts, all in one text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pytest_queryeval.aggregation import DIMENSION_COLUMNS, Report, dimension_cells
+from pytest_queryeval.baseline.text import HEADER, NOTE, UNKNOWN, detectable_text, interval, p_text, signed
+from pytest_queryeval.gates import gate_text
+from pytest_queryeval.plain import one_line, printable, score_text
+from pytest_queryeval.reports.html.charts import charts
+from pytest_queryeval.reports.html.data import packed_cases
+
+HERE = Path(__file__).parent
+SCRIPTS = ("text", "texts_differ", "cells", "cases", "case_page", "start")
+LINE_CHARACTERS = 400
+LINKS_SHOWN = 200
+# Where an outcome stands in a list of cases; passed cases need no attention.
+TOTALS = {
+    "passed": ("passed", "passed"),
+    "failed": ("failed", "failed"),
+    "missed": ("missed", "missed"),
+    "errors": ("error", "in error"),
+    "skipped": ("skipped", "skipped"),
+    "xfailed": ("xfailed", "expected to fail"),
+    "xpassed": ("xpassed", "passed unexpectedly"),
+}
+VERDICTS = {True: "met", False: "missed", None: "not judged"}
+
+
+def page(report: Report) -> str:
+    """The HTML of a report. Whatever came from a model or a database is escaped, or packed in base64."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"line": _line, "text": printable, "score": score_text, "case_link": case_link}
+    style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    return environment.get_template("template.html.jinja").render(
+        report=report,
+        verdict=verdict(report),
+        is_good=_is_good(report),
+        totals=[(total, *TOTALS[total], number) for total, number in report["totals"].items() if total in TOTALS],
+        gates=[(VERDICTS[gate["ok"]], gate_text(gate)) for gate in report["gates"]],
+        facts=list(_facts(report)),
+        dimensions=[(name, *dimension_cells(found)) for name, found in report.get("dimensions", {}).items()],
+        dimension_columns=("dimension", *DIMENSION_COLUMNS),
+        spider=_spider(report),
+        charts=list(charts(report)),
+        drawing=lambda chart: Markup(chart.picture.inside),  # noqa: S704 - Vega escapes texts
+        packed=list(packed_cases(report)),
+        **_baseline(report.get("baseline") or {}),
+        links_shown=LINKS_SHOWN,
+        style=Markup(style),  # noqa: S704 - our own
+        script=Markup(script),  # noqa: S704 - our own
+        policy=_policy(style, script),
+    )
+
+
+def verdict(report: Report) -> str:
+    """Whether the run was good, in a few words."""
+    totals = report["totals"]
+    missed = sum(gate["ok"] is False for gate in report["gates"])
+    if report.get("stopped"):
+        return "Stopped early"
+    if totals["failed"] or totals["errors"] or missed or report.get("broken"):
+        return "Failed"
+    return "Passed" if totals["cases"] > totals["skipped"] else "Nothing evaluated"
+
+
+def case_link(nodeid: str) -> str:
+    """A fragment that opens a case."""
+    return f"#case={quote(nodeid.encode(errors='backslashreplace'), safe='')}"
+
+
+def _is_good(report: Report) -> bool:
+    return verdict(report) == "Passed"
+
+
+def _line(text: Any) -> str:
+    return one_line(str(text), LINE_CHARACTERS)
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    """What is known of the run, for the foot of the page."""
+    if "created" in report:
+        yield "Created", report["created"]
+    if sources := report.get("predictor", {}).get("sources"):
+        yield "Predictions by", ", ".join(map(_line, sources))
+    for name, value in report.get("environment", {}).items():
+        if name != "parts":
+            yield name.replace("_", "-"), _named(value)
+    if parts := report.get("environment", {}).get("parts"):
+        yield "Merged with runs on", "; ".join(_named(part) for part in parts)
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_line(name)} {_named(own)}" for name, own in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_named, value))
+    return _line(value)
+
+
+def _baseline(baseline: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of changed metrics, as every other format has it."""
+    rows = [
+        (
+            name,
+            score_text(found["before"]),
+            score_text(found["after"]),
+            signed(found["change"]),
+            interval(found["ci95"], signed),
+            f"{found['n']:,}",
+            p_text(found["p_holm"]),
+            detectable_text(found["detectable"]),
+        )
+        for name, found in baseline.get("metrics", {}).items()
+    ]
+    return {
+        "baseline_header": HEADER,
+        "baseline_rows": rows,
+        "baseline_note": NOTE,
+        "baseline_unknown": UNKNOWN,
+    }
+
+
+def _spider(report: Report) -> str:
+    if "spider_table" not in report:
+        return ""
+    from pytest_queryeval.sql.published.table import table_lines
+
+    return "\n".join(table_lines(report["spider_table"]))
+
+
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded, and only our own style and script count; the icon, the one picture, stands in the page."""
+    return (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -1,0 +1,99 @@
+// The page comes to life: themes, the table, and cases by their address.
+
+const FILTERS = ["q", "outcome", "kind", "difficulty", "tag"];
+
+function stored(value) {
+  try {
+    if (value !== undefined) localStorage.setItem("queryeval-theme", value);
+    return localStorage.getItem("queryeval-theme");
+  } catch {
+    return null; // a browser may keep pages from storing anything
+  }
+}
+
+function themes() {
+  const button = document.getElementById("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const current = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+  const show = (theme) => {
+    if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+    button.textContent = current() === "dark" ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Show the page in ${current() === "dark" ? "light" : "dark"} colours`);
+  };
+  show(stored());
+  dark.addEventListener("change", () => show());
+  button.addEventListener("click", () => show(stored(current() === "dark" ? "light" : "dark") ?? (current() === "dark" ? "light" : "dark")));
+  button.hidden = false;
+}
+
+function printing() {
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open]):not(.table-of-chart)")];
+    for (const details of opened) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
+  });
+}
+
+function follow(cases) {
+  const dialog = document.getElementById("case");
+  let state = Object.fromEntries(stateOf(location.hash));
+  let listed = null;
+  let found = [];
+  const withoutCase = () => {
+    const { case: _, at: __, ...others } = state;
+    return others;
+  };
+  const showList = () => {
+    const wanted = fragment(withoutCase());
+    if (wanted === listed) return;
+    listed = wanted;
+    setFilters(state);
+    found = showTable(cases, withoutCase(), change);
+  };
+  function change(changes) {
+    const isFilter = FILTERS.some((name) => name in changes) || "sort" in changes;
+    state = { ...state, ...(isFilter && { page: "" }), ...changes };
+    for (const name of Object.keys(state)) if (state[name] === "") delete state[name];
+    history.replaceState(null, "", fragment(state));
+    showList();
+  }
+  const route = async () => {
+    state = Object.fromEntries(stateOf(location.hash));
+    showList();
+    const place = state.case === undefined ? undefined : cases.place(state.case, state.at);
+    if (place !== undefined) return showCase(cases, place, found, withoutCase());
+    if (dialog.open) dialog.close();
+    if (location.hash.includes("=")) document.getElementById("cases").scrollIntoView();
+  };
+  const setFilters = filters(cases, change);
+  columnChoice(cases, () => state, change);
+  dialog.addEventListener("close", () => {
+    if (state.case === undefined) return;
+    state = withoutCase();
+    history.pushState(null, "", fragment(state));
+  });
+  addEventListener("hashchange", route);
+  return route();
+}
+
+async function start() {
+  themes();
+  printing();
+  const waiting = document.getElementById("unpacking");
+  waiting.hidden = false;
+  const cases = new Cases(await unpacked(document.getElementById("packed-list")));
+  for (const id of ["filters", "table"]) document.getElementById(id).hidden = false;
+  await follow(cases);
+  waiting.hidden = true;
+  performance.mark("queryeval-ready");
+}
+
+start().catch((error) => {
+  const waiting = document.getElementById("unpacking");
+  waiting.hidden = false;
+  waiting.textContent = `The cases cannot be shown: ${shown(error.message)}`;
+  throw error;
+});

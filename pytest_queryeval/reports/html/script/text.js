@@ -1,0 +1,90 @@
+// Everything that a page shows of a report is text: elements are built here, and never read from markup.
+
+// The characters that pytest_queryeval/plain.py calls unprintable, and its escapes.
+const UNPRINTABLE = new RegExp(
+  "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
+    "\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
+  "gu",
+);
+
+function escaped(character) {
+  const code = character.codePointAt(0);
+  const digits = code.toString(16);
+  if (code < 0x100) return `\\x${digits.padStart(2, "0")}`;
+  return code < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\U${digits.padStart(8, "0")}`;
+}
+
+function shown(value) {
+  return String(value).replaceAll("\r\n", "\n").replace(UNPRINTABLE, escaped);
+}
+
+function oneLine(value, characters = 400) {
+  const text = shown(String(value).replace(/[^\S\ufeff]+/g, " ").replace(/^ | $/g, ""));
+  return text.length > characters ? `${text.slice(0, characters - 1)}…` : text;
+}
+
+// An element; its children are elements or text, which is shown and never obeyed.
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, shown(value));
+  }
+  element.append(...content(children));
+  return element;
+}
+
+function content(children) {
+  return children
+    .flat()
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : shown(child)));
+}
+
+function number(value) {
+  return value.toLocaleString("en-US");
+}
+
+function score(value) {
+  return value === null || value === undefined ? "n/a" : value.toFixed(3);
+}
+
+function seconds(value) {
+  if (value === null || value === undefined) return "";
+  if (value >= 100) return `${number(Math.round(value))} s`;
+  return value >= 1 || value === 0 ? `${value.toPrecision(3).replace(/^0\.00$/, "0")} s` : `${(value * 1000).toPrecision(3)} ms`;
+}
+
+// The state of the page as a fragment, of which links are made: nothing in it can be another scheme or a host.
+function fragment(state) {
+  const parts = Object.entries(state)
+    .filter(([, value]) => value !== "" && value !== null && value !== undefined)
+    .map(([name, value]) => `${name}=${encoded(value)}`);
+  return `#${parts.join("&") || "cases"}`;
+}
+
+// Half of a character, as in a path that is no UTF-8, cannot stand in an address.
+function wellFormed(text) {
+  return text.replace(/\p{Surrogate}/gu, escaped);
+}
+
+function encoded(value) {
+  return encodeURIComponent(wellFormed(String(value)));
+}
+
+function stateOf(hash) {
+  const found = new Map();
+  for (const part of hash.replace(/^#/, "").split("&")) {
+    const [name, ...value] = part.split("=");
+    if (value.length) found.set(name, decoded(value.join("=")));
+  }
+  return found;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,52 @@
+"""The summary of a step on GitHub Actions: the Markdown report behind what the step has written there already."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.reports.markdown import MOST_BYTES, markdown_within
+
+VARIABLE = "GITHUB_STEP_SUMMARY"
+LIMIT_BYTES = 2**20  # GitHub drops all of a summary that is larger
+LEAST_BYTES = 4_096  # a verdict, and what says that the rest was cut
+
+
+def step_summary_file() -> Path:
+    """The file that GITHUB_STEP_SUMMARY names; raises `ReportError` where it names none that can be written to."""
+    name = os.environ.get(VARIABLE)
+    if not name:
+        hint = "GitHub Actions sets it; a folder of that name is ./github"
+        raise ReportError(f"report github: the environment variable {VARIABLE} is not set: {hint}")
+    path = Path(name)
+    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
+        raise ReportError(f"report github: {path}, which {VARIABLE} names, cannot be written to")
+    return path
+
+
+def append_step_summary(report: Report, path: Path) -> None:
+    """Append the report to a file, all of it or nothing; what is there stays.
+
+    The file keeps within the 1 MiB of which GitHub shows a summary, and the report within its own 900 KiB: what was cut
+    for that is said in it. Raises `ReportError` where there is no room for the verdict, and where writing fails.
+    """
+    try:
+        with path.open("ab", buffering=0) as file:
+            before = file.seek(0, os.SEEK_END) if file.seekable() else 0
+            start = b"\n\n" if before else b""
+            room = LIMIT_BYTES - before - len(start)
+            if room < LEAST_BYTES:
+                raise ReportError(
+                    f"report github: {path} has {before:,} bytes already, and GitHub shows {LIMIT_BYTES:,}"
+                )
+            content = memoryview(start + markdown_within(report, min(room, MOST_BYTES)))
+            try:
+                while content:
+                    content = content[file.write(content) :]
+            except BaseException:
+                file.truncate(before)
+                raise
+    except OSError as error:
+        raise ReportError(f"report github: {path} cannot be written: {error.strerror or error}") from error
