@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.errors import did_you_mean
+from pytest_queryeval.measures import is_measure
 from pytest_queryeval.model import Gate, Threshold
 from pytest_queryeval.plain import score_text
 
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 WISH = ("folder", "metric", "where", "min", "max")
+RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline, beside WISH
 NOTHING = "no case was evaluated"
+NO_BASELINE = "no baseline was given"
+NOT_COMPARABLE = "no case has a value in the baseline as well"
 
 
 def gate_json(gate: Gate, folder: str, *, whole: bool = True) -> dict[str, Any]:
@@ -27,7 +33,14 @@ def gate_json(gate: Gate, folder: str, *, whole: bool = True) -> dict[str, Any]:
         "where": dict(gate.where),
         "min": gate.minimum,
         "max": gate.maximum,
+        **({} if gate.no_regression is None else {"no_regression": asdict(gate.no_regression)}),
+        **({} if gate.max_broken is None else {"max_broken": gate.max_broken}),
     }
+
+
+def is_relative(gate: Mapping[str, Any]) -> bool:
+    """Whether a gate compares with a baseline."""
+    return any(gate.get(rule) is not None for rule in RULES)
 
 
 def united(told: Iterable[Iterable[Mapping[str, Any]]]) -> list[dict[str, Any]]:
@@ -36,13 +49,14 @@ def united(told: Iterable[Iterable[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     A gate that one of them has twice stays twice. Verdicts are left behind; a gate is `whole` where one of them was
     asked for all of its folder.
     """
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found: dict[tuple[str, int], dict[str, Any]] = {}
     for gates in told:
-        times: Counter[tuple[Any, ...]] = Counter()
+        times: Counter[str] = Counter()
         for gate in gates:
-            wish = (gate["folder"], gate["metric"], gate["min"], gate["max"], *sorted(gate["where"].items()))
+            asked = {name: gate[name] for name in (*WISH, *RULES) if name in WISH or gate.get(name) is not None}
+            wish = json.dumps(asked, sort_keys=True)
             times[wish] += 1
-            known = found.setdefault((*wish, times[wish]), {name: gate[name] for name in WISH} | {"whole": False})
+            known = found.setdefault((wish, times[wish]), asked | {"whole": False})
             known["whole"] = known["whole"] or gate.get("whole", True)
     return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
 
@@ -54,9 +68,15 @@ def unjudged(gate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge_all(
-    gates: Iterable[Mapping[str, Any]], cases: Sequence[CaseJson], run: Mapping[str, Any]
+    gates: Iterable[Mapping[str, Any]],
+    cases: Sequence[CaseJson],
+    run: Mapping[str, Any],
+    baseline: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """All gates with their verdicts; `run` has the report's `collected`, `selected`, `broken` and `stopped`."""
+    """All gates with their verdicts; `run` has the report's `collected`, `selected`, `broken` and `stopped`.
+
+    `baseline` is the report to compare with, where there is one.
+    """
     return [
         judge(
             gate,
@@ -64,6 +84,7 @@ def judge_all(
             broken=run["broken"],
             selected=run["selected"] and are_left_out(cases, run["collected"], gate["folder"]),
             stopped=run["stopped"],
+            baseline=baseline,
         )
         for gate in gates
     ]
@@ -80,30 +101,60 @@ def are_left_out(cases: Iterable[CaseJson], collected: Mapping[str, int], folder
 
 
 def judge(
-    gate: Mapping[str, Any], cases: Sequence[CaseJson], *, broken: Sequence[str], selected: bool, stopped: bool = False
+    gate: Mapping[str, Any],
+    cases: Sequence[CaseJson],
+    *,
+    broken: Sequence[str],
+    selected: bool,
+    stopped: bool = False,
+    baseline: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A gate with its verdict: `ok` is True, False, or None where nothing was left to judge or the run was stopped.
 
     The gate's folder, the cases' paths and the `broken` files (which could not be read, so the gate is missed) are
-    relative to the same root; `selected` tells that the run was told to leave cases out.
+    relative to the same root; `selected` tells that the run was told to leave cases out. A gate that compares with a
+    `baseline` is not judged without one.
     """
     below = [case for case in cases if is_below(case["path"], gate["folder"])]
     fitting = [case for case in below if _fits(case, gate)]
-    value, n = _value(gate, fitting)
-    verdict = {**gate, "value": value, "n": n, "selected": selected}
-    verdict["errors"] = 0 if gate["metric"] == PASS_RATE else totals(fitting)["errors"]
+    found = _measured(gate, fitting, baseline)
+    is_met = found.pop("is_met")
+    verdict = {**gate, **found, "selected": selected}
     unread = [path for path in broken if is_below(path, gate["folder"])]
+    if is_relative(gate) and baseline is None:
+        return verdict | {"ok": None, "reason": NO_BASELINE}
     if unread:
         return verdict | {"ok": False, "reason": f"{unread[0]} could not be read"}
     if stopped:
         return verdict | {"ok": None, "reason": "the run was stopped"}
-    if value is None:
-        evaluated = any(case["outcome"] != "skipped" for case in fitting)
-        if not evaluated and (selected or not gate.get("whole", True)):
-            return verdict | {"ok": None, "reason": NOTHING}
-        return verdict | {"ok": False, "reason": _unfit(gate, below) or NOTHING}
-    threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
-    return verdict | {"ok": threshold.admits(value), "reason": ""}
+    if found["value"] is None:
+        ok, reason = _without_value(gate, fitting, below, is_part=selected or not gate.get("whole", True))
+        return verdict | {"ok": ok, "reason": reason}
+    return verdict | {"ok": is_met, "reason": ""}
+
+
+def _without_value(
+    gate: Mapping[str, Any], fitting: Sequence[CaseJson], below: Sequence[CaseJson], *, is_part: bool
+) -> tuple[bool | None, str]:
+    """The verdict and its reason where no case has a value; of a part of a folder other cases may have one."""
+    evaluated = any(case["outcome"] != "skipped" for case in fitting)
+    if is_part and (is_relative(gate) or not evaluated):
+        return None, NOT_COMPARABLE if evaluated else NOTHING
+    if is_relative(gate) and evaluated:
+        return False, NOT_COMPARABLE
+    return False, _unfit(gate, below) or NOTHING
+
+
+def _measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The `value` that a gate is judged on and `is_met`, of how many cases, and how many are in error beside them."""
+    if is_relative(gate):
+        from pytest_queryeval.baseline.regression import measured, nothing
+
+        return nothing() if baseline is None else measured(gate, cases, baseline)
+    value, n = _value(gate, cases)
+    is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
+    errors = 0 if gate["metric"] == PASS_RATE else totals(cases)["errors"]
+    return {"value": value, "n": n, "errors": errors, "is_met": is_met}
 
 
 def _unfit(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> str:
@@ -137,12 +188,35 @@ def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | 
 
 def gate_text(gate: Mapping[str, Any]) -> str:
     """A gate and its value in words."""
-    low = "" if gate["min"] is None else f" at least {gate['min']:g}"
-    high = "" if gate["max"] is None else f" at most {gate['max']:g}"
     where = "".join(f" where {name} is {value}" for name, value in gate["where"].items())
     errors = f", {gate['errors']:,} in error not counted" if gate["errors"] else ""
     part = " (on a selection)" if gate.get("selected") or not gate.get("whole", True) else ""
-    value = f"{score_text(gate['value'])} over {gate['n']:,}{errors}{part}"
+    value = f"{_value_text(gate)}{errors}{part}"
     if gate["value"] is None or gate["reason"]:
         value = gate["reason"]
-    return f"{gate['metric']}{low}{' and' if low and high else ''}{high}{where} in {gate['folder'] or '.'}: {value}"
+    return f"{_wish_text(gate)}{where} in {gate['folder'] or '.'}: {value}"
+
+
+def _wish_text(gate: Mapping[str, Any]) -> str:
+    if gate.get("max_broken") is not None:
+        return f"at most {gate['max_broken']:,} broken"
+    if wish := gate.get("no_regression"):
+        tolerated = f" by more than {wish['max_drop']:g}" if wish["max_drop"] else ""
+        worse = "higher" if is_measure(gate["metric"]) else "lower"
+        return f"{gate['metric']} not {worse} than in the baseline{tolerated} (alpha {wish['alpha']:g})"
+    low = "" if gate["min"] is None else f" at least {gate['min']:g}"
+    high = "" if gate["max"] is None else f" at most {gate['max']:g}"
+    return f"{gate['metric']}{low}{' and' if low and high else ''}{high}"
+
+
+def _value_text(gate: Mapping[str, Any]) -> str:
+    if gate["value"] is None:
+        return ""
+    if gate.get("max_broken") is not None:
+        return f"{gate['value']:,} of {gate['n']:,}"
+    if not gate.get("no_regression"):
+        return f"{score_text(gate['value'])} over {gate['n']:,}"
+    least, change = gate["detectable"], "rise" if is_measure(gate["metric"]) else "drop"
+    shown = f"no {change}, however large" if least is None else f"a {change} of {score_text(least)} in 4 of 5 runs"
+    means = f"{score_text(gate['before'])} before, {score_text(gate['after'])} now over {gate['n']:,}"
+    return f"{means} (p {gate['p']:.3f}; so many cases show {shown})"

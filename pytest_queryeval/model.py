@@ -20,6 +20,7 @@ FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "e
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
+BROKEN = "broken"  # what gates of `max_broken` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
 
@@ -39,16 +40,28 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoRegression:
+    """How far a metric may be below its baseline: `max_drop`, or more where a test at `alpha` takes it for chance."""
+
+    alpha: float
+    max_drop: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """What all cases below `folder` must reach together: the mean of a metric, or the `pass_rate`.
 
-    `where` narrows the cases to those with the given difficulty, tag, kind, file or source.
+    `where` narrows the cases to those with the given difficulty, tag, kind, file or source. With `no_regression` the
+    metric is compared with the baseline's; with `max_broken` cases are counted that met their thresholds in it and no
+    longer do. There are no limits then.
     """
 
     metric: str
     where: Mapping[str, str] = field(default_factory=dict)
     minimum: float | None = None
     maximum: float | None = None
+    no_regression: NoRegression | None = None
+    max_broken: int | None = None
     folder: Path
     location: Location
 

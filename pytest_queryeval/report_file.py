@@ -38,7 +38,8 @@ def read_report(path: Path) -> Report:
         problem = f"is no report: {one_line(str(error))}"
     if problem:
         raise ReportError(f"{one_line(str(path))}: {problem}")
-    return DEFAULTS | dict(report)
+    missing = {name: value for name, value in DEFAULTS.items() if name not in report}
+    return dict(report) | missing  # in its own order, so that it can be written again as it was
 
 
 def _content(path: Path) -> bytes:
@@ -79,6 +80,18 @@ def _wrong(report: dict[str, Any]) -> Iterator[str]:
     for member, checks in (("gates", GATE), ("cases", CASE)):
         for number, item in enumerate(report[member]):  # a list: what is wrong above ends the search
             yield from _unlike(item, checks, f"{member}[{number}]")
+    yield from _wrong_where_present(report)
+
+
+def _wrong_where_present(report: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with that which not every report has: baselines, and what older versions did not tell."""
+    if report.get("baseline") is not None:
+        yield from _unlike(report["baseline"], BASELINE, "baseline")
+    for number, gate in enumerate(report["gates"]):
+        yield from _unlike(gate, {name: rule for name, rule in RULES.items() if name in gate}, f"gates[{number}]")
+    for number, case in enumerate(report["cases"]):
+        if case.get("basis") is not None:
+            yield from _unlike(case["basis"], BASIS, f"cases[{number}].basis")
 
 
 def _unlike(item: Any, checks: Checks, place: str) -> Iterator[str]:
@@ -162,6 +175,7 @@ OBJECTS = _list_of(OBJECT)
 TEXTS = _list_of(TEXT)
 TEXTS_BY_NAME = _object_of(TEXT)
 TIMED = _optional(_like({"seconds": NUMBER}))
+TRIAL = _like({"passed": _optional(FLAG), "prediction": TIMED})
 COUNTED: Check = (lambda value: LIST[0](value) and len(value) == 3 and all(map(_is_count, value)), "three counts")
 SPIDER = _like({"hardness": TEXT, "exact": FLAG, "components": _like(dict.fromkeys(COMPONENTS, COUNTED))})
 
@@ -184,6 +198,27 @@ HEAD: Checks = {
     "gates": LIST,
     "cases": LIST,
 }
+CHANGE: Checks = {
+    **dict.fromkeys(("before", "after", "change", "p", "p_holm"), NUMBER),
+    "n": COUNT,
+    "ci95": _optional((lambda value: _list_of(NUMBER)[0](value) and len(value) == 2, "two numbers")),
+    "test": TEXT,
+    "detectable": _optional(NUMBER),
+}
+BASELINE: Checks = {
+    **dict.fromkeys(("path", "created"), TEXT),
+    **dict.fromkeys(("fixed", "broken", "errors"), TEXTS),
+    "cases": (lambda value: _object_of(COUNT)[0](value) and "common" in value, "an object of counts with common"),
+    "metrics": _object_of(_like(CHANGE)),
+    "changes": _list_of(_like({"what": TEXT, "cases": TEXTS})),
+}
+LIMITS: Checks = dict.fromkeys(("min", "max"), _optional(NUMBER))
+BASIS: Checks = {
+    "thresholds": _object_of(_like(LIMITS)),
+    **dict.fromkeys(("on_miss", "trials", "trials_rule", "golds"), ANYTHING),
+    **dict.fromkeys(("compare", "options"), OBJECT),
+    "source": _optional(TEXT),
+}
 GATE: Checks = {
     "folder": TEXT,
     "whole": FLAG,
@@ -192,6 +227,7 @@ GATE: Checks = {
     "min": _optional(NUMBER),
     "max": _optional(NUMBER),
 }
+RULES: Checks = {"no_regression": _like({"alpha": NUMBER, "max_drop": NUMBER}), "max_broken": COUNT}
 CASE: Checks = {
     **dict.fromkeys(("id", "nodeid", "path", "kind", "question", "message"), TEXT),
     **dict.fromkeys(("difficulty", "source"), _optional(TEXT)),
@@ -202,6 +238,6 @@ CASE: Checks = {
     "scores": _object_of(_optional(NUMBER)),
     "missed": _list_of(_like({"metric": TEXT})),
     "difference": _optional(OBJECT),
-    "trials": LIST,
+    "trials": _list_of(TRIAL),
     "details": (_are_details, "an object with notes and matches as metrics tell them"),
 }

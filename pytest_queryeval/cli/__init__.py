@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from pytest_queryeval.cli import merge
+from pytest_queryeval.cli import compare, merge, render
 from pytest_queryeval.errors import QueryEvalError
 
-COMMANDS = (merge,)
+COMMANDS = (merge, compare, render)
 USAGE_ERROR = 2
 
 

@@ -25,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the parts and where the report goes."""
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART.json", help="a report.json of a shard")
     where = "write the report: PATH.json, or a folder for all formats; may be given again"
+    earlier = "compare with an earlier report, and judge gates by it"
+    parser.add_argument("--baseline", type=Path, metavar="REPORT.json", help=earlier)
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
 
 
@@ -38,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_target(target)
     paths = list(reversed(dict.fromkeys(reversed(arguments.parts))))  # of a part given twice the last place counts
     parts = {str(path): read_report(path) for path in paths}
-    report = merge(parts)
+    base: Path | None = arguments.baseline
+    report = merge(parts, None if base is None else (str(base), read_report(base)))
     written, faults = _written(report, targets)
     write_lines([*_summary(report, parts), *(f"report: {path}" for path in written), *faults])
     return _status(report) or (FAILED if faults else OK)

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from pytest_queryeval.plugin.run import Run
 
 PROGRESS_SECONDS = 30.0
+LEAST_VERBOSITY = -1  # with less, as under -qq, nothing is told but the verdict
 
 
 class ReportCollector:
     """Keeps the results of all cases, the last one where a case is run again."""
 
-    def __init__(self, config: pytest.Config, targets: list[Path]) -> None:
+    def __init__(
+        self, config: pytest.Config, targets: list[Path], *, step_summary: Path | None, judges_gates: bool
+    ) -> None:
         self.config = config
         self.targets = targets
+        self.step_summary = step_summary
+        self.judges_gates = judges_gates
         self.cases: dict[str, dict[str, Any]] = {}
         self.report: Report | None = None
         self.written: list[Path] = []
@@ -87,9 +92,15 @@ class ReportCollector:
     def _print_report(self, terminalreporter: pytest.TerminalReporter, report: Report) -> None:
         from pytest_queryeval.summary import summary_lines
 
-        terminalreporter.section("query evaluation")
-        for line, markup in summary_lines(report, width=shutil.get_terminal_size().columns):
+        verbosity = self.config.option.verbose
+        if verbosity >= LEAST_VERBOSITY:
+            terminalreporter.section("query evaluation")
+        else:
+            terminalreporter.ensure_newline()
+        for line, markup in summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity):
             terminalreporter.write_line(line, **markup)
+        if verbosity < LEAST_VERBOSITY:
+            return
         for said in self.unused:
             terminalreporter.write_line(said)
         for path in self.written:
@@ -109,11 +120,14 @@ class ReportCollector:
 
         cases = list(self.cases.values())
         gates = united(known["gates"] for known in learnt)
-        about = _about(cases) | _seen(learnt, cases) | {"stopped": stopped}
-        if self.config.getini("queryeval_gates") == "off":
-            verdicts = [unjudged(gate) for gate in gates]
-        else:
-            verdicts = judge_all(gates, cases, about)
+        about = _about(learnt, cases) | _seen(learnt, cases) | {"stopped": stopped}
+        run = self.config.stash[RUN]
+        baseline = run.overrides.baseline
+        verdicts = judge_all(gates, cases, about, baseline) if self.judges_gates else [unjudged(gate) for gate in gates]
+        if baseline is not None:
+            from pytest_queryeval.plugin.against_baseline import against
+
+            about |= against(baseline, run, cases, about)
         return aggregate(cases, gates=verdicts, about=about)
 
     def _write(self) -> None:
@@ -125,6 +139,19 @@ class ReportCollector:
                 self.written += write_report(self.report or {}, target)
             except ReportError as error:
                 self.faults.append(str(error))
+        if self.step_summary is not None:
+            self._append_step_summary(self.step_summary)
+
+    def _append_step_summary(self, path: Path) -> None:
+        from pytest_queryeval.errors import ReportError
+        from pytest_queryeval.reports.step_summary import append_step_summary
+
+        try:
+            append_step_summary(self.report or {}, path)
+        except ReportError as error:
+            self.faults.append(str(error))
+        else:
+            self.written.append(path)
 
     def _show_progress(self) -> None:
         """Where a run takes long, a line now and then tells how far it is and how well it goes."""
@@ -132,11 +159,15 @@ class ReportCollector:
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if now - self._shown < PROGRESS_SECONDS or not self.cases or terminal is None:
             return
+        if self.config.option.verbose < LEAST_VERBOSITY:
+            return
         self._shown = now
         done = len(self.cases)
         passed = sum(case["outcome"] == "passed" for case in self.cases.values())
         left = (now - self._started) / done * max(self._to_run - done, 0)
         terminal.ensure_newline()
+        if self.config.get_terminal_writer().width_of_current_line:  # dots under -q and with workers
+            terminal.line("")
         terminal.write_line(
             f"queryeval: {done:,} of {self._to_run:,} cases, {passed:,} passed, about {left:.0f} s left"
         )
@@ -177,13 +208,13 @@ def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
         "trials": [],
         "details": {},
         "message": storable(report.longreprtext),
+        "basis": None,
     }
 
 
-def _about(cases: list[dict[str, Any]]) -> dict[str, Any]:
+def _about(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:
     """When and where the run was, and what answered; no setting of a predictor, since it may be secret."""
     import platform
-    import sqlite3
     from datetime import UTC, datetime
     from importlib.metadata import version
 
@@ -195,7 +226,7 @@ def _about(cases: list[dict[str, Any]]) -> dict[str, Any]:
             "pytest": pytest.__version__,
             "pytest_queryeval": version("pytest-queryeval"),
             "platform": platform.platform(terse=True),
-            "engines": {"sqlite": sqlite3.sqlite_version},
+            "engines": dict(sorted(pair for known in learnt for pair in known["engines"].items())),
         },
         "predictor": {"sources": sorted(sources)},
     }

@@ -117,12 +117,14 @@ class CaseItem(pytest.Item):
         """The case as the report has it, once its outcome is known; None in the other phases."""
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
-        place = {"nodeid": self.nodeid, "path": self.config.stash[RUN].relative(self.case.location.path)}
-        outcome = self._outcome(report)
+        run, outcome = self.config.stash[RUN], self._outcome(report)
+        place = {"nodeid": self.nodeid, "path": run.relative(self.case.location.path)}
+        state = None if outcome == "skipped" else run.session.state(self.case.source)
         if self.result is None:
-            return case_json(self.case, **place, outcome=outcome, message=_message(report), prediction=self.prediction)
+            told: dict[str, Any] = {"message": _message(report), "prediction": self.prediction, "state": state}
+            return case_json(self.case, **place, outcome=outcome, **told)
         message = headline(self.result) if self.result.fails else _message(report)
-        return result_json(self.result, **place, outcome=outcome, message=message)
+        return result_json(self.result, **place, outcome=outcome, message=message, state=state)
 
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":

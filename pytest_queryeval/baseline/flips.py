@@ -1,0 +1,80 @@
+"""The cases of two reports, matched by node id: which of them are in both, and which changed sides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pytest_queryeval.aggregation import CaseJson
+
+Told: TypeAlias = Mapping[str, Any]  # a report, or as much of it as is known before it is made
+# Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
+MET = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The cases of a baseline and of a run, before first, as they belong together.
+
+    `added` are in the run only, `removed` were taken out of files that the run has read, or with their files;
+    `not_run` are in the baseline only for another reason: a selection, an early end, a file that could not be read.
+    """
+
+    common: Sequence[tuple[CaseJson, CaseJson]]
+    added: Sequence[str]
+    removed: Sequence[str]
+    not_run: Sequence[str]
+
+    def where(self, before: Collection[str], after: Collection[str]) -> list[str]:
+        """The node ids of cases with one of these outcomes before and one of those after."""
+        return [new["nodeid"] for old, new in self.common if old["outcome"] in before and new["outcome"] in after]
+
+    @property
+    def broken(self) -> list[str]:
+        """The cases that met their thresholds and no longer do."""
+        return _flipped(self.common, met=False)
+
+    @property
+    def fixed(self) -> list[str]:
+        """The cases that meet their thresholds and did not."""
+        return _flipped(self.common, met=True)
+
+    @property
+    def errors(self) -> list[str]:
+        """The cases that are in error now and were not."""
+        return self.where({*MET, "skipped"}, {"error"})
+
+    @property
+    def skipped(self) -> list[str]:
+        """The cases that are skipped now and were not."""
+        return self.where({*MET, "error"}, {"skipped"})
+
+
+def matched(before: Told, after: Told, unasked: Collection[str] = ()) -> Matched:
+    """The cases of two reports by node id, in the order of their files.
+
+    `unasked` are files of the baseline that the run was not asked for, as it knows: their cases are not run, but not
+    removed either.
+    """
+    old, new = ({case["nodeid"]: case for case in _ordered(report["cases"])} for report in (before, after))
+    gone = [case for nodeid, case in old.items() if nodeid not in new]
+    uncertain = {*unasked, *after["broken"]}
+    is_whole = not (after["selected"] or after["stopped"])
+    removed = {case["nodeid"]: None for case in gone if is_whole and case["path"] not in uncertain}
+    return Matched(
+        common=[(old[nodeid], case) for nodeid, case in new.items() if nodeid in old],
+        added=[nodeid for nodeid in new if nodeid not in old],
+        removed=list(removed),
+        not_run=[case["nodeid"] for case in gone if case["nodeid"] not in removed],
+    )
+
+
+def _ordered(cases: Iterable[CaseJson]) -> list[CaseJson]:
+    return sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
+
+
+def _flipped(common: Iterable[tuple[CaseJson, CaseJson]], *, met: bool) -> list[str]:
+    return [
+        new["nodeid"] for old, new in common if MET.get(new["outcome"]) is met and MET.get(old["outcome"]) is (not met)
+    ]

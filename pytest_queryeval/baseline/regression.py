@@ -1,0 +1,69 @@
+"""Gates that compare with a baseline: `no_regression` of a metric, and `max_broken` cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_queryeval.aggregation import CaseJson
+from pytest_queryeval.baseline.flips import MET, Told
+from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fall_p, mean
+from pytest_queryeval.measures import is_measure
+
+PASS_RATE = "pass_rate"  # noqa: S105 - no password
+COUNTED = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}  # what a pass rate is made of
+
+
+def is_regression(pairs: Pairs, *, alpha: float, max_drop: float) -> bool:
+    """Whether the mean fell by more than `max_drop`, and the one-sided paired test says that it fell.
+
+    A system that did not change is taken for a worse one in at most `alpha` of all runs.
+    """
+    return -pairs.change > max_drop + 1e-9 and fall_p(pairs) <= alpha
+
+
+def nothing() -> dict[str, Any]:
+    """What a gate has where there is nothing to compare with."""
+    return {"value": None, "n": 0, "errors": 0, "is_met": True}
+
+
+def measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Told) -> dict[str, Any]:
+    """What a gate is judged on: `value`, None where no case can be compared, `n` cases, `errors` and `is_met`."""
+    known = {case["nodeid"]: case for case in baseline["cases"]}
+    common = [(known[case["nodeid"]], case) for case in cases if case["nodeid"] in known]
+    return _broken(gate, common) if gate.get("max_broken") is not None else _drop(gate, common)
+
+
+def _broken(gate: Mapping[str, Any], common: Iterable[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
+    """The number of cases that met their thresholds and no longer do, of those with a verdict in both reports."""
+    judged = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
+    broken = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in judged)
+    errors = sum(old["outcome"] in MET and new["outcome"] == "error" for old, new in common)
+    value = broken if judged else None
+    return {"value": value, "n": len(judged), "errors": errors, "is_met": broken <= gate["max_broken"]}
+
+
+def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
+    """How the mean changed over the cases that have a score in both reports."""
+    name, wish = gate["metric"], gate["no_regression"]
+    scores = [(_score(old, name), _score(new, name)) for old, new in common]
+    both = [(old, new) for old, new in scores if old is not None and new is not None]
+    better = -1.0 if is_measure(name) else 1.0  # of times and costs less is better, and a rise is what a fall is else
+    pairs = Pairs(before=[better * old for old, _ in both], after=[better * new for _, new in both])
+    counted = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
+    if not both:
+        return nothing() | {"errors": counted}
+    return {
+        "value": better * pairs.change,
+        "n": len(both),
+        "errors": counted,
+        "before": better * mean(pairs.before) + 0.0,  # never -0.0
+        "after": better * mean(pairs.after) + 0.0,
+        "p": fall_p(pairs),
+        "detectable": detectable_drop(pairs, wish["alpha"], wish["max_drop"]),
+        "is_met": not is_regression(pairs, **wish),
+    }
+
+
+def _score(case: CaseJson, metric: str) -> float | None:
+    return COUNTED.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)

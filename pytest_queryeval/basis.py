@@ -1,0 +1,78 @@
+"""What a case asks for, in short: reports keep it, so that a later one can tell what changed besides the system."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.model import Case, Stated, Threshold
+from pytest_queryeval.plain import plain, told
+from pytest_queryeval.recording.answers import written_answer
+from pytest_queryeval.selection import Selection
+
+_HEX_DIGITS = 16
+
+
+def basis_json(case: Case, state: str | None) -> dict[str, Any]:
+    """Thresholds, trials, a digest of all golds, and what is set of comparison and options; plain, without secrets.
+
+    `state` is that of the source, None where it is not known.
+    """
+    return {
+        "thresholds": {name: _limits(threshold) for name, threshold in case.thresholds.items()},
+        "on_miss": case.on_miss,
+        "trials": case.trials,
+        "trials_rule": case.trials_rule,
+        "golds": digest_of_golds(case),
+        "compare": _compare(case),
+        "options": {name: _options(name, options) for name, options in case.options.items() if options},
+        "source": None if state is None else told(state),
+    }
+
+
+def digest_of_golds(case: Case) -> str:
+    """16 hexadecimal digits of what all golds say: of queries the text, of answers in place their values."""
+    text = json.dumps([_said(gold) for gold in case.golds], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_HEX_DIGITS]
+
+
+def _said(gold: Stated) -> Any:
+    answer = gold.answer
+    if answer is None:
+        return gold.query
+    if isinstance(answer, Selection):  # without labels, which come from a structure and are for display
+        return [
+            [dataset.id, [[part.name, [[term.id, term.name] for term in part.terms]] for part in dataset.dimensions]]
+            for dataset in answer.datasets
+        ]
+    try:
+        return written_answer(answer)
+    except TypeError:  # a cell of the user's own type
+        return plain(getattr(answer, "rows", answer))
+
+
+def _limits(threshold: Threshold) -> dict[str, float | None]:
+    return {"min": threshold.minimum, "max": threshold.maximum}
+
+
+def _compare(case: Case) -> dict[str, Any]:
+    """The settings of the comparison that are not those which the kind has without any."""
+    usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
+    if case.policy == usual:
+        return {}
+    names = (field.name for field in fields(Policy))
+    return {name: plain(value) for name in names if (value := getattr(case.policy, name)) != getattr(usual, name)}
+
+
+def _options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a metric or a kind; of files their names, since where they lie differs from machine to machine."""
+    paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
+    named = {key: Path(value).name if key in paths else value for key, value in options.items()}
+    return {key: plain(value, text=told) for key, value in named.items()}

@@ -1,0 +1,96 @@
+"""Compares reports: two of them, the earlier one first, or the systems of many as a leaderboard."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.baseline import compared
+from pytest_queryeval.baseline.blocks import Block, markdown_lines, text_lines
+from pytest_queryeval.baseline.leaderboard import leaderboard, leaderboard_blocks
+from pytest_queryeval.baseline.page import page
+from pytest_queryeval.baseline.text import baseline_blocks
+from pytest_queryeval.cli.output import write_lines
+from pytest_queryeval.errors import ReportError, did_you_mean
+from pytest_queryeval.report_file import read_report
+from pytest_queryeval.reports import write_whole
+from pytest_queryeval.reports.markdown import code
+
+SUMMARY = "compare two reports, or rank the systems of many"
+OK = 0
+Form: TypeAlias = Callable[[str, Mapping[str, Any], Sequence[Block]], bytes]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the reports and where the comparison goes."""
+    parser.add_argument("base", type=Path, metavar="BASE.json", help="a report.json, the earlier one of two")
+    parser.add_argument("others", nargs="+", type=Path, metavar="NEW.json", help="the report.json to compare with it")
+    where = "write the comparison: PATH.md, PATH.html or PATH.json; may be given again"
+    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, write, print; 0 whatever differs.
+
+    Raises `ReportError` for a report that cannot be used and a target that cannot be written.
+    """
+    targets: Sequence[Path] = arguments.output
+    for target in targets:
+        _check_target(target)
+    paths = [arguments.base, *arguments.others]
+    reports = dict(zip(_names(paths), map(read_report, paths), strict=True))
+    title, found, blocks = _compared(reports, paths)
+    for target in targets:
+        write_whole(target, FORMS[target.suffix](title, found, blocks))
+    width = shutil.get_terminal_size().columns
+    write_lines([*text_lines(blocks, width), *(f"report: {target}" for target in targets)])
+    return OK
+
+
+def _compared(reports: Mapping[str, Report], paths: Sequence[Path]) -> tuple[str, Mapping[str, Any], Sequence[Block]]:
+    """The title, the comparison as plain values, and as blocks."""
+    try:
+        if len(reports) > 2:
+            found = leaderboard(reports)
+            return "Leaderboard", found, list(leaderboard_blocks(found))
+        before, after = reports.values()
+        found = compared(before, after, path=str(paths[0]))
+        return f"{paths[1]} against {paths[0]}", found, list(baseline_blocks(found))
+    except OverflowError as error:
+        raise ReportError("scores are too large to be averaged") from error
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """What the systems are called: the names of their files, or their paths where these are not enough."""
+    stems = Counter(path.stem for path in paths)
+    names = [path.stem if stems[path.stem] == 1 else str(path) for path in paths]
+    if twice := next((name for name, number in Counter(names).items() if number > 1), None):
+        raise ReportError(f"{twice}: given twice")
+    return names
+
+
+def _check_target(target: Path) -> None:
+    if target.suffix not in FORMS:
+        raise ReportError(f"no comparison as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMS)}")
+
+
+def _json(_: str, found: Mapping[str, Any], __: Sequence[Block]) -> bytes:
+    return f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
+
+
+def _markdown(_: str, __: Mapping[str, Any], blocks: Sequence[Block]) -> bytes:
+    lines = markdown_lines(blocks, lambda text: code(text, cell=True))
+    return ("\n".join(lines) + "\n").encode(errors="backslashreplace")
+
+
+def _html(title: str, _: Mapping[str, Any], blocks: Sequence[Block]) -> bytes:
+    return page(title, blocks)
+
+
+FORMS: Mapping[str, Form] = {".html": _html, ".json": _json, ".md": _markdown}

@@ -1,0 +1,35 @@
+"""Renders a report again, in any format, from its report.json alone."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_queryeval.cli.output import write_lines
+from pytest_queryeval.report_file import read_report
+from pytest_queryeval.reports import check_target, write_report
+
+SUMMARY = "render a report.json in other formats"
+OK = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the report and where its other forms go."""
+    parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json")
+    where = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
+    parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=where)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Render and name the files; 0 once all are written.
+
+    Raises `ReportError` for a report that cannot be used, and a target that cannot be made or written.
+    """
+    targets: Sequence[Path] = arguments.output
+    for target in targets:
+        check_target(target)
+    report = read_report(arguments.report)
+    written = [path for target in targets for path in write_report(report, target)]
+    write_lines(f"report: {path}" for path in written)
+    return OK
