@@ -60,7 +60,9 @@ def _check_cases(parts: Mapping[str, Report]) -> None:
             first, other = seen.setdefault(case["nodeid"], (name, case))
             if (case["line"], case["question"]) != (other["line"], other["question"]):
                 what = f"{one_line(case['nodeid'])} is another case than in {first}"
-                raise ReportError(f"{name}: {what}: parts have one root folder (`--rootdir`) and one state of the suites")
+                raise ReportError(
+                    f"{name}: {what}: parts have one root folder (`--rootdir`) and one state of the suites"
+                )
 
 
 def _check_versions(parts: Mapping[str, Report]) -> None:

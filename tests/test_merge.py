@@ -477,5 +477,7 @@ def test_merging_loads_neither_pytest_nor_a_parser(write):
 def test_one_node_id_for_two_cases_is_a_wrong_root_folder():
     first, second = part(case(question="How many?")), part(case(question="How old?"))
 
-    with pytest.raises(ReportError, match=r"^part2\.json: music/s\.queryeval\.yaml::a is another case than in part1\.json"):
+    with pytest.raises(
+        ReportError, match=r"^part2\.json: music/s\.queryeval\.yaml::a is another case than in part1\.json"
+    ):
         merge({"part1.json": first, "part2.json": second})
