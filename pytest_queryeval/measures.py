@@ -20,7 +20,8 @@ def is_measure(name: str) -> bool:
 def measure_statistics(cases: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Per measure its `spread` and its 95th percentile `p95`.
 
-    Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each trial counts, since each is a call. Times of 0 seconds are left out: those predictions were stated or stood in a
+    Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
+    trial counts, since each is a call. Times of 0 seconds are left out: those predictions were stated or stood in a
     file, and those queries were not run. So is what is no number of a size below LARGEST.
     """
     values: defaultdict[str, list[float]] = defaultdict(list)
