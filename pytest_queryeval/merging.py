@@ -38,10 +38,10 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
         **seen,
     }
     try:
+        verdicts = judge_all(_gates(reports), cases, seen, None if baseline is None else baseline[1])
         if baseline is not None:
             name, earlier = baseline
-            about["baseline"] = compared(earlier, {**about, "cases": cases}, path=name)
-        verdicts = judge_all(_gates(reports), cases, seen, None if baseline is None else baseline[1])
+            about["baseline"] = compared(earlier, {**about, "cases": cases, "gates": verdicts}, path=name)
         return aggregate(cases, gates=verdicts, about=about)
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error

@@ -28,6 +28,7 @@ LAYERS = (
             "rules",
             "cache_folder",
             "opening",
+            "visible",
         ),
     ),
     # equality of tables; files as trees of nodes

@@ -1,6 +1,7 @@
 """Paired statistics: against scipy, against counting by hand, and by what has to hold of any scores."""
 
 import math
+import random
 from itertools import product
 
 import numpy as np
@@ -110,7 +111,20 @@ def test_the_order_of_cases_does_not_matter(differences, random):
 @pytest.mark.parametrize("scores", [[(1.0, 1.0)] * 9, [(0.3, 0.3)] * 40, [(0.0, 0.0)]])
 def test_scores_that_are_the_same_show_nothing(scores):
     assert p_value(pairs(scores)) == p_value(pairs(scores), "lower") == 1.0
-    assert interval(pairs(scores)) == ([0.0, 0.0] if len(scores) > 1 else None)
+    found = interval(pairs(scores))
+    assert found is None or found[0] < 0.0 < found[1]
+
+
+@pytest.mark.parametrize(
+    ("n", "broken", "fixed"), [(100, 0.02, 0.01), (30, 0.05, 0.03), (12, 0.1, 0.05), (200, 0.05, 0.03)]
+)
+def test_intervals_hold_where_few_cases_flip(n, broken, fixed):
+    chance = random.Random(7)
+    flips = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    samples = [chance.choices(flips, (broken, fixed, 1 - broken - fixed), k=n) for _ in range(400)]
+    held = [low <= fixed - broken <= high for low, high in (interval(pairs(sample)) for sample in samples)]
+
+    assert sum(held) / len(held) >= 0.93
 
 
 def test_the_test_fits_the_scores():

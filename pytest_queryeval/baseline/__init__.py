@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson
@@ -14,11 +15,12 @@ def compared(before: Told, after: Told, *, path: str, unasked: Collection[str] =
     """What the report of a run says of its baseline: plain values, complete, the same for the same reports.
 
     Both need `cases`, `environment`, `broken`, `selected` and `stopped` of a report; `path` is what the baseline is
-    called, and `unasked` are its files that the run was not asked for.
+    called, of which an absolute one keeps its name only, and `unasked` are its files that the run was not asked for.
+    Gates are compared where both have them.
     """
     found = matched(before, after, unasked)
     return {
-        "path": path,
+        "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
         "cases": _counts(before, after, found),
         "fixed": found.fixed,
@@ -49,7 +51,7 @@ def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, dic
     `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
     adjusted for all metrics, and `detectable` the smallest drop that so many cases would have shown.
     """
-    names = dict.fromkeys(name for _, new in common for name in new["scores"])
+    names = dict.fromkeys(name for old, new in common for name in (*new["scores"], *old["scores"]))
     scored = {name: _scores(name, common) for name in names}
     found = {name: _change(scores) for name, scores in scored.items() if scores}
     if found:

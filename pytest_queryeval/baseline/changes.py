@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.flips import Matched, Told
+from pytest_queryeval.gates import RULES, is_below
 
 Basis: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = dict[str, Any]
@@ -23,9 +24,15 @@ GOLD = "gold edited"
 QUESTION = "question edited"
 COMPARE = "comparison policy edited"
 OPTIONS = "metric options edited"
+METRICS = "metrics no longer computed"
+GROUPS = "tags or difficulty edited"
 DATABASE = "other state of the database"
+LOOSENED = "gate removed or loosened"
 # In this order they are named.
-WHAT = (REMOVED, SKIPPED, XFAIL, LOWERED, RAISED, ON_MISS, TRIALS, GOLD, QUESTION, COMPARE, OPTIONS, DATABASE)
+WHAT = (
+    *(REMOVED, SKIPPED, XFAIL, LOWERED, RAISED, ON_MISS, TRIALS),
+    *(GOLD, QUESTION, COMPARE, OPTIONS, METRICS, GROUPS, DATABASE),
+)
 XFAIL_OUTCOMES = ("xfailed", "xpassed")
 
 
@@ -42,7 +49,8 @@ def changes(before: Told, after: Told, found: Matched) -> list[Change]:
         for what in _of_case(old, new):
             cases[what].append(new["nodeid"])
     named = [{"what": what, "cases": cases[what]} for what in WHAT if cases[what]]
-    return [*named, *({"what": what, "cases": []} for what in _versions(before, after))]
+    others = (*_loosened(before, after), *_versions(before, after))
+    return [*named, *({"what": what, "cases": []} for what in others)]
 
 
 def unknown(found: Matched) -> int:
@@ -53,6 +61,10 @@ def unknown(found: Matched) -> int:
 def _of_case(old: CaseJson, new: CaseJson) -> Iterator[str]:
     if old["question"] != new["question"]:
         yield QUESTION
+    if new["scores"] and old["scores"].keys() - new["scores"].keys():
+        yield METRICS
+    if (old["tags"], old["difficulty"]) != (new["tags"], new["difficulty"]):
+        yield GROUPS
     before, after = old.get("basis"), new.get("basis")
     if before is None or after is None:
         return
@@ -89,6 +101,24 @@ def _asks_more(one: Basis, other: Basis) -> bool:
     return (low is not None and (other["min"] is None or low > other["min"])) or (
         high is not None and (other["max"] is None or high < other["max"])
     )
+
+
+def _loosened(before: Told, after: Told) -> Iterator[str]:
+    """Gates of folders with cases in the run which ask for less than before, or are gone."""
+    gates = {_gate_key(gate): gate for gate in after.get("gates", ())}
+    for gate in before.get("gates", ()) if "gates" in after else ():
+        new = gates.get(_gate_key(gate))
+        if new is not None and not _asks_more(gate, new) and all(gate.get(rule) == new.get(rule) for rule in RULES):
+            continue
+        if any(is_below(case["path"], gate["folder"]) for case in after["cases"]):
+            where = "".join(f" where {name} is {value}" for name, value in gate["where"].items())
+            asked = gate.get("metric") or next((rule for rule in RULES if gate.get(rule) is not None), "")
+            yield f"{LOOSENED}: {asked}{where} in {gate['folder']}"
+
+
+def _gate_key(gate: Mapping[str, Any]) -> tuple[Any, ...]:
+    rules = tuple(gate.get(rule) is not None for rule in RULES)
+    return gate["folder"], gate.get("metric"), tuple(sorted(gate["where"].items())), rules
 
 
 def _versions(before: Told, after: Told) -> Iterator[str]:

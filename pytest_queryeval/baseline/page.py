@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_queryeval.baseline.blocks import Block, Foreign, Rows
 from pytest_queryeval.errors import ReportError
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.visible import visible_line
 
 TEMPLATE = """<!DOCTYPE html>
 <html lang="en">
@@ -59,6 +59,6 @@ def page(title: str, blocks: Iterable[Block]) -> bytes:
         "table": lambda block: isinstance(block, Rows),
         "foreign": lambda part: isinstance(part, Foreign),
     }
-    environment.filters["shown"] = lambda text: one_line(text, len(text) + 1)
+    environment.filters["shown"] = lambda text: visible_line(text, len(text) + 1)
     made = environment.from_string(TEMPLATE).render(title=title, blocks=list(blocks))
     return f"{made}\n".encode(errors="backslashreplace")

@@ -82,7 +82,7 @@ def fall_p(pairs: Pairs) -> float:
     p = p_value(pairs, "lower")
     if pairs.are_binary or sum(map(bool, pairs.differences)) <= ALL_SIGNS:
         return p
-    return p + float(norm.isf(1 / 200)) * math.sqrt(p * (1 - p) / RESAMPLES)
+    return min(1.0, p + float(norm.isf(1 / 200)) * math.sqrt(p * (1 - p) / RESAMPLES))
 
 
 def _mcnemar(differences: Sequence[float], side: Side) -> float:
@@ -125,17 +125,23 @@ def _random_signs(number: int) -> Iterable[Numbers]:
 
 
 def interval(pairs: Pairs) -> list[float] | None:
-    """A 95 % interval of the change: the percentile bootstrap over cases, with a fixed seed; None for a single case.
+    """A 95 % interval of the change; None for a single case, and where all differences are the same.
+
+    For scores of 0 and 1 it is the adjusted Wald interval for paired proportions (Bonett and Price, 2012), which holds
+    where few cases flip, too; else the percentile bootstrap over cases, with a fixed seed, which wants some 30 cases
+    that differ.
 
     Differences of few values are drawn as counts of these values, which is the same and takes no time. Others of very
     many cases are drawn less often: the interval is so narrow then that the error of that is not seen.
     """
-    differences = np.sort(pairs.differences)
-    if len(differences) < 2:
+    if len(pairs.differences) < 2:
         return None
+    if pairs.are_binary:
+        return _of_proportions(pairs.differences)
+    differences = np.sort(pairs.differences)
     values, counts = np.unique(differences, return_counts=True)
     if len(values) == 1:
-        return [float(values[0])] * 2
+        return None
     random = np.random.default_rng(SEED)
     if len(values) * REPEATED <= len(differences):
         drawn = random.multinomial(len(differences), counts / len(differences), size=RESAMPLES)
@@ -152,6 +158,13 @@ def interval(pairs: Pairs) -> list[float] | None:
         )
         low, high = found.confidence_interval
     return [float(low), float(high)]
+
+
+def _of_proportions(differences: Sequence[float]) -> list[float]:
+    n = len(differences) + 2
+    fixed, broken = ((sum(value * sign > 0 for value in differences) + 1) / n for sign in (1, -1))
+    half = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
+    return [max(-1.0, fixed - broken - half), min(1.0, fixed - broken + half)]
 
 
 def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) -> float | None:

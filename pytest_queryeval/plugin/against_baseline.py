@@ -20,8 +20,7 @@ def against(baseline: Report, run: Run, cases: Sequence[Mapping[str, Any]], abou
     """
     paths = {case["path"] for case in baseline["cases"]} - about["collected"].keys()
     unasked = [path for path in paths if _is_there(run.root / path)]
-    named = run.config.getoption("queryeval_baseline")
-    path = Path(named).name if Path(named).is_absolute() else named  # no report tells folders of this machine
+    path = run.config.getoption("queryeval_baseline")
     return {"baseline": compared(baseline, {**about, "cases": cases}, path=path, unasked=unasked)}
 
 

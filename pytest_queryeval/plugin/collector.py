@@ -127,7 +127,7 @@ class ReportCollector:
         if baseline is not None:
             from pytest_queryeval.plugin.against_baseline import against
 
-            about |= against(baseline, run, cases, about)
+            about |= against(baseline, run, cases, {**about, "gates": verdicts})
         return aggregate(cases, gates=verdicts, about=about)
 
     def _write(self) -> None:

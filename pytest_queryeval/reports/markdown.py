@@ -13,8 +13,8 @@ from typing import Any
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
 from pytest_queryeval.baseline.text import baseline_markdown, signed
 from pytest_queryeval.gates import gate_text
-from pytest_queryeval.reports.cells import visible
 from pytest_queryeval.verdict import by_weight, counted, verdict, worst_first
+from pytest_queryeval.visible import visible
 
 MOST_BYTES = 900 * 1024
 COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes

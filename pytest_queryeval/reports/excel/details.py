@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson, Report
+from pytest_queryeval.measures import is_measure
 from pytest_queryeval.reports.cells import TIMES, metric_names, part
 from pytest_queryeval.reports.excel.published import DETAILS, Published, details_note, metric_of
 from pytest_queryeval.reports.excel.sheet import Column, Sheet
@@ -67,7 +68,8 @@ def _columns(report: Report) -> Iterator[Column]:
         note = f"{name}: what the system told under this name, in seconds, as metadata of its prediction."
         yield Column(header=name, read=at("prediction", "metadata", name), style="seconds", note=note)
     yield from OWN
-    yield from (Column(header=name, read=_score(name), style="score") for name in metric_names(report["cases"]))
+    for name in metric_names(report["cases"]):
+        yield Column(header=name, read=_score(name), style="seconds" if is_measure(name) else "score")
 
 
 def _published(column: Published, report: Report) -> Column:

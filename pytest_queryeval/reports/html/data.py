@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson, Report
-from pytest_queryeval.plain import shortened
+from pytest_queryeval.visible import cut
 
 PIECE_CHARACTERS = 400_000  # a piece is unpacked when one of its cases is looked at
 TEXT_CHARACTERS = 300  # of a question and a message that the list has, to be searched
@@ -39,8 +39,8 @@ def listed(report: Report) -> dict[str, Any]:
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "nodeid": [_own_nodeid(case) for case in cases],
-        "question": [shortened(case.get("question", ""), TEXT_CHARACTERS) for case in cases],
-        "message": [shortened(case.get("message", ""), TEXT_CHARACTERS) for case in cases],
+        "question": [cut(case.get("question", ""), TEXT_CHARACTERS) for case in cases],
+        "message": [cut(case.get("message", ""), TEXT_CHARACTERS) for case in cases],
         "seconds": [_prediction_seconds(case) for case in cases],
         "scores": {name: [_rounded(case["scores"].get(name)) for case in cases] for name in names},
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.visible import visible_line
 
 Spec: TypeAlias = dict[str, Any]
 
@@ -79,7 +79,7 @@ def names_shown(names: Iterable[str]) -> dict[str, str]:
     shown: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        short = one_line(name, NAME_CHARACTERS)
+        short = visible_line(name, NAME_CHARACTERS)
         short = f"{short}\N{NO-BREAK SPACE}" if short in OF_EVERY_OBJECT else short
         shown[name] = short if short not in taken else f"{short} ({len(taken) + 1})"
         taken.add(shown[name])

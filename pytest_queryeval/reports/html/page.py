@@ -12,9 +12,10 @@ from urllib.parse import quote
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, Report, dimension_cells
 from pytest_queryeval.baseline.text import HEADER, NOTE, UNKNOWN, detectable_text, interval, p_text, signed
 from pytest_queryeval.gates import gate_text
-from pytest_queryeval.plain import one_line, printable, score_text
+from pytest_queryeval.plain import score_text
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
+from pytest_queryeval.visible import visible, visible_line
 
 HERE = Path(__file__).parent
 SCRIPTS = ("text", "texts_differ", "cells", "cases", "case_page", "start")
@@ -41,7 +42,7 @@ def page(report: Report) -> str:
     environment = Environment(
         autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"line": _line, "text": printable, "score": score_text, "case_link": case_link}
+    environment.filters |= {"line": _line, "text": visible, "score": score_text, "case_link": case_link}
     style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
     return environment.get_template("template.html.jinja").render(
         report=report,
@@ -85,7 +86,7 @@ def _is_good(report: Report) -> bool:
 
 
 def _line(text: Any) -> str:
-    return one_line(str(text), LINE_CHARACTERS)
+    return visible_line(str(text), LINE_CHARACTERS)
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,166 @@
+"""Makes the pictures of the documentation from the example suite: `python docs/pictures/make.py`.
+
+Needs the project's extra `test`, Debian's chromium, chromium-driver and libreoffice-calc, and
+`pip install pillow pypdfium2`. Without LibreOffice the picture of the workbook stays as it is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pypdfium2
+from PIL import Image, ImageChops
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
+
+HERE = Path(__file__).parent
+EXAMPLE = HERE.parents[1] / "example_suite"
+WIDTH = 1000  # of every picture, in pixels
+COLOURS = 64
+SECONDS = 180  # until a program has to be done
+CASE = "sql/trips.queryeval.yaml::income-per-plan"
+IS_READY = "return performance.getEntriesByName('queryeval-ready').length"
+IS_OPEN = "return !arguments[0] || document.getElementById('case').open"
+SHEET_SCALE = 2.1  # of a printed sheet whose page would be as wide as the picture
+SHEET_HEIGHT = 960  # of the picture of a sheet, in pixels
+TOP_OF = "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY"
+# A system that changed for the worse, but for one question: it knows the answers of the one before.
+NEW_MODEL = """
+import text_to_sql
+
+
+def answer(case):
+    query = text_to_sql.answer(case)
+    return query.replace("count(*)", "count(*) - 1").replace("WHERE plan IS NOT NULL GROUP", "GROUP")
+"""
+GATES = """
+  - {no_regression: {metric: execution_accuracy}}
+  - {max_broken: 2}
+"""
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a program prints, whatever its exit status is, on a terminal of 100 columns."""
+    known = os.environ | {"COLUMNS": "100"}
+    done = subprocess.run(  # noqa: S603 - programs and arguments are those of this file
+        command, cwd=folder, check=False, capture_output=True, text=True, timeout=SECONDS, env=known
+    )
+    return done.stdout
+
+
+def pytest(folder: Path, *arguments: str) -> str:
+    """What pytest prints."""
+    return run(folder, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments)
+
+
+def save(name: str, picture: Image.Image) -> None:
+    """Write a picture with few colours, so that it stays small."""
+    small = picture.convert("RGB").quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    small.save(HERE / f"{name}.png", optimize=True)
+
+
+class Browser:
+    """A Chromium of which pictures are taken, in light or dark colours."""
+
+    def __init__(self, driver: webdriver.Chrome) -> None:
+        self._driver = driver
+
+    def open(self, page: Path, *, height: int, fragment: str = "") -> Browser:
+        """Open a report in a window that shows so many pixels of it."""
+        size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self._driver.get("about:blank")  # else only the fragment would change
+        self._driver.get(f"{page.as_uri()}{fragment}")
+        wait = WebDriverWait(self._driver, SECONDS)
+        wait.until(lambda driver: driver.execute_script(IS_READY))
+        wait.until(lambda driver: driver.execute_script(IS_OPEN, fragment))
+        return self
+
+    def at(self, selector: str) -> Browser:
+        """Scroll until an element is at the top."""
+        self._driver.execute_script("scrollTo(0, arguments[0] - 64)", self._driver.execute_script(TOP_OF, selector))
+        return self
+
+    def save(self, name: str) -> None:
+        """Write what the window shows."""
+        save(name, Image.open(io.BytesIO(self._driver.get_screenshot_as_png())))
+
+
+@contextmanager
+def browser(folder: Path, *, dark: bool = False) -> Iterator[Browser]:
+    """A Chromium until the block ends; its profile is in the folder."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.add_argument(f"--user-data-dir={folder / f'profile-{dark}'}")
+    options.add_argument(f"--blink-settings=preferredColorScheme={0 if dark else 1}")
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
+
+
+def draw_pages(folder: Path) -> None:
+    """The example's page, one of its cases, and the comparison with a baseline."""
+    page, case = folder / "reports/report.html", f"#case={quote(CASE, safe='')}"
+    with browser(folder) as light:
+        light.open(page, height=640).save("report")
+        light.open(page, height=620).at("#charts").save("charts")
+        light.open(page, height=960, fragment=case).save("case-light")
+        light.open(folder / "compared.html", height=760).save("baseline")
+    with browser(folder, dark=True) as dark:
+        dark.open(page, height=960, fragment=case).save("case-dark")
+
+
+def draw_workbook(folder: Path) -> None:
+    """The upper left of the workbook's first sheet, as LibreOffice prints it."""
+    if not shutil.which("soffice"):
+        return
+    profile = f"-env:UserInstallation={(folder / 'office').as_uri()}"
+    run(folder, "soffice", profile, "--headless", "--convert-to", "pdf", "reports/report.xlsx")
+    page = pypdfium2.PdfDocument(folder / "report.pdf")[0]
+    printed = page.render(scale=SHEET_SCALE * WIDTH / page.get_width()).to_pil().convert("RGB")
+    left, top, *_ = ImageChops.invert(printed).getbbox() or (0, 0)
+    left, top = left - 16, top - 16
+    save("workbook", printed.crop((left, top, left + WIDTH, top + SHEET_HEIGHT)))
+
+
+def compare_models(folder: Path) -> str:
+    """Run the SQL suite with the old model and with the new one; returns what the second run prints."""
+    suite = folder / "queries"
+    shutil.copytree(EXAMPLE / "sql", suite, ignore=shutil.ignore_patterns("__pycache__", "repairs*", "texts*"))
+    shutil.copy(EXAMPLE / "conftest.py", suite)
+    (suite / "new_model.py").write_text(NEW_MODEL, encoding="utf-8")
+    settings = suite / "queryeval.yaml"
+    settings.write_text(settings.read_text(encoding="utf-8").rstrip() + GATES, encoding="utf-8")
+    pytest(folder, "queries", "--queryeval-report=baseline.json")
+    told = ("--queryeval-report=compared.html", "--queryeval-baseline=baseline.json")
+    return pytest(
+        folder, "queries", "--no-header", "--tb=no", "--queryeval-predictor=queries/new_model.py:answer", *told
+    )
+
+
+def main() -> None:
+    """Make all pictures anew."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pytest(EXAMPLE.parent, "example_suite", f"--queryeval-report={folder / 'reports'}")
+        (HERE / "terminal.txt").write_text(compare_models(folder), encoding="utf-8")
+        draw_pages(folder)
+        draw_workbook(folder)
+
+
+if __name__ == "__main__":
+    main()

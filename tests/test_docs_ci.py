@@ -1,0 +1,242 @@
+"""The files for CI services are tried: their shell commands run as the service would run them, in a small project."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+DOCS = Path(__file__).parent.parent / "docs"
+GATING = (DOCS / "gating.md").read_text(encoding="utf-8")
+GITHUB = yaml.safe_load((DOCS / "ci/github-actions.yml").read_text(encoding="utf-8"))
+GITLAB = yaml.safe_load((DOCS / "ci/gitlab-ci.yml").read_text(encoding="utf-8"))
+STEPS = {step["name"]: step for step in GITHUB["jobs"]["queries"]["steps"] if "name" in step}
+JOB = GITLAB["queries"]
+EVALUATE = STEPS["Evaluate"]["run"]
+SCRIPT = "\n".join(JOB["script"])
+EVERY_COMMAND = [step["run"] for step in STEPS.values() if "run" in step] + JOB["before_script"] + JOB["script"]
+REPORTS = {"report.json", "report.md", "report.csv", "report.html", "report.xlsx", "junit.xml"}
+BASELINES = {"github": Path("baseline/report.json"), "gitlab": Path("queries/baseline.json")}
+COMMANDS = {"github": EVALUATE, "gitlab": SCRIPT}
+SHELLS = {"github": ("bash", "-e"), "gitlab": ("bash", "-eo", "pipefail")}
+SETTINGS, RECORD, REPLAY, NEW_GOLDS = "# queries/queryeval.yaml\n", "record=recorded\n", "replay=", "baseline.json\n"
+CASES = range(12)
+GOOD = """
+def predict(case):
+    return f"SELECT {case.id.removeprefix('double-')} * 2"
+"""
+WORSE = """
+def predict(case):
+    number = int(case.id.removeprefix("double-"))
+    return f"SELECT {number} * {2 + number % 2}"
+"""
+GONE = """
+def predict(case):
+    raise AssertionError("nobody is to be asked")
+"""
+
+
+def block(language, part):
+    """The block of the page on gating that has a part; the last one where several have."""
+    found = [text for text in re.findall(rf"^```{language}\n(.*?)^```$", GATING, re.M | re.S) if part in text]
+    return found[-1]
+
+
+def make_project(folder):
+    """The layout that the files expect, with the gates of the page on gating."""
+    suite = folder / "queries"
+    suite.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (suite / "queryeval.yaml").write_text(block("yaml", SETTINGS), encoding="utf-8")
+    (suite / "empty.sql").write_text("CREATE TABLE t (a INTEGER);", encoding="utf-8")
+    change_system(folder, GOOD)
+    write_golds(folder, "{} + {}")
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path):
+    return make_project(tmp_path)
+
+
+def write_golds(project, form):
+    head = "kind: sql\nsource: {sqlite: {script: empty.sql}}\npredictor: predict.py:predict\ncases:\n"
+    cases = [
+        f"  - {{id: double-{number}, question: What is twice {number}?, gold: SELECT {form.format(number, number)}}}\n"
+        for number in CASES
+    ]
+    (project / "queries/doubles.queryeval.yaml").write_text(head + "".join(cases), encoding="utf-8")
+
+
+def change_system(project, code):
+    (project / "queries/predict.py").write_text(code, encoding="utf-8")
+
+
+def run(project, command, shell=("bash", "-e")):
+    """Run a command in the shell of a service, with its variables and none of the service that runs this test."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI_", "PYTEST_"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    told = {"PATH": path, "GITHUB_STEP_SUMMARY": str(project / "summary.md"), "MODEL_API_KEY": "0000", "CI": "true"}
+    file = project / "step.sh"
+    file.write_text(command, encoding="utf-8")
+    return subprocess.run(
+        [*shell, file], cwd=project, env=known | told, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def evaluate(project, service):
+    return run(project, COMMANDS[service], SHELLS[service])
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory):
+    """The report of a run of the good system, as a service keeps it between two runs."""
+    project = make_project(tmp_path_factory.mktemp("before"))
+    run(project, block("sh", "queries/baseline.json"))
+    return project / "queries/baseline.json"
+
+
+@pytest.fixture(scope="module")
+def evaluated(baseline, tmp_path_factory):
+    """A function that runs the job of a service on a system, once; gives the project and what the job said."""
+
+    @cache
+    def evaluate_with_baseline(service, system):
+        project = make_project(tmp_path_factory.mktemp(service))
+        change_system(project, system)
+        (project / BASELINES[service]).parent.mkdir(exist_ok=True)
+        shutil.copy(baseline, project / BASELINES[service])
+        return project, evaluate(project, service)
+
+    return evaluate_with_baseline
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """A project whose good system was recorded, and then is not to be asked."""
+    project = make_project(tmp_path_factory.mktemp("recorded"))
+    run(project, block("sh", RECORD))
+    change_system(project, GONE)
+    return project
+
+
+def verdicts(project):
+    report = json.loads((project / "reports/report.json").read_text(encoding="utf-8"))
+    return [gate["ok"] for gate in report["gates"]]
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND)
+def test_every_command_is_one_of_a_shell(command):
+    result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert result.stderr == ""
+    assert "${{" not in command  # what a service writes into a script could be anybody's text
+
+
+def test_both_files_install_what_the_project_names():
+    assert STEPS["Install"]["run"] == "pip install -r requirements.txt"
+    assert JOB["before_script"] == ["pip install -r requirements.txt"]
+
+
+def test_the_baseline_is_fetched_from_where_it_was_kept():
+    fetch, kept = STEPS["Fetch the baseline"], STEPS["Keep the reports"]["with"]
+    workflow = (DOCS / "ci/github-actions.yml").read_text(encoding="utf-8").partition(".github/workflows/")[2]
+
+    assert f"--name {kept['name']} --dir {BASELINES['github'].parent}" in fetch["run"]
+    assert f"--workflow {workflow.partition(':')[0]} " in fetch["run"]
+    assert fetch["if"] == "github.event_name == 'pull_request'"
+    assert GITHUB[True]["push"]["branches"] == ["main"]  # YAML reads `on` as true
+
+
+def test_both_files_keep_the_reports_of_runs_that_failed():
+    keep = STEPS["Keep the reports"]
+
+    assert (keep["if"], keep["with"]["path"]) == ("always()", "reports")
+    assert (JOB["artifacts"]["when"], JOB["artifacts"]["paths"]) == ("always", ["reports/"])
+
+
+def test_the_main_branch_runs_without_a_baseline_and_leaves_its_gates_unjudged(project):
+    result = evaluate(project, "github")
+
+    assert result.returncode == 0, result.stdout
+    assert verdicts(project) == [True, None, None]
+
+
+@pytest.mark.parametrize("service", BASELINES)
+def test_a_system_that_did_not_change_meets_all_gates(evaluated, service):
+    project, result = evaluated(service, GOOD)
+
+    assert result.returncode == 0, result.stdout
+    assert verdicts(project) == [True, True, True]
+    assert {path.name for path in (project / "reports").iterdir()} == REPORTS
+
+
+@pytest.mark.parametrize("service", BASELINES)
+def test_a_worse_system_fails_the_job_which_has_its_reports(evaluated, service):
+    project, result = evaluated(service, WORSE)
+
+    assert result.returncode == 1
+    assert verdicts(project) == [False, False, False]
+    assert {path.name for path in (project / "reports").iterdir()} == REPORTS
+    assert "6 broken" in result.stdout
+
+
+def test_the_step_summary_tells_the_verdict_and_the_broken_cases(evaluated):
+    project, _ = evaluated("github", WORSE)
+
+    summary = (project / "summary.md").read_text(encoding="utf-8")
+    assert summary.startswith("**Failed: 12 cases")
+    assert "queries/doubles.queryeval.yaml::double-11" in summary
+
+
+def test_junit_is_written_where_gitlab_looks_for_it(evaluated):
+    project, _ = evaluated("gitlab", GOOD)
+
+    junit = ElementTree.parse(project / JOB["artifacts"]["reports"]["junit"])
+    assert len(list(junit.iter("testcase"))) == len(CASES)
+
+
+def test_gitlab_without_a_baseline_stops_and_says_so(project):
+    result = evaluate(project, "gitlab")
+
+    assert result.returncode == 4
+    assert "queries/baseline.json" in result.stderr
+
+
+def test_a_replay_asks_nobody(recording):
+    result = run(recording, block("sh", REPLAY))
+
+    assert result.returncode == 0, result.stdout
+    assert "12 cases: 12 passed" in result.stdout
+
+
+def test_new_golds_score_the_answers_that_were_recorded(recording, tmp_path):
+    project = shutil.copytree(recording, tmp_path / "recorded")
+    write_golds(project, "{} * 3 - {}")
+
+    result = run(project, block("sh", NEW_GOLDS))
+
+    assert result.returncode == 0, result.stdout
+    assert json.loads((project / "baseline.json").read_text(encoding="utf-8"))["totals"]["passed"] == len(CASES)
+
+
+def test_pictures_are_small_and_as_wide_as_each_other():
+    pictures = {path.name: path.read_bytes() for path in (DOCS / "pictures").glob("*.png")}
+
+    widths = {int.from_bytes(content[16:20]) for content in pictures.values()}
+    assert widths == {1000}
+    assert [name for name, content in pictures.items() if len(content) > 150_000] == []
+
+
+def test_every_picture_is_shown_somewhere():
+    pages = [DOCS.parent / "README.md", *DOCS.glob("*.md")]
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages)
+
+    assert [path.name for path in (DOCS / "pictures").glob("*.png") if f"pictures/{path.name})" not in shown] == []
