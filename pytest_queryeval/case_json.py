@@ -71,6 +71,7 @@ def _stated(case: Case) -> dict[str, Any]:
         "difficulty": difficulty_of(case),
         "source": told(case.source.name) if case.source else None,
         "question": told(case.question),
+        "evidence": told(case.evidence),
     }
 
 

@@ -187,10 +187,14 @@ DEFAULTS: dict[str, Any] = {
     "selected": False,
     "stopped": False,
 }
+STATISTICS = _like({"mean": NUMBER, "n": COUNT, "missed": COUNT})
 HEAD: Checks = {
     "created": (_is_time, "a time in the form of ISO 8601"),
     "environment": (_is_environment, "an object"),
     "predictor": _like({"sources": TEXTS}),
+    "totals": _object_of(COUNT),
+    "metrics": _object_of(STATISTICS),
+    "groups": _object_of(_object_of(_like({"totals": _object_of(COUNT), "metrics": _object_of(STATISTICS)}))),
     "collected": _object_of(COUNT),
     "broken": TEXTS,
     "selected": FLAG,

@@ -187,10 +187,49 @@ def test_a_greater_maximum_asks_for_less():
 
 
 def test_other_questions_skips_and_expected_failures_are_named():
-    assert named(case(), case(question="how many, really")) == ["question edited"]
+    assert named(case(), case(question="how many, really")) == ["question or evidence edited"]
     assert named(case(), case(outcome="skipped")) == ["cases newly skipped"]
     assert named(case(value=0.0), case(value=0.0, outcome="xfailed")) == ["cases newly marked xfail"]
     assert named(case(outcome="xpassed"), case(outcome="xfailed")) == []
+
+
+def test_edited_evidence_tags_and_difficulty_and_dropped_metrics_are_named():
+    assert named(case(), case(evidence="WHERE a > 1")) == ["question or evidence edited"]
+    assert named(case(), case(tags=["easy-ones"])) == ["tags or difficulty edited"]
+    assert named(case(), case(difficulty="hard")) == ["tags or difficulty edited"]
+    assert named(case(scores={"f1": 1.0, "em": 0.0}), case(scores={"f1": 1.0})) == ["metrics no longer computed"]
+    assert named(case(scores={"f1": 1.0}), case(scores={"f1": 1.0, "em": 0.0})) == []
+    assert named(case(), case(scores={}, outcome="error")) == []
+
+
+def gate(**changes):
+    return {"folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None} | changes
+
+
+@pytest.mark.parametrize(
+    ("after", "is_named"),
+    [
+        ([gate()], False),
+        ([gate(min=0.6)], False),
+        ([gate(min=0.4)], True),
+        ([gate(where={"tag": "x"})], True),
+        ([], True),
+    ],
+)
+def test_a_gate_that_asks_for_less_or_is_gone_is_named(after, is_named):
+    found = comparison(told(case(), gates=[gate()]), told(case(), gates=after))
+
+    assert [change["what"] for change in found["changes"]] == ["gate removed or loosened: f1 in music"] * is_named
+
+
+def test_a_gate_of_a_folder_that_was_not_run_is_not_named():
+    found = comparison(told(case(), gates=[gate(folder="art")]), told(case(), gates=[]))
+
+    assert found["changes"] == []
+
+
+def test_an_absolute_baseline_is_told_by_its_name():
+    assert compared(told(case()), told(case()), path="/somewhere/base.json")["path"] == "base.json"
 
 
 def test_other_versions_are_named_and_another_predictor_is_not():

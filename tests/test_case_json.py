@@ -20,6 +20,7 @@ KEYS = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
     *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
     "basis",
+    "evidence",
 }
 HOSTILE_CELLS = [
     b"\x00\xff" * 500,

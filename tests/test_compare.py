@@ -236,3 +236,28 @@ def test_a_merge_judges_the_gates_that_compare_with_a_baseline(write, capsys):
     assert "gate not judged: at most 0 broken in music: no baseline was given" in out
     assert "gate MISSED: at most 0 broken in music: 1 of 2" in out
     assert json.loads(Path("all.json").read_bytes())["baseline"]["broken"] == ["music/s.queryeval.yaml::c1"]
+
+
+def test_the_step_summary_is_no_target_of_the_console_script(write, capsys):
+    write("base.json", *scores(1.0))
+
+    with pytest.raises(SystemExit) as ended:
+        main(["render", "base.json", "-o", "github"])
+
+    assert ended.value.code == 2
+    assert "'github' is for `--queryeval-report` only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("member", ["totals", "metrics", "groups"])
+@pytest.mark.parametrize("value", [None, "x", []], ids=repr)
+def test_a_report_with_a_damaged_head_is_none(write, capsys, member, value):
+    damaged = json.loads(Path(write("base.json", *scores(1.0, 0.0))).read_text())
+    damaged[member] = value
+    Path("damaged.json").write_text(json.dumps(damaged))
+
+    with pytest.raises(SystemExit) as ended:
+        main(["render", "damaged.json", "-o", "x.md"])
+
+    assert ended.value.code == 2
+    assert f"damaged.json: is no report: {member}: expected an object" in capsys.readouterr().err
+    assert not Path("x.md").exists()

@@ -21,7 +21,7 @@ RAISED = "thresholds raised"
 ON_MISS = "on_miss changed"
 TRIALS = "trials or trials_rule changed"
 GOLD = "gold edited"
-QUESTION = "question edited"
+QUESTION = "question or evidence edited"
 COMPARE = "comparison policy edited"
 OPTIONS = "metric options edited"
 METRICS = "metrics no longer computed"
@@ -59,7 +59,7 @@ def unknown(found: Matched) -> int:
 
 
 def _of_case(old: CaseJson, new: CaseJson) -> Iterator[str]:
-    if old["question"] != new["question"]:
+    if old["question"] != new["question"] or old.get("evidence", "") != new.get("evidence", ""):
         yield QUESTION
     if new["scores"] and old["scores"].keys() - new["scores"].keys():
         yield METRICS

@@ -202,6 +202,7 @@ def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
         "line": 0,
         "tags": [],
         "question": "",
+        "evidence": "",
         "outcome": "error",
         "scores": {},
         "missed": [],

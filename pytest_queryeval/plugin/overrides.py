@@ -24,6 +24,9 @@ class Overrides:
 
     def check(self) -> None:
         """Raise a usage error for an option that cannot be read; what only cases can tell is checked after them."""
+        for name in ("predictor", "baseline", "record", "replay"):
+            if self._config.getoption(f"queryeval_{name}") == "":  # as of a variable that is not set
+                raise pytest.UsageError(f"--queryeval-{name}: expected a value, found nothing")
         for name in ("limit", "trials", "concurrency"):
             number = self._config.getoption(f"queryeval_{name}")
             if number is not None and number < 1:

@@ -14,6 +14,7 @@ from pytest_queryeval.aggregation import Report
 from pytest_queryeval.errors import ReportError, did_you_mean
 from pytest_queryeval.registry import Registry
 
+STEP_SUMMARY = "github"  # no file, but where GitHub shows the summary of a step
 Renderer: TypeAlias = Callable[[Report], bytes]
 
 
@@ -62,6 +63,8 @@ def is_folder(target: Path) -> bool:
 
 def check_target(target: Path) -> None:
     """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be made."""
+    if str(target) == STEP_SUMMARY:
+        raise ReportError(f"'{STEP_SUMMARY}' is for `--queryeval-report` only: call a folder otherwise")
     try:
         folder = target if is_folder(target) else target.parent
         nearest = next(path for path in (folder, *folder.parents) if path.exists())

@@ -34,7 +34,7 @@ STATISTICS = {"mean", "n", "std", "min", "median", "max", "ci95"}
 GATE = {"folder", "metric", "where", "min", "max", "value", "n", "ok"}
 CASE = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
-    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message", "basis"),
+    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message", "basis", "evidence"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 WITHOUT_HYPOTHESIS = "-p", "no:hypothesispytest"  # its plugin imports all of it at the end of every run: 0.6 s

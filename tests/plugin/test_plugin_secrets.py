@@ -166,6 +166,15 @@ def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
 
 
 @pytest.mark.usefixtures("planted")
+def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
+    texts = written(run("--queryeval-record=recorded", "--queryeval-report=reports", subprocess=True))
+
+    assert {name: found for name, text in texts.items() if (found := leaked(text))} == {}
+    assert list((pytester.path / "recorded" / "predictions").rglob("*.json"))
+    assert list((pytester.path / "recorded" / "executions").rglob("*.json"))
+
+
+@pytest.mark.usefixtures("planted")
 def test_reports_say_where_a_secret_was(pytester, run, report_of):
     run("--queryeval-report=report.json", subprocess=True)
 
