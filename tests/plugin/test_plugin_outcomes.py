@@ -149,7 +149,7 @@ def predict(case):
     run = run_and_parse()
 
     run.result.assert_outcomes(passed=1, errors=1)
-    run.result.stdout.fnmatch_lines(["*: predict.py:predict raised ConnectionError: no model"])
+    run.result.stdout.fnmatch_lines(["*: predict.py:predict raised ConnectionError: no model (predict.py:*)"])
     assert run.outcomes == {"bad": "error", "good": "passed"}
     assert run.case("good")["prediction"]["source"] == "python:predict.py:predict"
 

@@ -6,7 +6,7 @@ import re
 
 from singers import EMPTY, FIRST_LINE, GOLD, INVALID, WRONG, case
 
-TIMES = ("created", "seconds")
+TIMES = ("created", "seconds", "measures")
 
 
 def without_times(value):
