@@ -207,6 +207,7 @@ def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
         reads="executions",
         rewrite=(str.lower, str.upper),
         options=frozenset({"alpha"}),
+        most=1.0,
     )
     assert registry["ours"].applies_to("sql")
     assert not registry["ours"].applies_to("json")

@@ -54,9 +54,8 @@ def prediction_of(answer: object, case: Case, *, by: str, predictor: str, second
     try:
         stated = stated_answer(answer, case)
     except ValueError as error:
-        hint = (
-            ": return the query, or a `Prediction` to tell more than that" if isinstance(answer, dict | tuple) else ""
-        )
+        is_more = isinstance(answer, dict | tuple) and case.kind in TABLE_KINDS
+        hint = ": return the query, or a `Prediction` to tell more than that" if is_more else ""
         raise PredictorError(f"{by} {error}{hint}") from error
     return Prediction(stated=stated, predictor=predictor, seconds=seconds)
 

@@ -16,6 +16,11 @@ import pytest
 import xmlschema
 from singers import SCRIPT, SETTINGS
 
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.reports import REPORTS
+
 TOP = {
     "schema",
     "created",
@@ -75,6 +80,13 @@ class Outcome:
 
 
 RunAndParse = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a conftest.py registers in a run of this process is gone after the test."""
+    for registry in (METRICS, PREDICTORS, ENGINES, REPORTS):
+        monkeypatch.setattr(registry, "_members", dict(registry._members))
 
 
 @pytest.fixture(params=[[], ["-n2"]], ids=["alone", "xdist"])
