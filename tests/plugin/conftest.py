@@ -48,6 +48,8 @@ PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 # A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
 for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "summary", "sql.order"):
     importlib.import_module(f"pytest_queryeval.{module}")
+# Nor does what is compiled in numpy and scipy bear it.
+importlib.import_module("pytest_queryeval.baseline.statistics")
 with suppress(ImportError):  # what is compiled in it can be imported once only
     importlib.import_module("vl_convert")
 
