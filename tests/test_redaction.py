@@ -191,7 +191,7 @@ def test_what_a_parser_cuts_out_of_a_secret_is_taken_out(monkeypatch, value, cut
         ("correct-horse#Postgres12@singer2024", "Postgres12 has singer2024 and the correct horse"),
         ("of our@singers, concert_v2_2024", "all our@singers of concert_v2_2024"),
         ("20240131#99999999@ABCDEFGH", "20240131 99999999 ABCDEFGH"),
-        ("/home/me/work/not-there.json", "/home/me/work/suite.yaml"),
+        ("/home/me/evals/not-there.json", "/home/me/evals/suite.yaml"),
         ("a1b2c3d#a1b2c3e", "a1b2c3d and a1b2c3e"),
     ],
 )
