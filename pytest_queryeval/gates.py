@@ -19,6 +19,7 @@ from pytest_queryeval.plain import score_text
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 WISH = ("folder", "metric", "where", "min", "max")
 RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline, beside WISH
+GATE_WORDS = {True: "met", False: "missed", None: "not judged"}
 NOTHING = "no case was evaluated"
 NO_BASELINE = "no baseline was given"
 NOT_COMPARABLE = "no case has a value in the baseline as well"

@@ -68,6 +68,11 @@ def score_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
+def interval_text(ci95: Sequence[float] | None, number: Callable[[float], str] = score_text) -> str:
+    """An interval for people; empty where there is none."""
+    return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"
+
+
 def storable(text: str) -> str:
     """Text that can be written as UTF-8: lone surrogates become escapes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

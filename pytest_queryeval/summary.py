@@ -9,14 +9,14 @@ from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
-from pytest_queryeval.baseline.text import baseline_lines
-from pytest_queryeval.gates import gate_text
-from pytest_queryeval.plain import both_ends, one_line, score_text, shortened, without_middle
-from pytest_queryeval.text_table import Block, blocks_of
-from pytest_queryeval.verdict import by_weight, counted, counts_of_cases, verdict, worst_first
+from pytest_queryeval.gates import GATE_WORDS, gate_text
+from pytest_queryeval.plain import both_ends, interval_text, one_line, score_text, shortened, without_middle
+from pytest_queryeval.reports.comparison.baseline import baseline_passages
+from pytest_queryeval.reports.comparison.passages import text_lines
+from pytest_queryeval.text_table import Part, parts_of
+from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, counts_of_cases, verdict, worst_first
 
 Line: TypeAlias = tuple[str, dict[str, bool]]
-GROUPS_SHOWN = ("difficulty", "tag", "kind")
 LISTED = 5
 ROWS = 20  # of a table of groups or dimensions: tags are as many as one likes, and predicted may name any dimension
 SLOW_SECONDS = 0.1
@@ -54,9 +54,9 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
 
 def _baseline(report: Report, width: int) -> Iterator[Line]:
     """What flipped and what changed since the baseline."""
-    lines = list(baseline_lines(report, width))
-    if lines:
+    if report.get("baseline"):
         yield "", {}
+        lines = text_lines(baseline_passages(report["baseline"]), width)
         yield from ((line, {"bold": number == 0}) for number, line in enumerate(lines))
 
 
@@ -65,24 +65,20 @@ def _metrics(metrics: Mapping[str, Mapping[str, Any]], width: int) -> Iterator[L
         (
             name,
             score_text(stats["mean"]),
-            _interval(stats["ci95"]),
+            interval_text(stats["ci95"]),
             f"{stats['n']:,}",
             f"{stats['missed']:,}" if stats["missed"] else "-",
         )
         for name, stats in metrics.items()
     ]
     if rows:
-        yield from _printed(blocks_of(("metric", "mean", "95 % interval", "n", "missed"), rows, width=width))
+        yield from _printed(parts_of(("metric", "mean", "95 % interval", "n", "missed"), rows, width=width))
 
 
-def _interval(ci95: Sequence[float] | None) -> str:
-    return "" if ci95 is None else f"{ci95[0]:.3f} to {ci95[1]:.3f}"
-
-
-def _printed(blocks: Sequence[Block]) -> Iterator[Line]:
-    for block in blocks:
+def _printed(parts: Sequence[Part]) -> Iterator[Line]:
+    for part in parts:
         yield "", {}
-        yield from ((line, {"bold": number == 0}) for number, line in enumerate(block.lines))
+        yield from ((line, {"bold": number == 0}) for number, line in enumerate(part.lines))
 
 
 def _details(report: Report, width: int, *, whole: bool) -> Iterator[Line]:
@@ -111,11 +107,11 @@ def _group(
         for value, member in members.items()
     ]
     header = (group, "cases", "passed", *(both_ends(name, NAME_WIDTH) for name in names))
-    blocks = blocks_of(header, rows if whole else rows[:ROWS], width=width)
-    yield from _printed(blocks if whole else blocks[:1])
+    parts = parts_of(header, rows if whole else rows[:ROWS], width=width)
+    yield from _printed(parts if whole else parts[:1])
     if not whole:
         yield from _left_out(len(rows) - ROWS, group)
-        yield from _left_out(len(header) - 1 - blocks[0].columns, "metric")
+        yield from _left_out(len(header) - 1 - parts[0].columns, "metric")
 
 
 def _left_out(number: int, noun: str) -> Iterator[Line]:
@@ -128,7 +124,7 @@ def _dimensions(found: Mapping[str, Mapping[str, Any]], width: int, *, whole: bo
     if not found:
         return
     rows = [(name, *dimension_cells(cells)) for name, cells in found.items()]
-    yield from _printed(blocks_of(("dimension", *DIMENSION_COLUMNS), rows if whole else rows[:ROWS], width=width))
+    yield from _printed(parts_of(("dimension", *DIMENSION_COLUMNS), rows if whole else rows[:ROWS], width=width))
     if not whole:
         yield from _left_out(len(rows) - ROWS, "dimension")
 
@@ -221,7 +217,8 @@ def _gates(gates: Sequence[Mapping[str, Any]], *, short: bool) -> Iterator[Line]
     if gates:
         yield "", {}
     for gate in shown:
-        word, colour = {True: ("met", "green"), False: ("MISSED", "red"), None: ("not judged", "yellow")}[gate["ok"]]
+        colour = {True: "green", False: "red", None: "yellow"}[gate["ok"]]
+        word = GATE_WORDS[gate["ok"]].upper() if gate["ok"] is False else GATE_WORDS[gate["ok"]]
         yield f"gate {word}: {one_line(gate_text(gate), GATE_CHARACTERS)}", {colour: True}
     if met := len(gates) - len(shown):
         yield f"{counted(met, 'gate')} met", {"green": True}

@@ -12,24 +12,24 @@ LEAST_NAME = 16
 Row: TypeAlias = Sequence[str]
 
 
-class Block(NamedTuple):
+class Part(NamedTuple):
     """The lines of a part of a table, header first, and how many columns it has beside the names."""
 
     lines: list[str]
     columns: int
 
 
-def blocks_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Block]:
-    """A table in blocks of at most `width` characters where that can be.
+def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
+    """A table in parts of at most `width` characters where that can be.
 
-    The first column holds names, to the left; the others numbers, to the right. Each block has the names and as many
+    The first column holds names, to the left; the others numbers, to the right. Each part has the names and as many
     columns as fit, at least one.
     """
     table = [header, *rows]
     wide = [max(len(row[place]) for row in table) for place in range(len(header))]
     wide[0] = _name_width(wide, width)
     named = [[both_ends(row[0], wide[0]), *row[1:]] for row in table]
-    return [Block(_lines(named, wide, (0, *places)), len(places)) for places in _parts(wide, width)]
+    return [Part(_lines(named, wide, (0, *places)), len(places)) for places in _places(wide, width)]
 
 
 def _name_width(wide: Sequence[int], width: int) -> int:
@@ -38,8 +38,8 @@ def _name_width(wide: Sequence[int], width: int) -> int:
     return min(wide[0], max(beside_all if beside_all >= LEAST_NAME else width // 3, LEAST_NAME))
 
 
-def _parts(wide: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
-    """The places of the columns of each block, without that of the names."""
+def _places(wide: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
+    """The places of the columns of each part, without that of the names."""
     part: list[int] = []
     used = wide[0]
     for place in range(1, len(wide)):

@@ -10,17 +10,28 @@ from pytest_queryeval.aggregation import TOTAL_OF, CaseJson, Report
 from pytest_queryeval.gates import gate_text
 from pytest_queryeval.measures import is_measure
 
+GROUPS_SHOWN = ("difficulty", "tag", "kind")  # of a report in short
+PASSED = "Passed"
 FAULTS = ("error", "failed", "missed")
 Quote: TypeAlias = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One word or two, the counts of cases and of what is wrong beside them, and the rule that decided."""
+    """One word or two, the counts of cases and of what is wrong beside them, and the rule that decided.
+
+    A run is faulty where its exit status is that of a failed one; it is good where it passed something, too.
+    """
 
     word: str
     counts: str
     rule: str
+    is_faulty: bool
+
+    @property
+    def is_good(self) -> bool:
+        """Whether cases were evaluated, and nothing is wrong."""
+        return self.word == PASSED
 
 
 def verdict(report: Report, quoted: Quote = str) -> Verdict:
@@ -30,6 +41,7 @@ def verdict(report: Report, quoted: Quote = str) -> Verdict:
         word=_word(report, faulty=bool(rules)),
         counts=", ".join([counts_of_cases(report), *_counts_beside(report)]),
         rule="; ".join(rules) or _reason_to_pass(report),
+        is_faulty=bool(rules),
     )
 
 
@@ -64,7 +76,7 @@ def _word(report: Report, *, faulty: bool) -> str:
         return "Stopped early"
     if faulty:
         return "Failed"
-    return "Passed" if totals["cases"] > totals["skipped"] else "Nothing evaluated"
+    return PASSED if totals["cases"] > totals["skipped"] else "Nothing evaluated"
 
 
 def counts_of_cases(report: Report) -> str:

@@ -8,7 +8,7 @@ from samples import entry
 from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.sql.components import COMPONENTS
 from pytest_queryeval.summary import LISTED, ROWS, summary_lines
-from pytest_queryeval.text_table import blocks_of
+from pytest_queryeval.text_table import parts_of
 
 GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None, "value": 0.25, "n": 4, "reason": ""}
 NUMBER = re.compile(r"(?<![\w.])\d\.\d{3}(?![\w.])")
@@ -198,7 +198,7 @@ def test_a_table_in_blocks_has_every_cell_once(width):
     header = ("name", *(f"column{place}" for place in range(7)))
     rows = [(f"row{number}", *(str(100 * number + place) for place in range(7))) for number in range(5)]
 
-    blocks = blocks_of(header, rows, width=width)
+    blocks = parts_of(header, rows, width=width)
 
     cells = [cell for block in blocks for line in block.lines for cell in line.split()[1:]]
     assert sorted(cells) == sorted(cell for row in (header, *rows) for cell in row[1:])

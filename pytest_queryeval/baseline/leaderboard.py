@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson, Report, metric_statistics, totals
-from pytest_queryeval.baseline.blocks import Block, Foreign, Rows
-from pytest_queryeval.baseline.text import LISTED, interval, p_text
 from pytest_queryeval.measures import is_measure
-from pytest_queryeval.plain import score_text
 
 
 def leaderboard(reports: Mapping[str, Report]) -> dict[str, Any]:
@@ -73,38 +70,3 @@ def _against_best(reports: Mapping[str, Report], ranked: Sequence[str], metric: 
         if known:
             found[name] = p_value(Pairs(before=[one for one, _ in known], after=[other for _, other in known]))
     return dict(zip(found, holm(list(found.values())), strict=True))
-
-
-def leaderboard_blocks(board: Mapping[str, Any]) -> Iterator[Block]:
-    """The leaderboard as a table and sentences."""
-    metrics = list(dict.fromkeys(name for system in board["systems"] for name in system["metrics"]))
-    shown = metrics[:LISTED]
-    header = ("system", "rank", "p against the best", "cases", "passed", *map(Foreign, shown))
-    yield Rows(header, [_row(system, shown) for system in board["systems"]])
-    if len(metrics) > len(shown):
-        yield (f"and {len(metrics) - len(shown):,} more metrics: the JSON form has all",)
-    if board["metric"] is not None:
-        told = ", adjusted for their number; the best may be no better than those with a p above 0.05"
-        yield ("rank: by the mean of ", Foreign(board["metric"]), f"; p: paired test against the best{told}")
-    if board["common"] < board["cases"]:
-        differ = f"only {board['common']:,} of {board['cases']:,} cases are in all reports"
-        yield (f"{differ}: means and ranks are over other cases, p over those that both systems have",)
-
-
-def _row(system: Mapping[str, Any], metrics: Sequence[str]) -> Sequence[str]:
-    counts = system["totals"]
-    return (
-        Foreign(system["name"]),
-        "" if system["rank"] is None else str(system["rank"]),
-        "" if system["p"] is None else p_text(system["p"]),
-        f"{counts['cases']:,}",
-        f"{counts['passed']:,}",
-        *(_cell(system["metrics"].get(name)) for name in metrics),
-    )
-
-
-def _cell(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    between = f" ({interval(found['ci95'])})" if found["ci95"] else ""
-    return f"{score_text(found['mean'])}{between} n {found['n']:,}"

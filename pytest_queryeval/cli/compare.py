@@ -12,19 +12,19 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import Report
 from pytest_queryeval.baseline import compared
-from pytest_queryeval.baseline.blocks import Block, markdown_lines, text_lines
-from pytest_queryeval.baseline.leaderboard import leaderboard, leaderboard_blocks
-from pytest_queryeval.baseline.page import page
-from pytest_queryeval.baseline.text import baseline_blocks
+from pytest_queryeval.baseline.leaderboard import leaderboard
 from pytest_queryeval.cli.output import write_lines
 from pytest_queryeval.errors import ReportError, did_you_mean
 from pytest_queryeval.report_file import read_report
 from pytest_queryeval.reports import write_whole
-from pytest_queryeval.reports.markdown import code
+from pytest_queryeval.reports.comparison.baseline import baseline_passages
+from pytest_queryeval.reports.comparison.leaderboard import leaderboard_passages
+from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines, text_lines
+from pytest_queryeval.reports.html.comparison import comparison_page
 
 SUMMARY = "compare two reports, or rank the systems of many"
 OK = 0
-Form: TypeAlias = Callable[[str, Mapping[str, Any], Sequence[Block]], bytes]
+Form: TypeAlias = Callable[[str, Mapping[str, Any], Sequence[Passage]], bytes]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,23 +45,23 @@ def run(arguments: argparse.Namespace) -> int:
         _check_target(target)
     paths = [arguments.base, *arguments.others]
     reports = dict(zip(_names(paths), map(read_report, paths), strict=True))
-    title, found, blocks = _compared(reports, paths)
+    title, found, passages = _compared(reports, paths)
     for target in targets:
-        write_whole(target, FORMS[target.suffix](title, found, blocks))
+        write_whole(target, FORMS[target.suffix](title, found, passages))
     width = shutil.get_terminal_size().columns
-    write_lines([*text_lines(blocks, width), *(f"report: {target}" for target in targets)])
+    write_lines([*text_lines(passages, width), *(f"report: {target}" for target in targets)])
     return OK
 
 
-def _compared(reports: Mapping[str, Report], paths: Sequence[Path]) -> tuple[str, Mapping[str, Any], Sequence[Block]]:
-    """The title, the comparison as plain values, and as blocks."""
+def _compared(reports: Mapping[str, Report], paths: Sequence[Path]) -> tuple[str, Mapping[str, Any], Sequence[Passage]]:
+    """The title, the comparison as plain values, and as passages."""
     try:
         if len(reports) > 2:
             found = leaderboard(reports)
-            return "Leaderboard", found, list(leaderboard_blocks(found))
+            return "Leaderboard", found, list(leaderboard_passages(found))
         before, after = reports.values()
         found = compared(before, after, path=str(paths[0]))
-        return f"{paths[1]} against {paths[0]}", found, list(baseline_blocks(found))
+        return f"{paths[1]} against {paths[0]}", found, list(baseline_passages(found))
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 
@@ -80,17 +80,16 @@ def _check_target(target: Path) -> None:
         raise ReportError(f"no comparison as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMS)}")
 
 
-def _json(_: str, found: Mapping[str, Any], __: Sequence[Block]) -> bytes:
+def _json(_: str, found: Mapping[str, Any], __: Sequence[Passage]) -> bytes:
     return f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
 
 
-def _markdown(_: str, __: Mapping[str, Any], blocks: Sequence[Block]) -> bytes:
-    lines = markdown_lines(blocks, lambda text: code(text, cell=True))
-    return ("\n".join(lines) + "\n").encode(errors="backslashreplace")
+def _markdown(_: str, __: Mapping[str, Any], passages: Sequence[Passage]) -> bytes:
+    return ("\n".join(markdown_lines(passages)) + "\n").encode(errors="backslashreplace")
 
 
-def _html(title: str, _: Mapping[str, Any], blocks: Sequence[Block]) -> bytes:
-    return page(title, blocks)
+def _html(title: str, _: Mapping[str, Any], passages: Sequence[Passage]) -> bytes:
+    return comparison_page(title, passages).encode(errors="backslashreplace")
 
 
 FORMS: Mapping[str, Form] = {".html": _html, ".json": _json, ".md": _markdown}

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_queryeval.aggregation import Report
-from pytest_queryeval.cli.output import write_lines
-from pytest_queryeval.errors import ReportError
+from pytest_queryeval.cli.output import write_lines, write_reports
 from pytest_queryeval.merging import merge, repeated
 from pytest_queryeval.report_file import read_report
-from pytest_queryeval.reports import check_target, write_report
+from pytest_queryeval.reports import check_target
 from pytest_queryeval.summary import summary_lines
+from pytest_queryeval.verdict import verdict
 
 SUMMARY = "unite the reports of shards, judge the gates"
 LISTED = 5
@@ -42,20 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     parts = {str(path): read_report(path) for path in paths}
     base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
-    written, faults = _written(report, targets)
-    write_lines([*_summary(report, parts), *(f"report: {path}" for path in written), *faults])
-    return _status(report) or (FAILED if faults else OK)
-
-
-def _written(report: Report, targets: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    written: list[Path] = []
-    faults: list[str] = []
-    for target in targets:
-        try:
-            written += write_report(report, target)
-        except ReportError as error:
-            faults.append(str(error))
-    return written, faults
+    told, is_written = write_reports(report, targets)
+    write_lines([*_summary(report, parts), *told])
+    return _status(report) or (OK if is_written else FAILED)
 
 
 def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
@@ -70,8 +59,6 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
 
 
 def _status(report: Report) -> int:
-    totals = report["totals"]
-    missed = any(gate["ok"] is False for gate in report["gates"])
-    if missed or totals["failed"] or totals["errors"] or report["broken"] or report["stopped"]:
+    if verdict(report).is_faulty:
         return FAILED
-    return OK if totals["cases"] else NO_CASES
+    return OK if report["totals"]["cases"] else NO_CASES

@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from pytest_queryeval.aggregation import Report
+from pytest_queryeval.errors import ReportError
 from pytest_queryeval.plain import printable
+from pytest_queryeval.reports import write_report
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -19,6 +23,18 @@ def write_lines(lines: Iterable[str]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # as after `| head`; Python would complain once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_reports(report: Report, targets: Sequence[Path]) -> tuple[list[str], bool]:
+    """Write the report to each target that can be written; returns a line for each file, and whether all are there."""
+    written: list[Path] = []
+    faults: list[str] = []
+    for target in targets:
+        try:
+            written += write_report(report, target)
+        except ReportError as error:
+            faults.append(str(error))
+    return [*(f"report: {path}" for path in written), *faults], not faults
 
 
 def _shown(line: str) -> str:

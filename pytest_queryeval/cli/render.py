@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.output import write_lines
+from pytest_queryeval.cli.output import write_lines, write_reports
 from pytest_queryeval.report_file import read_report
-from pytest_queryeval.reports import check_target, write_report
+from pytest_queryeval.reports import check_target
 
 SUMMARY = "render a report.json in other formats"
-OK = 0
+OK, FAILED = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Render and name the files; 0 once all are written.
+    """Render and name the files; 0 once all are written, 1 where one could not be.
 
-    Raises `ReportError` for a report that cannot be used, and a target that cannot be made or written.
+    Raises `ReportError` for a report that cannot be used and a target that cannot be made.
     """
     targets: Sequence[Path] = arguments.output
     for target in targets:
         check_target(target)
-    report = read_report(arguments.report)
-    written = [path for target in targets for path in write_report(report, target)]
-    write_lines(f"report: {path}" for path in written)
-    return OK
+    told, is_written = write_reports(read_report(arguments.report), targets)
+    write_lines(told)
+    return OK if is_written else FAILED

@@ -5,31 +5,28 @@ What matters most comes first, and fits a comment; foreign text stands in code s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
-from pytest_queryeval.baseline.text import baseline_markdown, signed
-from pytest_queryeval.gates import gate_text
-from pytest_queryeval.verdict import by_weight, counted, verdict, worst_first
-from pytest_queryeval.visible import visible
+from pytest_queryeval.gates import GATE_WORDS, gate_text
+from pytest_queryeval.plain import interval_text
+from pytest_queryeval.reports.comparison.baseline import changes_besides, flips, headline, metric_changes, signed
+from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines
+from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
+from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, verdict, worst_first
 
 MOST_BYTES = 900 * 1024
 COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
 REST = "<!-- all above fits a comment of GitHub -->"
-GROUPS_SHOWN = ("difficulty", "tag", "kind")
 LISTED = 50
 COLUMNS = 20
-MESSAGE_CHARACTERS = 300
 NOTICE = 300  # bytes for what says that something was cut
-_LOOKED_AT = 10 * MESSAGE_CHARACTERS
-_TICKS = re.compile("`+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Section:
     """Rows between a head and a foot, of which the last ones are cut where there is no room; `count` is all of them."""
 
     title: str
@@ -40,7 +37,7 @@ class Block:
     foot: tuple[str, ...] = ()
 
     def within(self, room: int) -> tuple[str, int]:
-        """The block in at most `room` bytes, and how many rows are in it; nothing and 0 where not one has room."""
+        """The section in at most `room` bytes, and how many rows are in it; nothing and 0 where not one has room."""
         left = min(room, self.most) - sum(map(_size, (*self.head, *self.foot))) - NOTICE
         kept: list[str] = []
         for row in self.rows:
@@ -62,17 +59,17 @@ def render_markdown(report: Report) -> bytes:
 
 def markdown_within(report: Report, room: int) -> bytes:
     """The report in at most `room` bytes, if that is enough for the verdict; what was cut is said."""
-    found = verdict(report, code)
+    found = verdict(report, code_span)
     parts = [f"**{found.word}: {found.counts}** ({found.rule})"]
     left = min(room, COMMENT_BYTES) - _size(parts[0]) - NOTICE
     worst, without = worst_first(report["cases"]), []
     listed = 0
-    for block in _blocks(report, worst):
-        text, rows = block.within(left)
+    for section in _sections(report, worst):
+        text, rows = section.within(left)
         if not text:
-            without.append(block.title)
+            without.append(section.title)
             continue
-        listed = rows if block.title == FAULTS_TITLE else listed
+        listed = rows if section.title == FAULTS_TITLE else listed
         parts.append(text)
         left -= _size(text) + 1
     if without:
@@ -82,23 +79,12 @@ def markdown_within(report: Report, room: int) -> bytes:
     return _bytes("\n\n".join(parts) + "\n")
 
 
-def _rest(block: Block, room: int) -> list[str]:
-    text, _ = block.within(room - _size(REST) - 2) if block.count else ("", 0)
-    return [REST, f"The other {counted(block.count, 'case')} that did not pass:", text] if text else []
+def _rest(section: Section, room: int) -> list[str]:
+    text, _ = section.within(room - _size(REST) - 2) if section.count else ("", 0)
+    return [REST, f"The other {counted(section.count, 'case')} that did not pass:", text] if text else []
 
 
-def code(text: str, *, cell: bool = False) -> str:
-    """Foreign text as a code span: nothing in it is markup, a link or a mention; in a `cell` bars are escaped."""
-    text = visible(" ".join(text[:_LOOKED_AT].split())).replace("##", "#\\x23")
-    text = text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
-    text = text.replace("|", "\\|") if cell else text
-    fence = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
-    if not text:
-        return ""
-    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
-
-
-def _blocks(report: Report, worst: Sequence[CaseJson]) -> Iterator[Block]:
+def _sections(report: Report, worst: Sequence[CaseJson]) -> Iterator[Section]:
     """What a comment has room for, the most important first."""
     yield from _gates(report["gates"])
     yield from _metrics(report)
@@ -114,24 +100,27 @@ def _blocks(report: Report, worst: Sequence[CaseJson]) -> Iterator[Block]:
 FAULTS_TITLE = "the cases that did not pass"
 
 
-def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     """Missed ones first, then those that were not judged."""
-    words = {False: "**missed**", None: "not judged", True: "met"}
-    ordered = sorted(gates, key=lambda gate: list(words).index(gate["ok"]))
-    rows = [f"- gate {words[gate['ok']]}: {code(gate_text(gate))}" for gate in ordered[:LISTED]]
+    ordered = sorted(gates, key=lambda gate: (False, None, True).index(gate["ok"]))
+    rows = [f"- gate {_gate_word(gate['ok'])}: {code_span(gate_text(gate))}" for gate in ordered[:LISTED]]
     if gates:
-        yield Block(title="gates", rows=rows, count=len(gates), most=6_000)
+        yield Section(title="gates", rows=rows, count=len(gates), most=6_000)
 
 
-def _metrics(report: Report) -> Iterator[Block]:
+def _gate_word(ok: bool | None) -> str:
+    return f"**{GATE_WORDS[ok]}**" if ok is False else GATE_WORDS[ok]
+
+
+def _metrics(report: Report) -> Iterator[Section]:
     metrics, before = report["metrics"], (report.get("baseline") or {}).get("metrics", {})
-    header = ("metric", "mean", *(("change",) if before else ()), "95 % interval", "n", "missed")
+    header = ("metric", "mean", *(("change in cases of both",) if before else ()), "95 % interval", "n", "missed")
     rows = [
         (
-            code(name, cell=True),
+            code_span(name, cell=True),
             _number(found["mean"]),
             *((_change(before.get(name)),) if before else ()),
-            " to ".join(map(_number, found["ci95"] or ())),
+            interval_text(found["ci95"]),
             f"{found['n']:,}",
             f"{found['missed']:,}",
         )
@@ -145,53 +134,63 @@ def _change(found: Mapping[str, Any] | None) -> str:
     return "new" if found is None else signed(found["change"])
 
 
-def _baseline(report: Report) -> Iterator[Block]:
-    lines = list(baseline_markdown(report, lambda text: code(text, cell=True)))
+def _baseline(report: Report) -> Iterator[Section]:
+    """What may explain the figures comes before them, and lists of cases come last."""
+    baseline = report.get("baseline")
+    if not baseline:
+        return
+    yield from _passages("what changed besides the system", [headline(baseline), *changes_besides(baseline)])
+    yield from _passages("the changes of metrics", list(metric_changes(baseline)))
+    yield from _passages("the cases that changed sides", list(flips(baseline)))
+
+
+def _passages(title: str, passages: Sequence[Passage]) -> Iterator[Section]:
+    lines = list(markdown_lines(passages))
     if lines:
-        yield Block(title="the baseline", rows=lines, count=len(lines), most=16_000)
+        yield Section(title=title, rows=lines, count=len(lines), most=8_000)
 
 
-def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | None = None) -> Block:
+def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | None = None) -> Section:
     """The cases that did not pass, worst first; their rows are made as far as they are taken."""
     rows = (
-        _row((code(case["nodeid"], cell=True), case["outcome"], code(case["message"], cell=True)))
+        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(case["message"], cell=True)))
         for case in cases[:listed]
     )
-    return Block(title=title, head=_head(("case", "outcome", "message")), rows=rows, count=len(cases), most=most)
+    return Section(title=title, head=table_head(("case", "outcome", "message")), rows=rows, count=len(cases), most=most)
 
 
-def _group(group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequence[str]) -> Iterator[Block]:
+def _group(group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequence[str]) -> Iterator[Section]:
     """A table where the group tells cases apart; of very many metrics those that matter most."""
     if len(members) < 2:
         return
     names = [name for name in ranked if any(name in member["metrics"] for member in members.values())][:COLUMNS]
     rows = [
         (
-            code(value, cell=True),
+            code_span(value, cell=True),
             f"{member['totals']['cases']:,}",
             f"{member['totals']['passed']:,}",
             *(_number(member["metrics"].get(name, {}).get("mean")) for name in names),
         )
         for value, member in members.items()
     ]
-    header = (group, "cases", "passed", *(code(name, cell=True) for name in names))
+    header = (group, "cases", "passed", *(code_span(name, cell=True) for name in names))
     yield _table(f"by {group}", header, rows, most=12_000, folded=True)
 
 
-def _dimensions(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Block]:
-    rows = [(code(name, cell=True), *dimension_cells(cells)) for name, cells in found.items()]
+def _dimensions(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Section]:
+    rows = [(code_span(name, cell=True), *dimension_cells(cells)) for name, cells in found.items()]
     if rows:
         yield _table("by SDMX dimension", ("dimension", *DIMENSION_COLUMNS), rows, most=12_000, folded=True)
 
 
-def _spider_table(report: Report) -> Iterator[Block]:
+def _spider_table(report: Report) -> Iterator[Section]:
     if "spider_table" not in report:
         return
     from pytest_queryeval.sql.published.table import table_lines
 
     lines = list(table_lines(report["spider_table"]))
     head, foot = _folded("Spider's table")
-    yield Block(
+    yield Section(
         title="Spider's table",
         head=(*head, "```text"),
         rows=lines,
@@ -203,21 +202,15 @@ def _spider_table(report: Report) -> Iterator[Block]:
 
 def _table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, most: int, folded: bool = False
-) -> Block:
+) -> Section:
     head, foot = _folded(title) if folded else ((), ())
-    return Block(title=title, head=(*head, *_head(header)), rows=map(_row, rows), count=len(rows), foot=foot, most=most)
+    return Section(
+        title=title, head=(*head, *table_head(header)), rows=map(table_row, rows), count=len(rows), foot=foot, most=most
+    )
 
 
 def _folded(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return ("<details>", f"<summary>{title}</summary>", ""), ("", "</details>")
-
-
-def _head(header: Sequence[str]) -> tuple[str, str]:
-    return _row(header), f"|{'---|' * len(header)}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _number(value: float | None) -> str:

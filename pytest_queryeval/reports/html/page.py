@@ -5,21 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, Report, dimension_cells
-from pytest_queryeval.baseline.text import HEADER, NOTE, UNKNOWN, detectable_text, interval, p_text, signed
-from pytest_queryeval.gates import gate_text
-from pytest_queryeval.plain import score_text
+from pytest_queryeval.gates import GATE_WORDS, gate_text
+from pytest_queryeval.reports.comparison.baseline import headline, metric_changes, unknown_text
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
-from pytest_queryeval.visible import visible, visible_line
+from pytest_queryeval.reports.html.templates import HERE, line, template
+from pytest_queryeval.verdict import verdict
 
-HERE = Path(__file__).parent
 SCRIPTS = ("text", "texts_differ", "cells", "cases", "case_page", "start")
-LINE_CHARACTERS = 400
 LINKS_SHOWN = 200
 # Where an outcome stands in a list of cases; passed cases need no attention.
 TOTALS = {
@@ -31,25 +28,19 @@ TOTALS = {
     "xfailed": ("xfailed", "expected to fail"),
     "xpassed": ("xpassed", "passed unexpectedly"),
 }
-VERDICTS = {True: "met", False: "missed", None: "not judged"}
 
 
 def page(report: Report) -> str:
     """The HTML of a report. Whatever came from a model or a database is escaped, or packed in base64."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"line": _line, "text": visible, "score": score_text, "case_link": case_link}
     style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
-    return environment.get_template("template.html.jinja").render(
+    return template("report.html.jinja").render(
         report=report,
-        verdict=verdict(report),
-        is_good=_is_good(report),
+        verdict=verdict(report, line),
+        case_link=case_link,
         totals=[(total, *TOTALS[total], number) for total, number in report["totals"].items() if total in TOTALS],
-        gates=[(VERDICTS[gate["ok"]], gate_text(gate)) for gate in report["gates"]],
+        gates=[(GATE_WORDS[gate["ok"]], gate_text(gate)) for gate in report["gates"]],
         facts=list(_facts(report)),
         dimensions=[(name, *dimension_cells(found)) for name, found in report.get("dimensions", {}).items()],
         dimension_columns=("dimension", *DIMENSION_COLUMNS),
@@ -57,7 +48,7 @@ def page(report: Report) -> str:
         charts=list(charts(report)),
         drawing=lambda chart: Markup(chart.picture.inside),  # noqa: S704 - Vega escapes texts
         packed=list(packed_cases(report)),
-        **_baseline(report.get("baseline") or {}),
+        **_baseline(report.get("baseline")),
         links_shown=LINKS_SHOWN,
         style=Markup(style),  # noqa: S704 - our own
         script=Markup(script),  # noqa: S704 - our own
@@ -65,28 +56,9 @@ def page(report: Report) -> str:
     )
 
 
-def verdict(report: Report) -> str:
-    """Whether the run was good, in a few words."""
-    totals = report["totals"]
-    missed = sum(gate["ok"] is False for gate in report["gates"])
-    if report.get("stopped"):
-        return "Stopped early"
-    if totals["failed"] or totals["errors"] or missed or report.get("broken"):
-        return "Failed"
-    return "Passed" if totals["cases"] > totals["skipped"] else "Nothing evaluated"
-
-
 def case_link(nodeid: str) -> str:
     """A fragment that opens a case."""
     return f"#case={quote(nodeid.encode(errors='backslashreplace'), safe='')}"
-
-
-def _is_good(report: Report) -> bool:
-    return verdict(report) == "Passed"
-
-
-def _line(text: Any) -> str:
-    return visible_line(str(text), LINE_CHARACTERS)
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -94,7 +66,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     if "created" in report:
         yield "Created", report["created"]
     if sources := report.get("predictor", {}).get("sources"):
-        yield "Predictions by", ", ".join(map(_line, sources))
+        yield "Predictions by", ", ".join(map(line, sources))
     for name, value in report.get("environment", {}).items():
         if name != "parts":
             yield name.replace("_", "-"), _named(value)
@@ -104,32 +76,21 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 def _named(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{_line(name)} {_named(own)}" for name, own in value.items())
+        return ", ".join(f"{line(name)} {_named(own)}" for name, own in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(_named, value))
-    return _line(value)
+    return line(value)
 
 
-def _baseline(baseline: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of changed metrics, as every other format has it."""
-    rows = [
-        (
-            name,
-            score_text(found["before"]),
-            score_text(found["after"]),
-            signed(found["change"]),
-            interval(found["ci95"], signed),
-            f"{found['n']:,}",
-            p_text(found["p_holm"]),
-            detectable_text(found["detectable"]),
-        )
-        for name, found in baseline.get("metrics", {}).items()
-    ]
+def _baseline(baseline: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the page says of the comparison beside its lists of cases, as every other format does."""
+    if not baseline:
+        return {"headline": "", "metric_changes": [], "unknown": ""}
+    unknown = baseline["cases"].get("unknown")
     return {
-        "baseline_header": HEADER,
-        "baseline_rows": rows,
-        "baseline_note": NOTE,
-        "baseline_unknown": UNKNOWN,
+        "headline": line("".join(headline(baseline))),
+        "metric_changes": list(metric_changes(baseline)),
+        "unknown": unknown_text(unknown) if unknown else "",
     }
 
 

@@ -1,0 +1,110 @@
+"""What a comparison with a baseline says, for people; the first of long lists only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_queryeval.plain import interval_text, score_text
+from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
+
+LISTED = 20
+HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
+COUNTS = {
+    "added": "added",
+    "removed": "removed",
+    "skipped": "newly skipped",
+    "errors": "newly in error",
+    "not_run": "not run this time",
+}
+FLIPS = {"broken": "broken", "fixed": "fixed", "errors": "newly in error"}
+NOTE = (
+    "p: paired test of 'nothing changed', adjusted for all metrics; detects: the smallest drop that it would find in 4 "
+    "of 5 runs of so many cases"
+)
+
+
+def baseline_passages(baseline: Mapping[str, Any]) -> Iterator[Passage]:
+    """The comparison, what may explain its figures before them."""
+    yield headline(baseline)
+    yield from changes_besides(baseline)
+    yield from metric_changes(baseline)
+    yield from flips(baseline)
+
+
+def headline(baseline: Mapping[str, Any]) -> Sentence:
+    """What is compared, and how many cases changed sides."""
+    counts = baseline["cases"]
+    place = ("against the baseline ", Foreign(baseline["path"]), " of ", Foreign(baseline["created"]))
+    if not counts["common"]:
+        return (*place, ": no case in common; node ids begin at the root folder, which has to be the same")
+    said = [f"{len(baseline['fixed']):,} fixed", f"{len(baseline['broken']):,} broken"]
+    said += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts.get(name)]
+    return (*place, f": {counts['common']:,} case{'s' * (counts['common'] != 1)} in both, {', '.join(said)}")
+
+
+def changes_besides(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
+    """What changed besides the system, and of how many cases nobody knows."""
+    for change in baseline["changes"]:
+        what = ("changed besides the system: ", Foreign(change["what"]))
+        cases = change["cases"]
+        number = f" ({len(cases):,} case{'s' * (len(cases) != 1)}): "
+        yield (*what, number, *_named(cases)) if cases else what
+    if unknown := baseline["cases"].get("unknown"):
+        yield (unknown_text(unknown),)
+
+
+def unknown_text(number: int) -> str:
+    """Of how many cases a report does not tell what was asked of them."""
+    cases = f"{number:,} case{'s' * (number != 1)}"
+    return f"of {cases} an older report does not tell thresholds, golds and policies, so no change of these is named"
+
+
+def metric_changes(baseline: Mapping[str, Any]) -> Iterator[Passage]:
+    """The table of metrics and what its columns mean."""
+    if baseline["metrics"]:
+        yield Table(HEADER, [_row(name, found) for name, found in baseline["metrics"].items()])
+        yield (NOTE,)
+
+
+def flips(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
+    """The cases that changed sides."""
+    for name, word in FLIPS.items():
+        if baseline[name]:
+            yield (f"{word} ({len(baseline[name]):,}): ", *_named(baseline[name]))
+
+
+def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
+    return (
+        Foreign(name),
+        score_text(found["before"]),
+        score_text(found["after"]),
+        signed(found["change"]),
+        interval_text(found["ci95"], signed),
+        f"{found['n']:,}",
+        p_text(found["p_holm"]),
+        detectable_text(found["detectable"]),
+    )
+
+
+def _named(names: Sequence[str]) -> Iterator[str]:
+    """The first of the names, and how many more there are."""
+    for number, name in enumerate(names[:LISTED]):
+        yield from (", ", Foreign(name)) if number else (Foreign(name),)
+    if len(names) > LISTED:
+        yield f" and {len(names) - LISTED:,} more"
+
+
+def signed(value: float) -> str:
+    """A change with its sign."""
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
+
+
+def p_text(p: float) -> str:
+    """A p value with three decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def detectable_text(drop: float | None) -> str:
+    """The smallest drop that is shown in 4 of 5 runs; `none` where so few cases show no drop at all."""
+    return "none" if drop is None else score_text(drop)
