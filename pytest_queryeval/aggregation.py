@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_queryeval.errors import QueryEvalError
 from pytest_queryeval.measures import measure_statistics, spread
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metric import Better
+from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.plain import score_text
 from pytest_queryeval.trials import pass_at, pass_hat
 
@@ -35,8 +36,17 @@ TOTAL_OF = {
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
-def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Report:
-    """The report of a run, cases ordered by path, then line; `about` holds created, environment, predictor."""
+def aggregate(
+    cases: Iterable[CaseJson],
+    *,
+    gates: Sequence[Mapping[str, Any]],
+    about: Mapping[str, Any],
+    better: Mapping[str, Better] | None = None,
+) -> Report:
+    """The report of a run, cases ordered by path, then line; `about` holds created, environment, predictor.
+
+    `better` says of metrics whether their higher or lower scores are better, for those that may not be known here.
+    """
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
     table = _spider_table(ordered)
     dimensions, trials = _dimensions(ordered), _trials(ordered)
@@ -44,7 +54,10 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
         "schema": SCHEMA,
         **about,
         "totals": totals(ordered),
-        "metrics": metric_statistics(ordered),
+        "metrics": {
+            name: {"better": (better or {}).get(name) or better_of(name)} | found
+            for name, found in metric_statistics(ordered).items()
+        },
         "measures": measure_statistics(ordered),
         "groups": {group: _grouped(ordered, group) for group in GROUPS},
         **({"spider_table": table} if table else {}),
@@ -53,6 +66,11 @@ def aggregate(cases: Iterable[CaseJson], *, gates: Sequence[Mapping[str, Any]], 
         "gates": list(gates),
         "cases": ordered,
     }
+
+
+def costs(metrics: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Those of the metrics of a report of which lower scores are better."""
+    return {name for name, found in metrics.items() if found.get("better") == "lower"}
 
 
 def totals(cases: Sequence[CaseJson]) -> dict[str, int]:

@@ -12,13 +12,15 @@ from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.errors import did_you_mean
-from pytest_queryeval.measures import is_measure
+from pytest_queryeval.metrics import better_of
 from pytest_queryeval.model import Gate, Threshold
 from pytest_queryeval.plain import score_text
 
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
+HIGHER = "higher"
 WISH = ("folder", "metric", "where", "min", "max")
 RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline, beside WISH
+ASKED = (*WISH, *RULES, "better")
 GATE_WORDS = {True: "met", False: "missed", None: "not judged"}
 NOTHING = "no case was evaluated"
 NO_BASELINE = "no baseline was given"
@@ -34,9 +36,13 @@ def gate_json(gate: Gate, folder: str, *, whole: bool = True) -> dict[str, Any]:
         "where": dict(gate.where),
         "min": gate.minimum,
         "max": gate.maximum,
-        **({} if gate.no_regression is None else {"no_regression": asdict(gate.no_regression)}),
+        **({} if gate.no_regression is None else {"no_regression": asdict(gate.no_regression), **_better(gate.metric)}),
         **({} if gate.max_broken is None else {"max_broken": gate.max_broken}),
     }
+
+
+def _better(metric: str) -> dict[str, str]:
+    return {"better": HIGHER if metric == PASS_RATE else better_of(metric)}
 
 
 def is_relative(gate: Mapping[str, Any]) -> bool:
@@ -54,7 +60,7 @@ def united(told: Iterable[Iterable[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     for gates in told:
         times: Counter[str] = Counter()
         for gate in gates:
-            asked = {name: gate[name] for name in (*WISH, *RULES) if name in WISH or gate.get(name) is not None}
+            asked = {name: gate[name] for name in ASKED if name in WISH or gate.get(name) is not None}
             wish = json.dumps(asked, sort_keys=True)
             times[wish] += 1
             known = found.setdefault((wish, times[wish]), asked | {"whole": False})
@@ -203,7 +209,7 @@ def _wish_text(gate: Mapping[str, Any]) -> str:
         return f"at most {gate['max_broken']:,} broken"
     if wish := gate.get("no_regression"):
         tolerated = f" by more than {wish['max_drop']:g}" if wish["max_drop"] else ""
-        worse = "higher" if is_measure(gate["metric"]) else "lower"
+        worse = "lower" if gate.get("better", HIGHER) == HIGHER else "higher"
         return f"{gate['metric']} not {worse} than in the baseline{tolerated} (alpha {wish['alpha']:g})"
     low = "" if gate["min"] is None else f" at least {gate['min']:g}"
     high = "" if gate["max"] is None else f" at most {gate['max']:g}"
@@ -217,7 +223,7 @@ def _value_text(gate: Mapping[str, Any]) -> str:
         return f"{gate['value']:,} of {gate['n']:,}"
     if not gate.get("no_regression"):
         return f"{score_text(gate['value'])} over {gate['n']:,}"
-    least, change = gate["detectable"], "rise" if is_measure(gate["metric"]) else "drop"
+    least, change = gate["detectable"], "drop" if gate.get("better", HIGHER) == HIGHER else "rise"
     shown = f"no {change}, however large" if least is None else f"a {change} of {score_text(least)} in 4 of 5 runs"
     means = f"{score_text(gate['before'])} before, {score_text(gate['after'])} now over {gate['n']:,}"
     return f"{means} (p {gate['p']:.3f}; so many cases show {shown})"

@@ -12,11 +12,6 @@ LARGEST = 1e15
 P95 = 0.95
 
 
-def is_measure(name: str) -> bool:
-    """Whether a score of that name tells what an answer costs, not how right it is."""
-    return name in ("prediction_seconds", "execution_seconds") or name.startswith("metadata[")
-
-
 def measure_statistics(cases: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Per measure its `spread` and its 95th percentile `p95`.
 

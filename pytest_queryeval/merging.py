@@ -11,6 +11,7 @@ from pytest_queryeval.aggregation import Report, aggregate
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
 from pytest_queryeval.gates import are_left_out, is_below, judge_all, united
+from pytest_queryeval.metric import Better
 from pytest_queryeval.plain import one_line
 
 
@@ -42,7 +43,7 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
         if baseline is not None:
             name, earlier = baseline
             about["baseline"] = compared(earlier, {**about, "cases": cases, "gates": verdicts}, path=name)
-        return aggregate(cases, gates=verdicts, about=about)
+        return aggregate(cases, gates=verdicts, about=about, better=_better(reports))
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 
@@ -121,16 +122,27 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
     Where a part was told to leave out cases and does not know which, as under --lf, nothing is known of all of them.
     """
     selective = [report for report in reports if report["selected"]]
+    asked: list[Mapping[str, Any]] = []
+    for call in (call for report in reports for call in report["asked"]):
+        if call not in asked:
+            asked.append(call)
     collected: dict[str, int] = {}
     if all(report["collected"] for report in selective):
         for path, number in sorted(item for report in reports for item in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     return {
+        "asked": asked,
         "collected": collected,
         "broken": sorted({path for report in reports for path in report["broken"]}),
         "selected": bool(selective) and are_left_out(cases, collected),
         "stopped": any(report["stopped"] for report in reports),
     }
+
+
+def _better(reports: Iterable[Report]) -> dict[str, Better]:
+    """What the parts say of their metrics, some of which may be known only where they were made."""
+    known = (item for report in reports for item in report["metrics"].items())
+    return {name: found["better"] for name, found in known if found.get("better") in ("higher", "lower")}
 
 
 def _gates(reports: Sequence[Report]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ Scorer: TypeAlias = Callable[..., "float | Score | None"]
 Rewrite: TypeAlias = Callable[[str], str]
 Check: TypeAlias = Callable[[Mapping[str, Any]], None]
 Reads: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
+Better: TypeAlias = Literal["higher", "lower"]
 Function = TypeVar("Function", bound=Scorer)
 TABLE_KINDS = frozenset({"sql", "sparql"})
 # Seconds of gold and of predicted, a pair an iteration; None where one of the two is no query.
@@ -50,7 +51,8 @@ class Metric:
     a `Timer`, and the `similarity` of texts. `extra` is the extra of this package that the metric needs, and `paths`
     are those of its options that may name a file, relative to the file that sets them. A metric with a `parameter` is
     one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
-    Scores lie from 0 to `most`, which may be infinite; None where nobody has said so.
+    Scores lie from 0 to `most`, which may be infinite; None where nobody has said so. `better` tells whether higher
+    scores are better, as where they say how right an answer is, or lower ones, as where they say what it costs.
     """
 
     function: Scorer
@@ -64,6 +66,7 @@ class Metric:
     paths: frozenset[str] = frozenset()
     parameter: str = ""
     most: float | None = None
+    better: Better = "higher"
 
     def applies_to(self, kind: str) -> bool:
         """Whether cases of this kind can be scored; a metric that names no kinds suits all."""
@@ -80,10 +83,11 @@ def metric(
     paths: frozenset[str] = frozenset(),
     parameter: str = "",
     most: float = 1.0,
+    better: Better = "higher",
 ) -> Callable[[Function], Function]:
     """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
     facts: dict[str, Any] = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
-    facts |= {"extra": extra, "paths": paths, "parameter": parameter, "most": most}
+    facts |= {"extra": extra, "paths": paths, "parameter": parameter, "most": most, "better": better}
 
     def describe(function: Function) -> Function:
         function.metric = describe_metric(function, **facts)  # type: ignore[attr-defined]

@@ -43,7 +43,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     yield from _metrics(report["metrics"], width)
     if verbosity >= USUAL:
         yield from _details(report, width, whole=verbosity >= ALL)
-    yield from _weakest(report["cases"], width)
+    yield from _weakest(report, width)
     if verbosity >= USUAL:
         yield from _slowest(report["cases"], width)
         yield from _empty_golds(report["cases"])
@@ -155,9 +155,9 @@ def _closer(line: str) -> str:
     return name.ljust(16) + "".join(cell.rjust(8) for cell in cells)
 
 
-def _weakest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
+def _weakest(report: Report, width: int) -> Iterator[Line]:
     """The cases that did not pass, the worst first: their names in one column, what they say in the next."""
-    weak = worst_first(cases)
+    weak = worst_first(report)
     if not weak:
         return
     yield "", {}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_queryeval.aggregation import TOTAL_OF, CaseJson, Report
+from pytest_queryeval.aggregation import TOTAL_OF, CaseJson, Report, costs
 from pytest_queryeval.gates import gate_text
-from pytest_queryeval.measures import is_measure
 
 GROUPS_SHOWN = ("difficulty", "tag", "kind")  # of a report in short
 PASSED = "Passed"
@@ -54,9 +53,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def worst_first(cases: Iterable[CaseJson]) -> list[CaseJson]:
+def worst_first(report: Report) -> list[CaseJson]:
     """The cases that did not pass: without any score first, as in error, then by mean score; failed before missed."""
-    return sorted((case for case in cases if case["outcome"] in FAULTS), key=_badness)
+    beside = costs(report["metrics"])
+    faulty = (case for case in report["cases"] if case["outcome"] in FAULTS)
+    return sorted(faulty, key=lambda case: _badness(case, beside))
 
 
 def by_weight(report: Report) -> list[str]:
@@ -65,8 +66,8 @@ def by_weight(report: Report) -> list[str]:
     return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
 
 
-def _badness(case: CaseJson) -> tuple[float, int]:
-    known = [min(value, 1.0) for name, value in case["scores"].items() if value is not None and not is_measure(name)]
+def _badness(case: CaseJson, beside: Collection[str]) -> tuple[float, int]:
+    known = [min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in beside]
     return (sum(known) / len(known) if known else -1.0), FAULTS.index(case["outcome"])
 
 

@@ -92,20 +92,32 @@ def test_cases_of_one_report_only_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("about", "arguments"),
+    "about",
     [
-        ({"selected": True}, {}),
-        ({"stopped": True}, {}),
-        ({"broken": [PATH]}, {}),
-        ({}, {"unasked": [PATH]}),
+        {"selected": True},
+        {"stopped": True},
+        {"broken": [PATH]},
+        {"asked": [{"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}]},
+        {"asked": [{"paths": ["music"], "ignored": [PATH]}]},
+        {"asked": [{"paths": ["."], "ignored": ["*/s.*"]}]},
+        {"asked": []},
     ],
-    ids=["a selection", "an early end", "a broken file", "a file that was not asked for"],
+    ids=["a selection", "an early end", "a broken file", "other paths", "an ignored file", "a pattern", "nothing"],
 )
-def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about, arguments):
-    found = comparison(told(case("a"), case("gone")), told(case("a"), **about), **arguments)
+def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
+    found = comparison(told(case("a"), case("gone")), told(case("a"), **about))
 
     assert (found["cases"]["removed"], found["cases"]["not_run"]) == (0, 1)
     assert found["changes"] == []
+
+
+@pytest.mark.parametrize("path", [".", "music", PATH])
+def test_a_case_of_a_file_that_one_of_several_calls_asked_for_is_removed(path):
+    calls = [{"paths": ["other"], "ignored": []}, {"paths": [path], "ignored": ["music/t.queryeval.yaml"]}]
+
+    found = comparison(told(case("a"), case("gone")), told(case("a"), asked=calls))
+
+    assert found["cases"]["removed"] == 1
 
 
 def test_a_metric_is_compared_over_the_cases_that_have_both_scores():

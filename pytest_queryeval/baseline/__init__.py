@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -11,14 +11,13 @@ from pytest_queryeval.baseline.changes import changes, unknown
 from pytest_queryeval.baseline.flips import Matched, Told, matched
 
 
-def compared(before: Told, after: Told, *, path: str, unasked: Collection[str] = ()) -> dict[str, Any]:
+def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
     """What the report of a run says of its baseline: plain values, complete, the same for the same reports.
 
-    Both need `cases`, `environment`, `broken`, `selected` and `stopped` of a report; `path` is what the baseline is
-    called, of which an absolute one keeps its name only, and `unasked` are its files that the run was not asked for.
-    Gates are compared where both have them.
+    Both need `asked`, `broken`, `cases`, `environment`, `selected` and `stopped` of a report; `path` is what the
+    baseline is called, of which an absolute one keeps its name only. Gates are compared where both have them.
     """
-    found = matched(before, after, unasked)
+    found = matched(before, after)
     return {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
+from pytest_queryeval.gates import is_below
 
 Told: TypeAlias = Mapping[str, Any]  # a report, or as much of it as is known before it is made
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
@@ -18,7 +20,8 @@ class Matched:
     """The cases of a baseline and of a run, before first, as they belong together.
 
     `added` are in the run only, `removed` were taken out of files that the run has read, or with their files;
-    `not_run` are in the baseline only for another reason: a selection, an early end, a file that could not be read.
+    `not_run` are in the baseline only for another reason: a selection, an early end, a file that could not be read or
+    was not asked for.
     """
 
     common: Sequence[tuple[CaseJson, CaseJson]]
@@ -51,23 +54,29 @@ class Matched:
         return self.where({*MET, "error"}, {"skipped"})
 
 
-def matched(before: Told, after: Told, unasked: Collection[str] = ()) -> Matched:
-    """The cases of two reports by node id, in the order of their files.
-
-    `unasked` are files of the baseline that the run was not asked for, as it knows: their cases are not run, but not
-    removed either.
-    """
+def matched(before: Told, after: Told) -> Matched:
+    """The cases of two reports by node id, in the order of their files."""
     old, new = ({case["nodeid"]: case for case in _ordered(report["cases"])} for report in (before, after))
     gone = [case for nodeid, case in old.items() if nodeid not in new]
-    uncertain = {*unasked, *after["broken"]}
     is_whole = not (after["selected"] or after["stopped"])
-    removed = {case["nodeid"]: None for case in gone if is_whole and case["path"] not in uncertain}
+    removed = {case["nodeid"]: None for case in gone if is_whole and _was_asked(case["path"], after)}
     return Matched(
         common=[(old[nodeid], case) for nodeid, case in new.items() if nodeid in old],
         added=[nodeid for nodeid in new if nodeid not in old],
         removed=list(removed),
         not_run=[case["nodeid"] for case in gone if case["nodeid"] not in removed],
     )
+
+
+def _was_asked(path: str, run: Told) -> bool:
+    """Whether a call asked for a file, which could be read if it was there."""
+    return path not in run["broken"] and any(_asks_for(path, **call) for call in run["asked"])
+
+
+def _asks_for(path: str, paths: Iterable[str], ignored: Iterable[str]) -> bool:
+    """Whether a file is below the paths of a call, and not among the paths and patterns that it was to leave out."""
+    left_out = any(is_below(path, each) or fnmatchcase(path, each) for each in ignored)
+    return not left_out and any(is_below(path, each) for each in paths)
 
 
 def _ordered(cases: Iterable[CaseJson]) -> list[CaseJson]:

@@ -6,55 +6,73 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson, Report, metric_statistics, totals
-from pytest_queryeval.measures import is_measure
+from pytest_queryeval.aggregation import Report, costs, metric_statistics, totals
+from pytest_queryeval.baseline.changes import changes
+from pytest_queryeval.baseline.flips import matched
+from pytest_queryeval.errors import ReportError, did_you_mean
+
+NUMBERS = ("mean", "n", "ci95")
 
 
-def leaderboard(reports: Mapping[str, Report]) -> dict[str, Any]:
-    """The systems by name, ranked by the mean of `metric`: the first score, no time and no cost, of the first reports.
+def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> dict[str, Any]:
+    """The systems by name, ranked by the mean of `metric`: where None is given, the first one that is no cost.
 
-    Each has `rank` (None without a score), its `totals`, its `metrics` with mean, n and 95 % interval, and `p`: the
-    two-sided paired test against the best system over the cases that both have scores of, adjusted by Holm; None for
-    the best itself and where there is no such case. `common` is how many cases all reports have.
+    Each has `rank` (None without a score), its `totals`, its `metrics` with mean, n and 95 % interval, `p`: the
+    two-sided paired test against the best system over the cases that both have scores of, adjusted by Holm, and
+    `changes`: what its suite asked otherwise than that of the best; `p` is None for the best itself and where there is
+    no such case. `common` is how many cases all reports have. Raises `ReportError` where no report has the metric.
     """
-    scored = {name: _scored(report["cases"]) for name, report in reports.items()}
-    metric = next((name for found in scored.values() for name in found if not is_measure(name)), "")
-    ranked = sorted(scored, key=lambda name: -_mean(scored[name], metric))
-    compared = _against_best(reports, [name for name in ranked if metric in scored[name]], metric)
-    names = [{case["nodeid"] for case in report["cases"]} for report in reports.values()]
-    systems = [
-        {
-            "name": name,
-            "rank": _rank(name, metric, scored),
-            "totals": totals(reports[name]["cases"]),
-            "metrics": scored[name],
-            "p": compared.get(name),
-        }
-        for name in ranked
+    scored = {name: _scored(report) for name, report in reports.items()}
+    lower = {name for report in reports.values() for name in costs(report["metrics"])}
+    known = list(dict.fromkeys(name for found in scored.values() for name in found))
+    if metric is not None and metric not in known:
+        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
+    by = metric or next((name for name in known if name not in lower), "")
+    points = {name: _points(found.get(by), is_lower=by in lower) for name, found in scored.items()}
+    ranked = sorted(scored, key=lambda name: -points[name])
+    tested = _against_best(reports, [name for name in ranked if by in scored[name]], by)
+    cases = [{case["nodeid"] for case in report["cases"]} for report in reports.values()]
+    return {
+        "metric": by or None,
+        "common": len(set.intersection(*cases)),
+        "cases": len(set.union(*cases)),
+        "systems": [
+            {
+                "name": name,
+                # Those with the same mean share a place.
+                "rank": 1 + sum(other > points[name] for other in points.values()) if by in scored[name] else None,
+                "totals": totals(reports[name]["cases"]),
+                "metrics": scored[name],
+                "p": tested.get(name),
+                "changes": _changes(reports[ranked[0]], reports[name]),
+            }
+            for name in ranked
+        ],
+    }
+
+
+def _scored(report: Report) -> dict[str, dict[str, Any]]:
+    return {name: {key: found[key] for key in NUMBERS} for name, found in metric_statistics(report["cases"]).items()}
+
+
+def _points(found: Mapping[str, Any] | None, *, is_lower: bool) -> float:
+    """What systems are ranked by: more is better."""
+    if found is None:
+        return -math.inf
+    return -found["mean"] if is_lower else float(found["mean"])
+
+
+def _changes(best: Report, other: Report) -> list[dict[str, Any]]:
+    """What was asked otherwise of cases that both have; that some have other cases is told for all systems at once."""
+    if best is other:
+        return []
+    found = matched(best, other)
+    in_both = {new["nodeid"] for _, new in found.common}
+    asked = [
+        change | {"cases": [case for case in change["cases"] if case in in_both]}
+        for change in changes(best, other, found)
     ]
-    return {
-        "metric": metric or None,
-        "common": len(set.intersection(*names)),
-        "cases": len(set.union(*names)),
-        "systems": systems,
-    }
-
-
-def _scored(cases: Sequence[CaseJson]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {key: found[key] for key in ("mean", "n", "ci95")} for name, found in metric_statistics(cases).items()
-    }
-
-
-def _mean(found: Mapping[str, Mapping[str, Any]], metric: str) -> float:
-    return float(found[metric]["mean"]) if metric in found else -math.inf
-
-
-def _rank(name: str, metric: str, scored: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """The place of a system; those with the same mean share one."""
-    if metric not in scored[name]:
-        return None
-    return 1 + sum(_mean(found, metric) > _mean(scored[name], metric) for found in scored.values())
+    return [change for change in asked if change["cases"]]
 
 
 def _against_best(reports: Mapping[str, Report], ranked: Sequence[str], metric: str) -> dict[str, float]:

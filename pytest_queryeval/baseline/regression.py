@@ -8,7 +8,6 @@ from typing import Any
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.flips import MET, Told
 from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fall_p, mean
-from pytest_queryeval.measures import is_measure
 
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
 COUNTED = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}  # what a pass rate is made of
@@ -48,7 +47,9 @@ def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) 
     name, wish = gate["metric"], gate["no_regression"]
     scores = [(_score(old, name), _score(new, name)) for old, new in common]
     both = [(old, new) for old, new in scores if old is not None and new is not None]
-    better = -1.0 if is_measure(name) else 1.0  # of times and costs less is better, and a rise is what a fall is else
+    better = (
+        -1.0 if gate.get("better") == "lower" else 1.0
+    )  # of times and costs less is better, and a rise is what a fall is else
     pairs = Pairs(before=[better * old for old, _ in both], after=[better * new for _, new in both])
     counted = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
     if not both:

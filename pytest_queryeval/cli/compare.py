@@ -31,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the reports and where the comparison goes."""
     parser.add_argument("base", type=Path, metavar="BASE.json", help="a report.json, the earlier one of two")
     parser.add_argument("others", nargs="+", type=Path, metavar="NEW.json", help="the report.json to compare with it")
+    ranked = "what a leaderboard ranks by, instead of the first metric"
+    parser.add_argument("--metric", metavar="NAME", help=ranked)
     where = "write the comparison: PATH.md, PATH.html or PATH.json; may be given again"
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
 
@@ -45,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         _check_target(target)
     paths = [arguments.base, *arguments.others]
     reports = dict(zip(_names(paths), map(read_report, paths), strict=True))
-    title, found, passages = _compared(reports, paths)
+    title, found, passages = _compared(reports, paths, arguments.metric)
     for target in targets:
         write_whole(target, FORMS[target.suffix](title, found, passages))
     width = shutil.get_terminal_size().columns
@@ -53,11 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _compared(reports: Mapping[str, Report], paths: Sequence[Path]) -> tuple[str, Mapping[str, Any], Sequence[Passage]]:
+def _compared(
+    reports: Mapping[str, Report], paths: Sequence[Path], metric: str | None
+) -> tuple[str, Mapping[str, Any], Sequence[Passage]]:
     """The title, the comparison as plain values, and as passages."""
     try:
-        if len(reports) > 2:
-            found = leaderboard(reports)
+        if len(reports) > 2 or metric is not None:
+            found = leaderboard(reports, metric)
             return "Leaderboard", found, list(leaderboard_passages(found))
         before, after = reports.values()
         found = compared(before, after, path=str(paths[0]))

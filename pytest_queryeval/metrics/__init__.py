@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.errors import UnknownNameError
-from pytest_queryeval.metric import Metric, describe_metric
+from pytest_queryeval.errors import QueryEvalError, UnknownNameError
+from pytest_queryeval.metric import Better, Metric, describe_metric
 from pytest_queryeval.registry import Registry
 
 if TYPE_CHECKING:
@@ -104,6 +104,14 @@ def need_answers(names: Iterable[str]) -> bool:
     """Whether some of these metrics need more than the texts of queries; also where there are none of them."""
     reads = {METRICS[name].reads for name in names}
     return not reads or bool(reads & {"answers", "executions"})
+
+
+def better_of(name: str) -> Better:
+    """Whether higher or lower scores of a metric are better; higher for one that is not known here."""
+    try:
+        return METRICS[name].better
+    except QueryEvalError:
+        return "higher"
 
 
 def options_of(case: Case, name: str) -> Mapping[str, Any]:

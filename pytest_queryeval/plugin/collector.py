@@ -121,13 +121,13 @@ class ReportCollector:
         cases = list(self.cases.values())
         gates = united(known["gates"] for known in learnt)
         about = _about(learnt, cases) | _seen(learnt, cases) | {"stopped": stopped}
-        run = self.config.stash[RUN]
-        baseline = run.overrides.baseline
+        baseline = self.config.stash[RUN].overrides.baseline
         verdicts = judge_all(gates, cases, about, baseline) if self.judges_gates else [unjudged(gate) for gate in gates]
         if baseline is not None:
-            from pytest_queryeval.plugin.against_baseline import against
+            from pytest_queryeval.baseline import compared
 
-            about |= against(baseline, run, cases, {**about, "gates": verdicts})
+            told = {**about, "cases": cases, "gates": verdicts}
+            about["baseline"] = compared(baseline, told, path=self.config.getoption("queryeval_baseline"))
         return aggregate(cases, gates=verdicts, about=about)
 
     def _write(self) -> None:
@@ -237,8 +237,13 @@ def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[
     """What was collected and what was left out: `queryeval merge` judges gates by it, as this run does."""
     from pytest_queryeval.gates import are_left_out
 
+    asked: list[Mapping[str, Any]] = []
+    for known in learnt:
+        if known["asked"] not in asked:
+            asked.append(known["asked"])
     collected = {path: number for known in learnt for path, number in known["collected"].items()}
     return {
+        "asked": asked,
         "collected": dict(sorted(collected.items())),
         "broken": sorted({path for known in learnt for path in known["broken"]}),
         "selected": any(known["selected"] for known in learnt) and are_left_out(cases, collected),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -166,6 +167,7 @@ class Run:
         """What the controller needs to judge gates, as plain values."""
         return {
             "gates": self._gates(),
+            "asked": self._asked(),
             "broken": self.broken,
             "collected": {} if _reruns_failures(self.config) else self.collected,  # pytest skips whole files then
             "selected": self.selected,
@@ -173,6 +175,15 @@ class Run:
             "misuse": self.misuse,
             "engines": self.engines,
             "unused": [] if self._session is None or self.config.option.collectonly else self._session.calls.unused(),
+        }
+
+    def _asked(self) -> dict[str, list[str]]:
+        """The folders and files that the run was told to collect, and those, or patterns, that it was to leave out."""
+        told, start = self.config.option, self.config.invocation_params.dir
+        ignored = (*(told.ignore or ()), *(told.ignore_glob or ()))
+        return {
+            "paths": [self._folder(start / argument.partition("::")[0]) for argument in self.config.args],
+            "ignored": [self._folder(start / each) for each in ignored],
         }
 
     def _gates(self) -> list[dict[str, Any]]:
@@ -191,6 +202,7 @@ class Run:
 
     def _folder(self, folder: Path) -> str:
         """A gate's folder as the cases' paths have it; one above the root holds all of them."""
+        folder = Path(os.path.normpath(folder))
         return "." if self.root.is_relative_to(folder) else self.relative(folder)
 
     def _is_whole(self, folder: Path) -> bool:

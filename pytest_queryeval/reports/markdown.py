@@ -62,7 +62,7 @@ def markdown_within(report: Report, room: int) -> bytes:
     found = verdict(report, code_span)
     parts = [f"**{found.word}: {found.counts}** ({found.rule})"]
     left = min(room, COMMENT_BYTES) - _size(parts[0]) - NOTICE
-    worst, without = worst_first(report["cases"]), []
+    worst, without = worst_first(report), []
     listed = 0
     for section in _sections(report, worst):
         text, rows = section.within(left)

@@ -7,12 +7,14 @@ from typing import Any
 
 from pytest_queryeval.plain import interval_text, score_text
 from pytest_queryeval.reports.comparison.baseline import LISTED, p_text
-from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Table
+from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
+from pytest_queryeval.verdict import counted
 
 
 def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
     """The leaderboard as a table and sentences."""
-    metrics = list(dict.fromkeys(name for system in board["systems"] for name in system["metrics"]))
+    found = dict.fromkeys(name for system in board["systems"] for name in system["metrics"])
+    metrics = sorted(found, key=lambda name: name != board["metric"])
     shown = metrics[:LISTED]
     header = ("system", "rank", "p against the best", "cases", "passed", *map(Foreign, shown))
     yield Table(header, [_row(system, shown) for system in board["systems"]])
@@ -24,6 +26,15 @@ def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
     if board["common"] < board["cases"]:
         differ = f"only {board['common']:,} of {board['cases']:,} cases are in all reports"
         yield (f"{differ}: means and ranks are over other cases, p over those that both systems have",)
+    for system in board["systems"]:
+        yield from _asked_otherwise(system, board["systems"][0]["name"])
+
+
+def _asked_otherwise(system: Mapping[str, Any], best: str) -> Iterator[Sentence]:
+    """What the suite of a system asked otherwise than that of the best one."""
+    changes = [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system["changes"]]
+    if changes:
+        yield (Foreign(system["name"]), " was not asked what ", Foreign(best), f" was: {', '.join(changes)}")
 
 
 def _row(system: Mapping[str, Any], metrics: Sequence[str]) -> Sequence[str]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson, Report
-from pytest_queryeval.measures import is_measure
+from pytest_queryeval.aggregation import CaseJson, Report, costs
 from pytest_queryeval.reports.cells import TIMES, metric_names, part
 from pytest_queryeval.reports.excel.published import DETAILS, Published, details_note, metric_of
 from pytest_queryeval.reports.excel.sheet import Column, Sheet
@@ -68,8 +67,9 @@ def _columns(report: Report) -> Iterator[Column]:
         note = f"{name}: what the system told under this name, in seconds, as metadata of its prediction."
         yield Column(header=name, read=at("prediction", "metadata", name), style="seconds", note=note)
     yield from OWN
+    beside = costs(report["metrics"])
     for name in metric_names(report["cases"]):
-        yield Column(header=name, read=_score(name), style="seconds" if is_measure(name) else "score")
+        yield Column(header=name, read=_score(name), style="seconds" if name in beside else "score")
 
 
 def _published(column: Published, report: Report) -> Column:
