@@ -5,32 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.json_value import JsonSchema
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import Case, Stated, Threshold
 from pytest_queryeval.plain import plain, told
 from pytest_queryeval.recording.answers import written_answer
-from pytest_queryeval.selection import Selection
+from pytest_queryeval.schema import Schema
+from pytest_queryeval.selection import Selection, Structure
 
 _HEX_DIGITS = 16
+_KEPT_DIGESTS = 64
 
 
 def basis_json(case: Case, state: str | None) -> dict[str, Any]:
-    """Thresholds, trials, a digest of all golds, and what is set of comparison and options; plain, without secrets.
+    """Thresholds, trials, limits, what is set of comparison and options, digests of golds and schemas; without secrets.
 
     `state` is that of the source, None where it is not known.
     """
+    schemas = {"json_schema": case.json_schema, "structure": case.structure, "db_schema": case.db_schema}
     return {
         "thresholds": {name: _limits(threshold) for name, threshold in case.thresholds.items()},
         "on_miss": case.on_miss,
         "trials": case.trials,
         "trials_rule": case.trials_rule,
         "golds": digest_of_golds(case),
+        "limits": {"timeout": case.timeout, "max_rows": case.max_rows},
+        "schemas": {name: _digest_of_schema(_Shared(own)) for name, own in schemas.items() if own is not None},
         "compare": _compare(case),
         "options": {name: _options(name, options) for name, options in case.options.items() if options},
         "source": None if state is None else told(state),
@@ -40,7 +47,32 @@ def basis_json(case: Case, state: str | None) -> dict[str, Any]:
 def digest_of_golds(case: Case) -> str:
     """16 hexadecimal digits of what all golds say: of queries the text, of answers in place their values."""
     text = json.dumps([_said(gold) for gold in case.golds], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_HEX_DIGITS]
+    return _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_HEX_DIGITS]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shared:
+    """A schema that many cases share, known by what it is and not by what it says, which is long."""
+
+    schema: JsonSchema | Structure | Schema
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shared) and self.schema is other.schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+
+@lru_cache(maxsize=_KEPT_DIGESTS)
+def _digest_of_schema(shared: _Shared) -> str:
+    """16 hexadecimal digits of what a schema says, wherever its file lies."""
+    schema = shared.schema
+    said = [schema.document, dict(schema.others)] if isinstance(schema, JsonSchema) else asdict(schema)
+    return _digest(json.dumps(said, sort_keys=True, separators=(",", ":"), default=str))
 
 
 def _said(gold: Stated) -> Any:

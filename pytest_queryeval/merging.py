@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
-from pytest_queryeval.aggregation import Report, aggregate
+from pytest_queryeval.aggregation import Report, aggregate, costs
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
 from pytest_queryeval.gates import are_left_out, is_below, judge_all, united
@@ -122,16 +123,12 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
     Where a part was told to leave out cases and does not know which, as under --lf, nothing is known of all of them.
     """
     selective = [report for report in reports if report["selected"]]
-    asked: list[Mapping[str, Any]] = []
-    for call in (call for report in reports for call in report["asked"]):
-        if call not in asked:
-            asked.append(call)
     collected: dict[str, int] = {}
     if all(report["collected"] for report in selective):
         for path, number in sorted(item for report in reports for item in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     return {
-        "asked": asked,
+        "asked": _asked(reports),
         "collected": collected,
         "broken": sorted({path for report in reports for path in report["broken"]}),
         "selected": bool(selective) and are_left_out(cases, collected),
@@ -139,10 +136,20 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
     }
 
 
+def _asked(reports: Sequence[Report]) -> dict[str, list[str]]:
+    """What the parts were asked for; where that differs, all below the folder that holds it, as for gates."""
+    first, *others = (report["asked"] for report in reports)
+    paths = first["paths"]
+    if any(other["paths"] != paths for other in others):
+        every = [PurePosixPath(path) for report in reports for path in report["asked"]["paths"]]
+        shared = (folder for folder in (every[0], *every[0].parents) if all(p.is_relative_to(folder) for p in every))
+        paths = [str(next(shared, PurePosixPath()))]
+    return {"paths": paths, "ignored": [each for each in first["ignored"] if all(each in o["ignored"] for o in others)]}
+
+
 def _better(reports: Iterable[Report]) -> dict[str, Better]:
-    """What the parts say of their metrics, some of which may be known only where they were made."""
-    known = (item for report in reports for item in report["metrics"].items())
-    return {name: found["better"] for name, found in known if found.get("better") in ("higher", "lower")}
+    """The metrics of which a part says that lower is better: it may be known only where that part was made."""
+    return {name: "lower" for report in reports for name in costs(report["metrics"])}
 
 
 def _gates(reports: Sequence[Report]) -> list[dict[str, Any]]:

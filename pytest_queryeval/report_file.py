@@ -182,7 +182,7 @@ SPIDER = _like({"hardness": TEXT, "exact": FLAG, "components": _like(dict.fromke
 DEFAULTS: dict[str, Any] = {
     "environment": {},
     "predictor": {"sources": []},
-    "asked": [{"paths": ["."], "ignored": []}],
+    "asked": {"paths": ["."], "ignored": []},
     "collected": {},
     "broken": [],
     "selected": False,
@@ -196,7 +196,7 @@ HEAD: Checks = {
     "totals": _object_of(COUNT),
     "metrics": _object_of(STATISTICS),
     "groups": _object_of(_object_of(_like({"totals": _object_of(COUNT), "metrics": _object_of(STATISTICS)}))),
-    "asked": _list_of(_like({"paths": TEXTS, "ignored": TEXTS})),
+    "asked": _like({"paths": TEXTS, "ignored": TEXTS}),
     "collected": _object_of(COUNT),
     "broken": TEXTS,
     "selected": FLAG,

@@ -20,6 +20,8 @@ BASIS = {
     "golds": "0123456789abcdef",
     "compare": {},
     "options": {},
+    "limits": {"timeout": 30.0, "max_rows": 10},
+    "schemas": {},
     "source": "aa",
 }
 PATH = "music/s.queryeval.yaml"
@@ -97,10 +99,10 @@ def test_cases_of_one_report_only_are_counted():
         {"selected": True},
         {"stopped": True},
         {"broken": [PATH]},
-        {"asked": [{"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}]},
-        {"asked": [{"paths": ["music"], "ignored": [PATH]}]},
-        {"asked": [{"paths": ["."], "ignored": ["*/s.*"]}]},
-        {"asked": []},
+        {"asked": {"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}},
+        {"asked": {"paths": ["music"], "ignored": [PATH]}},
+        {"asked": {"paths": ["."], "ignored": ["*/s.*"]}},
+        {"asked": {"paths": [], "ignored": []}},
     ],
     ids=["a selection", "an early end", "a broken file", "other paths", "an ignored file", "a pattern", "nothing"],
 )
@@ -112,10 +114,10 @@ def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
 
 
 @pytest.mark.parametrize("path", [".", "music", PATH])
-def test_a_case_of_a_file_that_one_of_several_calls_asked_for_is_removed(path):
-    calls = [{"paths": ["other"], "ignored": []}, {"paths": [path], "ignored": ["music/t.queryeval.yaml"]}]
+def test_a_case_of_a_file_that_was_asked_for_is_removed(path):
+    asked = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml"]}
 
-    found = comparison(told(case("a"), case("gone")), told(case("a"), asked=calls))
+    found = comparison(told(case("a"), case("gone")), told(case("a"), asked=asked))
 
     assert found["cases"]["removed"] == 1
 
@@ -142,8 +144,31 @@ def test_p_values_are_adjusted_for_the_number_of_metrics():
     metrics = comparison(before, after)["metrics"]
 
     assert metrics["f1"]["p"] == pytest.approx(2 / 256)
-    assert metrics["f1"]["p_holm"] == pytest.approx(4 / 256)
-    assert metrics["em"]["p_holm"] == 1.0
+    assert list(metrics) == ["pass_rate", "f1", "em"]
+    assert metrics["f1"]["p_holm"] == pytest.approx(6 / 256)
+    assert metrics["em"]["p_holm"] == metrics["pass_rate"]["p_holm"] == 1.0
+
+
+def test_the_pass_rate_is_compared_over_the_cases_that_count_in_both():
+    before = told(case("a", 1.0), case("b", 1.0), case("c", outcome="error"), case("d", outcome="skipped"))
+    after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("d", 1.0))
+
+    found = comparison(before, after)["metrics"]["pass_rate"]
+
+    assert (found["n"], found["before"], found["after"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+
+
+def test_what_a_metric_could_have_shown_holds_for_the_adjusted_test():
+    cases = [case(str(n), float(n % 5 > 0)) for n in range(200)]
+    alone, many = ({"f1": 1.0}, {f"m{n}": 1.0 for n in range(20)} | {"f1": 1.0})
+    few, more = (
+        comparison(told(*(c | {"scores": s} for c in cases)), told(*(c | {"scores": s} for c in cases)))["metrics"][
+            "f1"
+        ]
+        for s in (alone, many)
+    )
+
+    assert few["detectable"] < more["detectable"]
 
 
 SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0, None]), st.sampled_from([0.0, 0.3, 1.0, None])), max_size=8)
@@ -187,6 +212,8 @@ def test_identical_reports_show_no_change(cases):
         ({"golds": "fedcba9876543210"}, ["gold edited"]),
         ({"compare": {"case": "ignore"}}, ["comparison policy edited"]),
         ({"options": {"f1": {"alpha": 0.2}}}, ["metric options edited"]),
+        ({"limits": {"timeout": 9.0, "max_rows": 10}}, ["timeout or max_rows edited"]),
+        ({"schemas": {"json_schema": "0"}}, ["JSON Schema, structure or tables edited"]),
         ({"source": "bb"}, ["other state of the database"]),
         ({"source": None}, []),
     ],
@@ -288,7 +315,8 @@ def test_the_comparison_reads_well():
     assert lines[0] == start
     table = next(number for number, line in enumerate(lines) if line.startswith("metric"))
     assert " ".join(lines[table].split()) == "metric before after change 95 % interval n p detects"
-    assert lines[table + 1].split()[:4] == ["f1", "1.000", "0.167", "-0.833"]
+    assert lines[table + 1].split()[:4] == ["pass_rate", "1.000", "0.167", "-0.833"]
+    assert lines[table + 2].split()[:4] == ["f1", "1.000", "0.167", "-0.833"]
     broken = next(line for line in lines if line.startswith("broken (25): "))
     assert broken.count("::") == LISTED
     assert broken.endswith("::c19 and 5 more")

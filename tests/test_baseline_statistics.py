@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pytest_queryeval.baseline.regression import is_regression
 from pytest_queryeval.baseline.statistics import (
     ALL_SIGNS,
     POWER,
@@ -161,7 +162,11 @@ def test_intervals_cover_the_true_change_about_as_often_as_they_say():
     assert 90 <= covered <= 99
 
 
-@pytest.mark.parametrize("pairs_of_run", [of_flips(9, 8, same=83), of_flips(0, 0, same=100), noise(100)])
+STEADY = of_differences([0.01, -0.01] * 50)
+FEW = of_differences([0.25, -0.25] * 8 + [0.0] * 84)
+
+
+@pytest.mark.parametrize("pairs_of_run", [of_flips(9, 8, same=83), of_flips(0, 0, same=100), noise(100), STEADY, FEW])
 def test_the_detectable_drop_is_found_in_about_four_of_five_runs(pairs_of_run):
     least = detectable_drop(pairs_of_run)
     random = np.random.default_rng(11)
@@ -178,6 +183,46 @@ def test_the_detectable_drop_is_found_in_about_four_of_five_runs(pairs_of_run):
         found += p_value(run, "lower") <= 0.05
 
     assert found / 200 == pytest.approx(POWER, abs=0.09)
+
+
+def scaled(run, by):
+    return Pairs(before=[by * value for value in run.before], after=[by * value for value in run.after])
+
+
+def test_the_detectable_drop_has_the_scale_of_the_scores():
+    for run in (noise(100), STEADY, FEW, Pairs(before=[0.5] * 100, after=[0.5] * 100)):
+        assert detectable_drop(scaled(run, 30.0)) == pytest.approx(30 * detectable_drop(run))
+
+
+def test_steady_scores_show_smaller_drops_than_noisy_ones():
+    assert detectable_drop(STEADY) == pytest.approx(2.4865 * 0.01 / 10, rel=1e-3)
+    assert detectable_drop(STEADY) < detectable_drop(FEW) < detectable_drop(noise(100))
+
+
+def test_scores_that_never_change_show_what_cases_that_lose_all_bring():
+    run = Pairs(before=[0.5] * 100, after=[0.5] * 100)
+
+    found = detectable_drop(run)
+
+    lost = round(100 * found / 0.5)
+    assert p_value(Pairs(before=run.before, after=[0.0] * lost + [0.5] * (100 - lost)), "lower") <= 0.05
+    assert detectable_drop(Pairs(before=[0.0, 0.0, 0.5] * 9, after=[0.0, 0.0, 0.5] * 9)) < 0.5
+
+
+def test_a_stricter_test_finds_larger_drops_only():
+    assert detectable_drop(STEADY, 0.05) < detectable_drop(STEADY, 0.005)
+
+
+def test_an_unchanged_system_trips_a_gate_in_about_one_of_twenty_runs():
+    random = np.random.default_rng(3)
+
+    tripped = 0
+    for _ in range(300):
+        before, after = np.round(random.beta(3.0, 1.0, size=(2, 40)), 2)
+        run = Pairs(before=before.tolist(), after=after.tolist())
+        tripped += is_regression(run, alpha=0.05, max_drop=0.0)
+
+    assert 5 <= tripped <= 24  # 15 on average; 24 or more in one of 70 such tests
 
 
 def test_power_is_summed_over_all_numbers_of_discordant_pairs():

@@ -481,3 +481,34 @@ def test_one_node_id_for_two_cases_is_a_wrong_root_folder():
         ReportError, match=r"^part2\.json: music/s\.queryeval\.yaml::a is another case than in part1\.json"
     ):
         merge({"part1.json": first, "part2.json": second})
+
+
+@pytest.mark.parametrize(
+    ("asked", "paths"),
+    [
+        ((["."], ["."]), ["."]),
+        ((["sql", "json"], ["sql", "json"]), ["sql", "json"]),
+        ((["sql/a"], ["sql/b", "sql/c/d"]), ["sql"]),
+        ((["sql/a"], ["json"]), ["."]),
+        ((["sql/a.queryeval.yaml"], ["sql"]), ["sql"]),
+        ((["/elsewhere/a"], ["sql"]), ["."]),
+    ],
+)
+def test_parts_are_taken_together_to_ask_for_all_of_the_folder_that_holds_them(asked, paths):
+    parts = [part(case(str(number)), asked={"paths": own, "ignored": []}) for number, own in enumerate(asked)]
+
+    assert merged(*parts)["asked"] == {"paths": paths, "ignored": []}
+
+
+def test_what_every_part_was_to_ignore_is_ignored():
+    ignored = (["a", "b"], ["b", "c"])
+    parts = [part(case(str(number)), asked={"paths": ["."], "ignored": own}) for number, own in enumerate(ignored)]
+
+    assert merged(*parts)["asked"]["ignored"] == ["b"]
+
+
+def test_parts_tell_which_metrics_are_costs_that_are_known_only_where_they_ran():
+    first = part(case("a", scores={"edits": 3.0}))
+    first["metrics"]["edits"]["better"] = "lower"
+
+    assert merged(first, part(case("b", scores={"edits": 1.0})))["metrics"]["edits"]["better"] == "lower"

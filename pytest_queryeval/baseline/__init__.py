@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.changes import changes, unknown
-from pytest_queryeval.baseline.flips import Matched, Told, matched
+from pytest_queryeval.baseline.flips import Matched, Told, matched, pairs_of
+from pytest_queryeval.gates import PASS_RATE
 
 
 def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
@@ -45,14 +46,15 @@ def _counts(before: Told, after: Told, found: Matched) -> dict[str, int]:
 
 
 def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, dict[str, Any]]:
-    """Each metric over the cases that have a score in both reports, in the order in which the cases name them.
+    """The pass rate and each metric, in the order of the cases, over those that have a score in both reports.
 
     `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
-    adjusted for all metrics, and `detectable` the smallest drop that so many cases would have shown.
+    adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs.
     """
-    names = dict.fromkeys(name for old, new in common for name in (*new["scores"], *old["scores"]))
-    scored = {name: _scores(name, common) for name in names}
-    found = {name: _change(scores) for name, scores in scored.items() if scores}
+    names = dict.fromkeys((PASS_RATE, *(name for old, new in common for name in (*new["scores"], *old["scores"]))))
+    scored = {name: pairs_of(name, common) for name in names}
+    scored = {name: scores for name, scores in scored.items() if scores}
+    found = {name: _change(scores, of=len(scored)) for name, scores in scored.items()}
     if found:
         from pytest_queryeval.baseline.statistics import holm
 
@@ -61,13 +63,17 @@ def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, dic
     return found
 
 
-def _scores(name: str, common: Sequence[tuple[CaseJson, CaseJson]]) -> list[tuple[float, float]]:
-    pairs = ((old["scores"].get(name), new["scores"].get(name)) for old, new in common)
-    return [(old, new) for old, new in pairs if old is not None and new is not None]
-
-
-def _change(scores: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fitting_test, interval, mean, p_value
+def _change(scores: Sequence[tuple[float, float]], *, of: int) -> dict[str, Any]:
+    """How one of several metrics changed."""
+    from pytest_queryeval.baseline.statistics import (
+        ALPHA,
+        Pairs,
+        detectable_drop,
+        fitting_test,
+        interval,
+        mean,
+        p_value,
+    )
 
     pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
     return {
@@ -79,5 +85,5 @@ def _change(scores: Sequence[tuple[float, float]]) -> dict[str, Any]:
         "p": p_value(pairs),
         "p_holm": 1.0,
         "test": fitting_test(pairs),
-        "detectable": detectable_drop(pairs),
+        "detectable": detectable_drop(pairs, ALPHA / (2 * of)),  # of a side; the strictest that Holm asks for
     }

@@ -20,18 +20,20 @@ LOWERED = "thresholds lowered"
 RAISED = "thresholds raised"
 ON_MISS = "on_miss changed"
 TRIALS = "trials or trials_rule changed"
+LIMITS = "timeout or max_rows edited"
 GOLD = "gold edited"
 QUESTION = "question or evidence edited"
 COMPARE = "comparison policy edited"
 OPTIONS = "metric options edited"
+SCHEMAS = "JSON Schema, structure or tables edited"
 METRICS = "metrics no longer computed"
 GROUPS = "tags or difficulty edited"
 DATABASE = "other state of the database"
 LOOSENED = "gate removed or loosened"
 # In this order they are named.
 WHAT = (
-    *(REMOVED, SKIPPED, XFAIL, LOWERED, RAISED, ON_MISS, TRIALS),
-    *(GOLD, QUESTION, COMPARE, OPTIONS, METRICS, GROUPS, DATABASE),
+    *(REMOVED, SKIPPED, XFAIL, LOWERED, RAISED, ON_MISS, TRIALS, LIMITS),
+    *(GOLD, QUESTION, COMPARE, OPTIONS, SCHEMAS, METRICS, GROUPS, DATABASE),
 )
 XFAIL_OUTCOMES = ("xfailed", "xpassed")
 
@@ -72,11 +74,13 @@ def _of_case(old: CaseJson, new: CaseJson) -> Iterator[str]:
     for what, names in (
         (ON_MISS, ("on_miss",)),
         (TRIALS, ("trials", "trials_rule")),
+        (LIMITS, ("limits",)),
         (GOLD, ("golds",)),
         (COMPARE, ("compare",)),
         (OPTIONS, ("options",)),
+        (SCHEMAS, ("schemas",)),
     ):
-        if any(before[name] != after[name] for name in names):
+        if any(name in before and name in after and before[name] != after[name] for name in names):
             yield what
     if None not in (before["source"], after["source"]) and before["source"] != after["source"]:
         yield DATABASE

@@ -8,11 +8,13 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
-from pytest_queryeval.gates import is_below
+from pytest_queryeval.gates import PASS_RATE, is_below
 
 Told: TypeAlias = Mapping[str, Any]  # a report, or as much of it as is known before it is made
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
 MET = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
+
+COUNTED = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}  # what a pass rate is made of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +70,20 @@ def matched(before: Told, after: Told) -> Matched:
     )
 
 
+def pairs_of(metric: str, common: Iterable[tuple[CaseJson, CaseJson]]) -> list[tuple[float, float]]:
+    """The scores of a metric, or what the pass rate is made of, of the cases that have one in both reports."""
+    scores = ((_score(old, metric), _score(new, metric)) for old, new in common)
+    return [(old, new) for old, new in scores if old is not None and new is not None]
+
+
+def _score(case: CaseJson, metric: str) -> float | None:
+    return COUNTED.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
+
+
 def _was_asked(path: str, run: Told) -> bool:
-    """Whether a call asked for a file, which could be read if it was there."""
-    return path not in run["broken"] and any(_asks_for(path, **call) for call in run["asked"])
-
-
-def _asks_for(path: str, paths: Iterable[str], ignored: Iterable[str]) -> bool:
-    """Whether a file is below the paths of a call, and not among the paths and patterns that it was to leave out."""
-    left_out = any(is_below(path, each) or fnmatchcase(path, each) for each in ignored)
+    """Whether a file lies below what was asked for, was not to be ignored, and could be read if it was there."""
+    paths, ignored = run["asked"]["paths"], run["asked"]["ignored"]
+    left_out = path in run["broken"] or any(is_below(path, each) or fnmatchcase(path, each) for each in ignored)
     return not left_out and any(is_below(path, each) for each in paths)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.aggregation import CaseJson
-from pytest_queryeval.baseline.flips import MET, Told
+from pytest_queryeval.baseline.flips import MET, Told, pairs_of
 from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fall_p, mean
-
-PASS_RATE = "pass_rate"  # noqa: S105 - no password
-COUNTED = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}  # what a pass rate is made of
+from pytest_queryeval.gates import PASS_RATE
 
 
 def is_regression(pairs: Pairs, *, alpha: float, max_drop: float) -> bool:
@@ -45,8 +43,7 @@ def _broken(gate: Mapping[str, Any], common: Iterable[tuple[CaseJson, CaseJson]]
 def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
     """How the mean changed over the cases that have a score in both reports."""
     name, wish = gate["metric"], gate["no_regression"]
-    scores = [(_score(old, name), _score(new, name)) for old, new in common]
-    both = [(old, new) for old, new in scores if old is not None and new is not None]
+    both = pairs_of(name, common)
     better = (
         -1.0 if gate.get("better") == "lower" else 1.0
     )  # of times and costs less is better, and a rise is what a fall is else
@@ -64,7 +61,3 @@ def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) 
         "detectable": detectable_drop(pairs, wish["alpha"], wish["max_drop"]),
         "is_met": not is_regression(pairs, **wish),
     }
-
-
-def _score(case: CaseJson, metric: str) -> float | None:
-    return COUNTED.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)

@@ -170,22 +170,33 @@ def _of_proportions(differences: Sequence[float]) -> list[float]:
 def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) -> float | None:
     """The smallest true drop that the one-sided test at `alpha` finds with a chance of 80 %, `tolerated` left aside.
 
-    It depends on how much the cases differ between the two reports, and where they hardly do, on the drop's own
-    differences: those of cases that lose all they had. None where no drop of so many cases could be found.
+    It depends on how much the cases differ between the two reports, and where few do, on what a drop itself brings:
+    cases that change as much as those do, or where none does, that lose all they had. None where no drop of so many
+    cases could be found. A two-sided test finds a change, either way, at twice that `alpha`.
     """
     n = len(pairs.before)
     if not n or 0.5**n > alpha:
         return None
-    largest = max(1.0, *map(abs, pairs.before), *map(abs, pairs.after))
-    squares = math.fsum(value * value for value in pairs.differences) / n
+    squares = _root_mean_square(pairs.differences) ** 2
+    size = 1.0 if pairs.are_binary else _usual_change(pairs)
     if pairs.are_binary:
         drop = _mcnemar_drop(n, squares, alpha)
     else:
         factor = norm.isf(alpha) + norm.ppf(POWER)
-        drop = max(factor * math.sqrt(squares / n), factor**2 * largest / n)
-    beyond = tolerated + norm.ppf(POWER) * math.sqrt(max(squares, tolerated * largest) / n) if tolerated else 0.0
+        drop = max(factor * math.sqrt(squares / n), factor**2 * size / n)
+    beyond = tolerated + norm.ppf(POWER) * math.sqrt(max(squares, tolerated * size) / n) if tolerated else 0.0
     found = float(max(drop, beyond))
-    return found if found <= largest else None
+    largest = 1.0 if pairs.are_binary else max(map(abs, (*pairs.before, *pairs.after)))
+    return found if 0.0 < found <= largest else None
+
+
+def _usual_change(pairs: Pairs) -> float:
+    """How much a case changes that does; where none does, how much one can lose."""
+    return _root_mean_square([value for value in pairs.differences if value] or pairs.before)
+
+
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(math.fsum(value * value for value in values) / len(values))
 
 
 def _mcnemar_drop(n: int, discordant: float, alpha: float) -> float:

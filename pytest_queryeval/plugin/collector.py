@@ -237,13 +237,9 @@ def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[
     """What was collected and what was left out: `queryeval merge` judges gates by it, as this run does."""
     from pytest_queryeval.gates import are_left_out
 
-    asked: list[Mapping[str, Any]] = []
-    for known in learnt:
-        if known["asked"] not in asked:
-            asked.append(known["asked"])
     collected = {path: number for known in learnt for path, number in known["collected"].items()}
     return {
-        "asked": asked,
+        "asked": learnt[0]["asked"],  # workers are asked for the same
         "collected": dict(sorted(collected.items())),
         "broken": sorted({path for known in learnt for path in known["broken"]}),
         "selected": any(known["selected"] for known in learnt) and are_left_out(cases, collected),

@@ -198,6 +198,8 @@ def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse,
         case("expected", WRONG),
         case("laxer"),
         case("looser", WRONG),
+        case("slower"),
+        case("fuller"),
         case("same"),
     )
     earlier()
@@ -208,6 +210,8 @@ def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse,
         case("expected", WRONG, xfail="hard"),
         case("laxer", compare={"numbers": {"rel": 0.1}}),
         case("looser", WRONG, on_miss="xfail"),
+        case("slower", timeout=60),
+        case("fuller", max_rows=5_000),
         case("same"),
     )
 
@@ -219,6 +223,7 @@ def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse,
         "cases newly marked xfail": ["expected"],
         "thresholds lowered": ["lowered"],
         "on_miss changed": ["looser"],
+        "timeout or max_rows edited": ["slower", "fuller"],
         "gold edited": ["edited"],
         "comparison policy edited": ["laxer"],
     }
@@ -271,7 +276,8 @@ def test_what_a_case_asks_for_tells_no_secret_and_no_folder_of_this_machine(pyte
 
     basis = run.case("a")["basis"]
     assert str(pytester.path) not in json.dumps(basis)
-    assert set(basis) == {"thresholds", "on_miss", "trials", "trials_rule", "golds", "compare", "options", "source"}
+    settings = {"thresholds", "on_miss", "trials", "trials_rule", "limits", "compare", "options"}
+    assert set(basis) == settings | {"golds", "schemas", "source"}
 
 
 def test_a_report_of_an_older_version_is_compared_as_far_as_it_goes(pytester, suite, earlier, run_and_parse):
