@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
 from pytest_queryeval.gates import GATE_WORDS, gate_text
 from pytest_queryeval.plain import both_ends, interval_text, one_line, score_text, shortened, without_middle
-from pytest_queryeval.reports.comparison.baseline import baseline_passages
+from pytest_queryeval.reports.comparison.baseline import baseline_passages, changes_besides, headline
 from pytest_queryeval.reports.comparison.passages import text_lines
 from pytest_queryeval.text_table import Part, parts_of
 from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, counts_of_cases, verdict, worst_first
@@ -29,10 +29,10 @@ ALL, USUAL, SHORT = 1, 0, -1
 
 
 def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iterator[Line]:
-    """Metrics, groups, weakest and slowest cases, empty golds, gates: each line with its colours.
+    """Metrics, groups, worst and slowest cases, empty golds, gates: each line with its colours.
 
-    Lines keep within `width` where numbers allow it. With `verbosity` 1 no table is cut; with -1 only metrics, weakest
-    cases and gates that are not met are told, with less the verdict alone.
+    Lines keep within `width` where numbers allow it. With `verbosity` 1 no table is cut; with -1 only metrics, worst
+    cases, flips in numbers and gates that are not met are told, with less the verdict alone.
     """
     width = max(width, LEAST_WIDTH)
     if verbosity < SHORT:
@@ -43,20 +43,21 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     yield from _metrics(report["metrics"], width)
     if verbosity >= USUAL:
         yield from _details(report, width, whole=verbosity >= ALL)
-    yield from _weakest(report, width)
+    yield from _worst(report, width)
     if verbosity >= USUAL:
         yield from _slowest(report["cases"], width)
         yield from _empty_golds(report["cases"])
         yield from _other_engines(report["cases"])
-        yield from _baseline(report, width)
+    yield from _baseline(report, width, short=verbosity <= SHORT)
     yield from _gates(report["gates"], short=verbosity <= SHORT)
 
 
-def _baseline(report: Report, width: int) -> Iterator[Line]:
-    """What flipped and what changed since the baseline."""
-    if report.get("baseline"):
+def _baseline(report: Report, width: int, *, short: bool) -> Iterator[Line]:
+    """What flipped and what changed since the baseline, in short only how much and what besides the system."""
+    if baseline := report.get("baseline"):
         yield "", {}
-        lines = text_lines(baseline_passages(report["baseline"]), width)
+        told = [headline(baseline), *changes_besides(baseline)] if short else baseline_passages(baseline)
+        lines = text_lines(told, width)
         yield from ((line, {"bold": number == 0}) for number, line in enumerate(lines))
 
 
@@ -155,13 +156,13 @@ def _closer(line: str) -> str:
     return name.ljust(16) + "".join(cell.rjust(8) for cell in cells)
 
 
-def _weakest(report: Report, width: int) -> Iterator[Line]:
+def _worst(report: Report, width: int) -> Iterator[Line]:
     """The cases that did not pass, the worst first: their names in one column, what they say in the next."""
     weak = worst_first(report)
     if not weak:
         return
     yield "", {}
-    yield f"weakest cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
+    yield f"worst cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
     names = [one_line(case["nodeid"], width) for case in weak[:LISTED]]
     wide = min(max(map(len, names)), width // 2)
     for case, name in zip(weak, names, strict=False):

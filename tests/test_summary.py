@@ -6,6 +6,8 @@ import pytest
 from samples import entry
 
 from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.baseline import compared
+from pytest_queryeval.report_file import DEFAULTS
 from pytest_queryeval.sql.components import COMPONENTS
 from pytest_queryeval.summary import LISTED, ROWS, summary_lines
 from pytest_queryeval.text_table import parts_of
@@ -88,14 +90,14 @@ def test_a_long_table_of_groups_is_cut_unless_all_is_asked_for():
     assert len(column(whole, "tag")) == ROWS + 5
 
 
-def test_weakest_cases_are_aligned_the_worst_first():
+def test_worst_cases_are_aligned_and_in_order():
     lines = summary(
         entry(id="short", line=1, outcome="failed", scores={"m": 0.5}, message="m 0.500"),
         entry(id="rather-long", line=2, outcome="error", message="s.queryeval.yaml:2: gold failed\nmore"),
         entry(id="lowest", line=3, outcome="failed", scores={"m": 0.0}, message="m 0.000"),
     )
 
-    start = lines.index("weakest cases (3 of 3)")
+    start = lines.index("worst cases (3 of 3)")
     assert lines[start + 1 : start + 4] == [
         "  a::rather-long  gold failed",
         "  a::lowest       m 0.000",
@@ -134,17 +136,34 @@ def test_the_table_of_spider_is_whole_for_many_pairs_of_several_levels(width):
     assert max(map(len, lines)) <= max(width, 110)
 
 
-def test_quiet_tells_metrics_weakest_cases_and_gates_that_are_not_met():
+def test_quiet_tells_metrics_worst_cases_and_gates_that_are_not_met():
     cases = [entry(id="a", tags=["x"], scores={"m": 1.0}), entry(id="b", tags=["y"], outcome="failed")]
     gates = [GATE | {"ok": True}, GATE | {"ok": True}, GATE | {"ok": False, "metric": "n"}]
 
     text = "\n".join(summary(*cases, gates=gates, verbosity=-1))
 
     assert "metric  " in text
-    assert "weakest cases (1 of 1)" in text
+    assert "worst cases (1 of 1)" in text
     assert "gate MISSED: n at least 0.5" in text
     assert "2 gates met" in text
     assert not re.search("^tag|gate met: ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verbosity", [0, -1])
+def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besides(verbosity):
+    def report(score, **changes):
+        cases = [
+            entry(id=name, nodeid=f"a::{name}", question="", scores={"m": score}, outcome=outcome)
+            for name, outcome in changes.items()
+        ]
+        return {**DEFAULTS, "created": "2024-05-01T10:00:00+00:00", "cases": cases}
+
+    found = compared(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
+    text = "\n".join(summary(entry(id="a"), verbosity=verbosity, width=200, baseline=found))
+
+    assert "1 case in both, 0 fixed, 1 broken, 1 removed" in text
+    assert "changed besides the system: cases removed (1 case): a::gone" in text
+    assert ("detects" in text) == ("broken (1): a::a" in text) == (verbosity == 0)
 
 
 def test_quieter_tells_the_verdict_alone():
@@ -189,7 +208,7 @@ def test_a_run_without_cases_has_a_summary_of_one_line():
 def test_only_the_worst_cases_are_listed():
     lines = summary(*(entry(id=str(number), outcome="failed") for number in range(99)))
 
-    assert f"weakest cases ({LISTED} of 99)" in lines
+    assert f"worst cases ({LISTED} of 99)" in lines
     assert sum(line.startswith("  a::") for line in lines) == LISTED
 
 

@@ -41,13 +41,17 @@ class ReportCollector:
         self._started = self._shown = time.monotonic()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Know how many tests will run."""
-        self._to_run = max(self._to_run, len(session.items))
+        """Know how many cases will run."""
+        self._start([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Know how many tests will run, as a worker has collected them."""
-        self._to_run = max(self._to_run, len(ids))
+        """Know how many cases will run, as a worker has collected them."""
+        self._start(ids)
+
+    def _start(self, nodeids: list[str]) -> None:
+        self._to_run = max(self._to_run, sum(map(_is_case, nodeids)))
+        self._started = self._shown = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from singers import EMPTY, FIRST_LINE, GOLD, INVALID, WRONG, case
 
 TIMES = ("created", "seconds", "measures")
@@ -126,7 +127,7 @@ def test_environment_tells_versions(suite, run_and_parse):
     assert run.report["predictor"] == {"sources": ["inline"]}
 
 
-def test_summary_names_means_groups_and_the_weakest_cases(suite, run_and_parse):
+def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse):
     suite(
         case("good", difficulty="easy"),
         case("bad", WRONG, difficulty="hard"),
@@ -144,7 +145,7 @@ def test_summary_names_means_groups_and_the_weakest_cases(suite, run_and_parse):
             "difficulty  cases  passed  execution_accuracy *",
             "easy            1       1               1.000 *",
             "hard            2       0               0.000 *",
-            "weakest cases (2 of 2)",
+            "worst cases (2 of 2)",
             "  a.queryeval.yaml::error  gold query failed *",
             "  a.queryeval.yaml::bad    execution_accuracy 0.000 (needs at least 1)",
             "report: report.json",
@@ -178,6 +179,17 @@ def test_progress_is_told_between_the_lines_of_pytest(suite, run_and_parse, monk
             "queryeval: 3 of 3 cases, 2 passed, about 0 s left",
         ]
     )
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, workers):
+    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
+    write("test_other.py", "def test_one(): pass\n\n\ndef test_two(): pass\n")
+    suite(case("good"), case("better"))
+
+    run = run_and_parse(*workers)
+
+    run.result.stdout.fnmatch_lines(["queryeval: 2 of 2 cases, 2 passed, about 0 s left"])
 
 
 def test_progress_is_told_with_workers_too(suite, write, run_and_parse):

@@ -122,10 +122,10 @@ def test_quiet_run_leaves_groups_out_and_a_quieter_one_all_but_the_verdict(suite
 
     assert "difficulty  cases" in usual
     assert "difficulty  cases" not in quiet
-    assert "weakest cases (1 of 1)" in quiet
+    assert "worst cases (1 of 1)" in quiet
     assert "gate MISSED: execution_accuracy" in quiet
     assert "query evaluation" not in quieter
-    assert "weakest" not in quieter
+    assert "worst" not in quieter
     verdict = "Failed: 2 cases: 1 passed, 1 missed, 1 gate missed (gate missed: execution_accuracy at least 1 in .: *)"
     assert re.search(re.escape(verdict).replace(r"\*", ".*"), quieter)
 
