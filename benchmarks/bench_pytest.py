@@ -96,9 +96,8 @@ def timed(arguments: list[object]) -> tuple[float, int]:
     """Wall seconds, and the greatest resident memory in KiB of any child so far."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-summary", *map(str, arguments)]
     start = time.perf_counter()
-    done = subprocess.run(
-        command, capture_output=True, cwd=Path(str(arguments[0])), env={**os.environ, "COLUMNS": "80"}
-    )
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, cwd=Path(str(arguments[0])), env=kept | {"COLUMNS": "80"})
     seconds = time.perf_counter() - start
     if done.returncode != 0:
         raise SystemExit(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])

@@ -49,17 +49,16 @@ def aggregate(
     """
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
     table = _spider_table(ordered)
-    dimensions, trials = _dimensions(ordered), _trials(ordered)
+    whole, dimensions, trials = _member(ordered), _dimensions(ordered), _trials(ordered)
     return {
         "schema": SCHEMA,
         **about,
-        "totals": totals(ordered),
+        **whole,
         "metrics": {
             name: {"better": (better or {}).get(name) or better_of(name)} | found
-            for name, found in metric_statistics(ordered).items()
+            for name, found in whole["metrics"].items()
         },
-        "measures": measure_statistics(ordered),
-        "groups": {group: _grouped(ordered, group) for group in GROUPS},
+        "groups": {group: _grouped(ordered, group, whole) for group in GROUPS},
         **({"spider_table": table} if table else {}),
         **({"dimensions": dimensions} if dimensions else {}),
         **({"trials": trials} if trials else {}),
@@ -128,12 +127,14 @@ def _interval(ordered: Sequence[float], mean: float, std: float | None, most: fl
     return [max(0.0, centre - half), min(most, centre + half)]
 
 
-def _grouped(cases: Sequence[CaseJson], group: str) -> dict[str, dict[str, Any]]:
+def _grouped(cases: Sequence[CaseJson], group: str, whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What is counted of each value of a group; `whole` is that of all cases."""
     members: defaultdict[str, list[CaseJson]] = defaultdict(list)
     for case in cases:
         for value in group_values(case, group):
             members[value].append(case)
-    return {value: _member(members[value]) for value in sorted(members, key=_place)}
+    ordered = {value: members[value] for value in sorted(members, key=_place)}
+    return {value: whole if len(own) == len(cases) else _member(own) for value, own in ordered.items()}
 
 
 def _member(cases: Sequence[CaseJson]) -> dict[str, Any]:
@@ -207,6 +208,6 @@ def _place(value: str) -> tuple[int, str]:
 def group_values(case: CaseJson, group: str) -> Sequence[str]:
     """The values that a case has in a group: none, one, or several tags."""
     if group == "tag":
-        return tuple(case["tags"])
+        return tuple(dict.fromkeys(case["tags"]))
     value = case["path"] if group == "file" else case[group]
     return () if value is None else (value,)

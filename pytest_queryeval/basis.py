@@ -22,6 +22,7 @@ from pytest_queryeval.selection import Selection, Structure
 
 _HEX_DIGITS = 16
 _KEPT_DIGESTS = 64
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def basis_json(case: Case, state: str | None) -> dict[str, Any]:
@@ -46,8 +47,7 @@ def basis_json(case: Case, state: str | None) -> dict[str, Any]:
 
 def digest_of_golds(case: Case) -> str:
     """16 hexadecimal digits of what all golds say: of queries the text, of answers in place their values."""
-    text = json.dumps([_said(gold) for gold in case.golds], sort_keys=True, separators=(",", ":"))
-    return _digest(text)
+    return _digest(_JSON.encode([_said(gold) for gold in case.golds]))
 
 
 def _digest(text: str) -> str:

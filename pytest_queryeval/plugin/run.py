@@ -37,6 +37,7 @@ class Run:
         self._session: Session | None = None
         self._markers: set[str] = set()
         self._folders: FolderCache = {}
+        self._relative: dict[Path, str] = {}
 
     @property
     def session(self) -> Session:
@@ -160,6 +161,11 @@ class Run:
 
     def relative(self, path: Path) -> str:
         """A path as node ids have it: from the root, with forward slashes."""
+        if path not in self._relative:
+            self._relative[path] = self._made_relative(path)
+        return self._relative[path]
+
+    def _made_relative(self, path: Path) -> str:
         absolute = Path.cwd() / path
         return absolute.relative_to(self.root).as_posix() if absolute.is_relative_to(self.root) else absolute.as_posix()
 
