@@ -2,16 +2,19 @@
 
 Each installed format is rendered in turn. Prints the median of the runs, of the wall's and of the processor's seconds,
 and the size of each format, and the sum of those that are to take 3 s together. What a format imports and starts on its
-first use is in its first run, which is told beside the median.
+first use is in its first run, which is told beside the median. Last comes the median of how long Chromium takes from
+opening the page until the table of cases can be used.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+from pytest_queryeval.aggregation import Report
 from pytest_queryeval.reports import REPORTS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -41,6 +44,24 @@ def main() -> None:
     together = [name for name in TOGETHER if name in medians]
     wall, own = (sum(each[name] for name in together) for each in (medians, processor))
     print(f"{', '.join(together)} together: {wall:.2f} s (busy {own:.2f} s)")
+    print(f"html in a browser: {time_to_interactive(report, runs)}")
+
+
+def time_to_interactive(report: Report, runs: int) -> str:
+    """How long a page takes to be usable, or why nobody knows."""
+    if "html" not in REPORTS.installed():
+        return "skipped, pytest-queryeval[html] is not installed"
+    try:
+        from browser.chromium import MISSING, started
+    except ModuleNotFoundError as error:
+        return f"skipped, {error.name} is not installed"
+    if MISSING:
+        return f"skipped, {MISSING}"
+    with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "profile") as browser:
+        page = Path(folder) / "report.html"
+        page.write_bytes(REPORTS["html"].render(report))
+        times = [browser.open(page).milliseconds / 1000 for _ in range(runs)]
+    return f"can be used after {statistics.median(times):.2f} s (first {times[0]:.2f} s)"
 
 
 if __name__ == "__main__":

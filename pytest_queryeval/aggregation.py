@@ -134,7 +134,7 @@ def _grouped(cases: Sequence[CaseJson], group: str, whole: dict[str, Any]) -> di
         for value in group_values(case, group):
             members[value].append(case)
     ordered = {value: members[value] for value in sorted(members, key=_place)}
-    return {value: whole if len(own) == len(cases) else _member(own) for value, own in ordered.items()}
+    return {value: dict(whole) if len(own) == len(cases) else _member(own) for value, own in ordered.items()}
 
 
 def _member(cases: Sequence[CaseJson]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import random
 
 from pytest_queryeval.aggregation import TOTAL_OF, aggregate
+from pytest_queryeval.baseline import compared
 from pytest_queryeval.gates import judge_all
 
 KINDS = ("sql", "sparql", "json", "sdmx")
@@ -37,7 +38,13 @@ def make_report(size, *, hostile=False, **about):
     """A report of `size` small cases; with `hostile`, every text of a case is one that would like to act."""
     chance = random.Random(7)
     cases = [(_hostile(number, chance) if hostile else make_case(number, chance)) for number in range(size)]
-    run = {"collected": {}, "broken": [], "selected": False, "stopped": False}
+    return report_of(cases, **about)
+
+
+def report_of(cases, **about):
+    """A report of these cases, with a gate that is met, one that is missed, and one that nobody judges."""
+    asked = {"paths": ["."], "ignored": []}
+    run = {"asked": asked, "collected": {}, "broken": [], "selected": False, "stopped": False}
     gates = [
         make_gate(metric="pass_rate", min=0.5),
         make_gate(metric="execution_accuracy", where={"difficulty": "hard"}, min=0.95),
@@ -50,6 +57,26 @@ def make_report(size, *, hostile=False, **about):
         **run,
     }
     return aggregate(cases, gates=judge_all(gates, cases, run), about=known | about)
+
+
+def make_compared(size):
+    """A report with a baseline of as many cases: one fixed, one broken, one that asks for less, and one for another.
+
+    The broken one has a hostile name, and the engine is another one.
+    """
+    before, after = make_report(size)["cases"], make_report(size)["cases"]
+    places = {outcome: [n for n, case in enumerate(after) if case["outcome"] == outcome] for outcome in TOTAL_OF}
+    fixed, (broken, eased, gone) = places["failed"][0], places["passed"][:3]
+    for cases in (before, after):
+        cases[broken]["nodeid"] = f"suite/a.yaml::{HOSTILE[0]}"
+    metric = next(iter(after[broken]["scores"]))
+    after[broken] |= {"outcome": "failed", "scores": after[broken]["scores"] | {metric: 0.0}}
+    after[fixed] |= {"outcome": "passed"}
+    after[eased]["basis"]["thresholds"] = {}
+    after[gone] |= {"nodeid": "suite/new.yaml::new"}
+    older = {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.44.0"}}
+    baseline = report_of(before, created="2025-02-01T00:00:00+00:00", environment=older)
+    return report_of(after, baseline=compared(baseline, report_of(after), path="main/report.json"))
 
 
 def make_gate(**changes):
@@ -82,10 +109,7 @@ def make_case(number, chance):
         "trials": [],
         "details": {},
         "message": "",
-        "basis": {
-            "thresholds": {METRICS[kind][0]: {"min": 1.0, "max": None}},
-            "golds": f"{chance.getrandbits(64):016x}",
-        },
+        "basis": _basis(METRICS[kind][0], chance),
     }
     if outcome == "skipped":
         return case | {"message": "the database is not here"}
@@ -95,7 +119,18 @@ def make_case(number, chance):
 
 
 def _basis(metric, chance):
-    return {"thresholds": {metric: {"min": 1.0, "max": None}}, "golds": f"{chance.getrandbits(64):016x}"}
+    return {
+        "thresholds": {metric: {"min": 1.0, "max": None}},
+        "on_miss": "fail",
+        "trials": 1,
+        "trials_rule": "mean",
+        "golds": f"{chance.getrandbits(64):016x}",
+        "limits": {"timeout": 30.0, "max_rows": 100_000},
+        "schemas": {},
+        "compare": {},
+        "options": {},
+        "source": None,
+    }
 
 
 def _outcome(number, chance):

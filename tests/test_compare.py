@@ -96,13 +96,123 @@ def test_many_reports_are_a_leaderboard_with_the_best_first(write, capsys):
 
     main(["compare", "weak.json", "best.json", "good.json", "-o", "out.json", "-o", "out.md", "-o", "out.html"])
 
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:4]]
+    first, _, *rest = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in rest[:3]]
+    assert first == "3 systems, 10 cases, ranked by the mean of f1"
     assert [row[:2] for row in rows] == [["best", "1"], ["good", "2"], ["weak", "3"]]
     board = json.loads(Path("out.json").read_bytes())
     assert [system["p"] for system in board["systems"]] == [None, 1.0, pytest.approx(2 * 2 / 512)]
     assert [system["metrics"]["f1"]["n"] for system in board["systems"]] == [10, 10, 10]
-    assert "| `good` | 2 | 1.000 | 10 | 9 | 0.900 (" in Path("out.md").read_text(encoding="utf-8")
+    assert "| `good` | 2 | 0.900 | 0.596 to 0.982 | 10 | 1.000 | 9 | 10 |" in Path("out.md").read_text(encoding="utf-8")
     assert ("th", {"scope": "col"}) in Tags(Path("out.html").read_text(encoding="utf-8")).found
+
+
+def test_a_leaderboard_is_ranked_by_the_metric_that_is_named(write, capsys):
+    write("a.json", case(scores={"f1": 1.0, "valid_query": 0.0}))
+    write("b.json", case(scores={"f1": 0.0, "valid_query": 1.0}))
+    write("c.json", case(scores={"f1": 0.5}))
+
+    main(["compare", "a.json", "b.json", "c.json", "--metric", "valid_query", "-o", "out.json"])
+
+    board = json.loads(Path("out.json").read_bytes())
+    assert [(system["name"], system["rank"]) for system in board["systems"]] == [("b", 1), ("a", 2), ("c", None)]
+    first, _, *rows = capsys.readouterr().out.splitlines()
+    assert first.endswith("ranked by the mean of valid_query")
+    assert [row.split() for row in rows[:3]] == [
+        ["b", "1", "1.000", "0.207", "to", "1.000", "1", "-", "1", "1"],
+        ["a", "2", "0.000", "0.000", "to", "0.793", "1", "1.000", "1", "1"],
+        ["c", "-", "n/a", "-", "0", "-", "1", "1"],
+    ]
+
+
+def test_two_reports_and_a_metric_are_a_leaderboard(write, capsys):
+    main(["compare", write("old.json", *scores(0.0)), write("new.json", *scores(1.0)), "--metric", "f1"])
+
+    out = capsys.readouterr().out
+    assert out.startswith("2 systems, 1 case, ranked by the mean of f1\n")
+    assert out.index("\nnew ") < out.index("\nold ")
+
+
+def test_of_a_cost_the_lowest_mean_ranks_first(write, capsys):
+    for name, seconds in (("slow", 9.0), ("fast", 1.0), ("usual", 3.0)):
+        write(f"{name}.json", case(scores={"f1": 1.0, "prediction_seconds": seconds}))
+
+    main(["compare", "slow.json", "fast.json", "usual.json", "--metric", "prediction_seconds"])
+
+    rows = [line.split()[:3] for line in capsys.readouterr().out.splitlines()[2:5]]
+    assert rows == [["fast", "1", "1.000"], ["usual", "2", "3.000"], ["slow", "3", "9.000"]]
+
+
+def test_the_other_metrics_are_rows_where_they_are_more_than_the_systems(write, capsys):
+    many = {"f1": 1.0, **{f"recall[{number}]": number / 10 for number in range(4)}}
+    write("a.json", case("one", scores=many), case("two", scores={"f1": 1.0, "recall[1]": 0.3}))
+    names = [write(f"{name}.json", case("one", scores=many), case("two", scores={"f1": 0.5})) for name in "bc"]
+
+    main(["compare", "a.json", *names, "-o", "out.md"])
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[lines.index(["mean", "a", "b", "c"]) + 1] == ["recall[0]", "0.000", "0.000", "0.000"]
+    markdown = Path("out.md").read_text(encoding="utf-8")
+    assert "\n| mean | `a` | `b` | `c` |\n" in markdown
+    assert "\n| `recall[1]` | 0.200 (n 2) | 0.100 (n 1) | 0.100 (n 1) |\n" in markdown
+    assert "\n| `recall[3]` | 0.300 | 0.300 | 0.300 |\n" in markdown
+
+
+def test_the_other_metrics_are_columns_where_they_are_not_more_than_the_systems(write, capsys):
+    names = [write(f"{name}.json", case(scores={"f1": 1.0, "valid_query": 0.5})) for name in "ab"]
+
+    main(["compare", *names, "--metric", "f1"])
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[lines.index(["mean", "valid_query"]) + 1 :] == [["a", "0.500"], ["b", "0.500"]]
+
+
+def test_reports_without_any_score_have_no_rank(write, capsys):
+    names = [write(f"{name}.json", case(scores={})) for name in "abc"]
+
+    main(["compare", *names])
+
+    first, _, row, *_ = capsys.readouterr().out.splitlines()
+    assert first == "3 systems, 1 case, no score to rank by"
+    assert row.split() == ["a", "-", "n/a", "-", "0", "-", "1", "1"]
+
+
+def asked(id_="a", value=1.0, **basis):
+    """A case that tells what its suite asked of it."""
+    known = {"thresholds": {"f1": {"min": 0.5, "max": None}}, "on_miss": "fail", "trials": 1, "trials_rule": "mean"}
+    known |= {"golds": "0", "compare": {}, "options": {}, "source": None}
+    return case(id_, value, basis=known | basis)
+
+
+LOWER = {"thresholds": {"f1": {"min": 0.1, "max": None}}}
+
+
+def test_a_leaderboard_tells_what_was_asked_otherwise_systems_alike_together(write, capsys):
+    write("best.json", asked("a"), asked("b"), asked("gone"))
+    write("eased.json", asked("a", 0.0, **LOWER), asked("b", **LOWER))
+    write("edited.json", asked("a", 0.0, golds="1"), asked("b", 0.0))
+    write("too.json", asked("a", 0.0, golds="1"), asked("b", 0.0))
+
+    main(["compare", "best.json", "eased.json", "edited.json", "too.json", "-o", "out.md"])
+
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("changed besides")]
+    assert told == [
+        "changed besides the system in eased against best: thresholds lowered (2 cases)",
+        "changed besides the system in edited, too against best: gold edited (1 case)",
+    ]
+    assert "besides the system in `edited`, `too` against `best`: gold edited" in Path("out.md").read_text("utf-8")
+
+
+def test_cases_that_are_gone_are_told_once_and_not_of_each_system(write, capsys):
+    write("best.json", asked("a"), asked("gone"))
+    names = [write(f"{name}.json", asked("a")) for name in "bc"]
+
+    main(["compare", "best.json", *names])
+
+    out = capsys.readouterr().out
+    assert out.count("only 1 of 2 cases are in all reports") == 1
+    assert "changed besides" not in out
+    assert "removed" not in out
 
 
 def test_systems_with_the_same_mean_share_a_rank_and_one_without_a_score_has_none():
@@ -162,6 +272,8 @@ def test_foreign_text_is_never_markup(write, capsys, others):
         (["base.json", "base.json"], "base.json: given twice"),
         (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
         (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
+        (["base.json", "new.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
+        (["base.json", "new.json", "--metric", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
     ],
 )
 def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, arguments, message):
@@ -175,6 +287,105 @@ def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, argu
     assert (stop.value.code, out) == (2, "")
     assert err.startswith(message)
     assert err.count("\n") == 1
+
+
+DAMAGED = {
+    "missing.json": "cannot be read: No such file or directory",
+    "folder": "cannot be read: Is a directory",
+    "text.json": "is no report: Expecting value",
+    "empty.json": "is no report: Expecting value",
+    "binary.json": "is no report: ",
+    "list.json": "is no report of pytest-queryeval",
+    "new.json": "has schema 2, but this version of pytest-queryeval reads 1",
+    "deep.json": "is no report: nested too deep",
+    "large.json": "is no report: larger than 1 MiB",
+    "::error::x.json": "is no report: Expecting value",
+    "\x1b[31m\n::error::x.json": "is no report: Expecting value",
+}
+CALLS = [["compare", "good.json", "other.json"], ["merge", "good.json"], ["render", "good.json"]]
+CONTENTS = {
+    "list.json": b"[1]",
+    "new.json": b'{"schema": 2, "cases": []}',
+    "deep.json": b"[" * 100_000,
+    "binary.json": b"\xff\xfe\x00",
+    "empty.json": b"",
+    "large.json": b" " * 2**20 + b"{}",
+}
+
+
+@pytest.mark.parametrize("command", ["compare", "merge", "render", "baseline"])
+@pytest.mark.parametrize("name", DAMAGED, ids=ascii)
+def test_a_file_that_is_no_report_ends_with_2_and_one_line_that_is_no_command(
+    write, capsys, monkeypatch, command, name
+):
+    monkeypatch.setattr("pytest_queryeval.report_file.MAX_BYTES", 2**20)
+    good = write("good.json", case())
+    if name == "folder":
+        Path(name).mkdir()
+    elif name != "missing.json":
+        Path(name).write_bytes(CONTENTS.get(name, b"no JSON"))
+    calls = {
+        "compare": ["compare", good, name],
+        "merge": ["merge", good, name, "-o", "out.json"],
+        "render": ["render", name, "-o", "out.md"],
+        "baseline": ["merge", good, "--baseline", name],
+    }
+
+    with pytest.raises(SystemExit) as stop:
+        main(calls[command])
+
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out, err.count("\n")) == (2, "", 1)
+    assert DAMAGED[name] in err
+    assert not err.startswith("::")
+    assert "\x1b" not in err
+    assert not list(Path().glob("out.*"))
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
+def test_a_target_that_cannot_be_written_keeps_no_other_from_being_written(write, capsys, call):
+    write("good.json", case())
+    write("other.json", case(value=0.0))
+    Path("taken.md").mkdir()
+    Path("taken.md/report.md").mkdir()  # which a report is to replace
+
+    status = main([*call, "-o", "first.md", "-o", "taken.md", "-o", "last.json"])
+
+    out = capsys.readouterr().out
+    assert status == 1
+    assert (Path("first.md").stat().st_size > 0, Path("last.json").stat().st_size > 0) == (True, True)
+    assert "report: first.md\n" in out
+    assert "report: last.json\nreport taken.md" in out
+    assert ("report: taken.md/report.csv\n" in out) == (call[0] != "compare")  # which makes no folders
+    assert "cannot be written: Is a directory" in out
+    assert ("1 broken" in out) == (call[0] == "compare")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
+def test_a_folder_that_may_not_be_written_to_ends_with_2_before_anything_is_made(write, capsys, monkeypatch, call):
+    write("good.json", case())
+    write("other.json", case())
+    monkeypatch.setattr("pytest_queryeval.reports.os.access", lambda path, mode: Path(path).name != "locked")
+    Path("locked").mkdir()
+
+    with pytest.raises(SystemExit) as stop:
+        main([*call, "-o", "first.md", "-o", "locked/out.md"])
+
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out, Path("first.md").exists()) == (2, "", False)
+    assert err == "report locked/out.md cannot be written: locked is no folder that can be written to\n"
+
+
+def test_names_that_look_like_commands_are_no_commands(write, capsys):
+    names = [write(f"{name}.json", case(value=value)) for name, value in (("::error::a", 1.0), ("b\x1b[31m\n::c", 0.0))]
+
+    main(["compare", *names, "--metric", "f1", "-o", "::warning::\n::error::.md"])
+
+    out = capsys.readouterr().out
+    assert "::error::a" in out
+    assert "report: ::warning:: ::error::.md\n" in out
+    assert not any(line.lstrip().startswith("::") for line in out.splitlines())
+    assert "\x1b" not in out
 
 
 def test_render_makes_the_same_bytes_as_the_run(write, capsys):

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
 
+from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
 from pytest_queryeval.plain import storable
+from pytest_queryeval.report_file import DEFAULTS
 from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.excel import render_excel, sheet
 from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.sql.components import COMPONENTS
 
 SUMMARY = [
     *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),
@@ -337,38 +340,79 @@ def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
     assert found[0][4].splitlines()[1:3] == ["[recall: 0.50, precision: 0.75]", "True Positives [1]"]
 
 
-def baseline(**changes):
-    metric = {"n": 2, "before": 0.5, "after": 0.25, "change": -0.25, "ci95": [-0.5, 0.0], "p": 0.5, "p_holm": 1.0}
-    known = {
-        "path": "main.json",
-        "created": "2024-01-01",
-        "cases": {"before": 2, "after": 2, "common": 2},
-        "fixed": ["s::a"],
-        "broken": ["s::b", "s::c"],
-        "errors": [],
-        "metrics": {"soft_f1": metric | {"test": "sign-flip", "detectable": None}},
-        "changes": [{"what": "gold edited", "cases": ["s::a"]}, {"what": "python 3.11 to 3.12", "cases": []}],
-    }
-    return known | changes
+def flipping(number, score, **basis):
+    """A case that passes with the score 1, and fails with 0."""
+    asked = {"thresholds": {}, "on_miss": "fail", "trials": 1, "trials_rule": "mean", "golds": "0"}
+    asked |= {"compare": {}, "options": {}, "source": None}
+    return case(number, scores={"soft_f1": score}, outcome="passed" if score else "failed", basis=asked | basis)
+
+
+def against_baseline(before, after):
+    """The report of a run with the cases `after`, compared with one with the cases `before`."""
+    old, new = make_report(*before, **DEFAULTS), make_report(*after, **DEFAULTS)
+    return make_report(*after, **DEFAULTS, baseline=compared(old, new, path="main.json"))
 
 
 def test_summary_tells_the_comparison_with_a_baseline():
-    found = rows(opened(make_report(case(), baseline=baseline()))["Summary"])
+    before = [flipping(number, score) for number, score in enumerate((1.0, 1.0, 0.0, 1.0))]
+    after = [flipping(number, score, golds="1") for number, score in enumerate((0.0, 0.0, 1.0))]
+    report = against_baseline(before, after)
+
+    found = rows(opened(report)["Summary"])
 
     values = [[value for value in row if value is not None] for row in found]
-    assert ["Against the baseline"] in values
-    assert ["soft_f1", 0.5, 0.25, -0.25, 2, 0.5, 1, "sign-flip", -0.5, 0] in values
-    assert values[values.index(["Broken (2)", "s::b"]) :][1] == ["s::c"]
-    assert ["Besides the system: gold edited (1)", "s::a"] in values
-    assert ["Besides the system: python 3.11 to 3.12"] in values
+    metric = report["baseline"]["metrics"]["soft_f1"]
+    parts = [
+        ["Against the baseline"],
+        ["cases in both", 3],
+        ["broken", 2],
+        ["removed", 1],
+        ["changed besides the system: cases removed (1 case): music/s.queryeval.yaml::c3"],
+        ["metric", "before", "after", "change", "95 % low", "95 % high", "n", "p", "detects"],
+        ["soft_f1", *(pytest.approx(metric[key]) for key in ("before", "after", "change")), *metric["ci95"], 3, 1],
+        ["broken (2)"],
+        ["music/s.queryeval.yaml::c1"],
+        ["fixed (1)"],
+    ]
+    places = [next(place for place, row in enumerate(values) if row[: len(part)] == part) for part in parts]
+    assert places == sorted(places)
+    assert values[places[7] + 1 : places[8] + 1] == [["music/s.queryeval.yaml::c0"], ["music/s.queryeval.yaml::c1"]]
 
 
 def test_long_lists_of_a_comparison_are_cut_and_say_so():
-    found = texts(make_report(case(), baseline=baseline(broken=[f"s::{number}" for number in range(150)])))
+    before, after = ([flipping(number, score) for number in range(150)] for score in (1.0, 0.0))
 
-    assert "… and 50 more" in found
-    assert "s::99" in found
-    assert "s::100" not in found
+    found = texts(against_baseline(before, after))
+
+    assert found.count("… and 50 more") == 1
+    assert "music/s.queryeval.yaml::c99" in found
+    assert "music/s.queryeval.yaml::c100" not in found
+
+
+def test_statistics_have_the_trials():
+    trials = [{"passed": passed, "prediction": None} for passed in (True, False)]
+
+    assert block(make_report(case(trials=trials)), "Trials") == [
+        ["k", "cases", "pass@k", "pass^k"],
+        [1, 1, 0.5, 0.5],
+        [2, 1, 1, 0],
+    ]
+    assert "Trials" not in texts(make_report(case()), "Statistics")
+
+
+def test_statistics_have_the_table_of_spider_as_numbers():
+    pair = {"hardness": "hard", "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
+    scores = {"exact_set_match_spider": 1.0, "execution_accuracy": 0.5}
+
+    found = block(make_report(case(details={"spider": pair}, scores=scores)), "Spider's table")
+
+    assert found[0] == ["score", "easy", "medium", "hard", "extra", "all"]
+    by_name = {row[0]: row[1:] for row in found[1:]}
+    assert by_name["count"] == [0, 0, 1, 0, 1]
+    assert by_name["execution accuracy"] == [0.5, 0.5]  # other levels have no execution, and so no number
+    assert by_name["exact match"] == [0, 0, 1, 0, 1]
+    assert by_name["recall: group no having"] == [0, 0, 1, 0, 1]
+    assert len(by_name) == 3 + 3 * len(COMPONENTS)
 
 
 def cells(workbook):
@@ -383,6 +427,18 @@ def test_no_text_of_a_model_or_a_database_becomes_a_formula_or_a_link():
     assert not any(
         named(tree, "hyperlink") or named(tree, "definedName")[3:] for tree in parts(hostile_report()).values()
     )
+
+
+def test_no_text_of_a_comparison_becomes_a_formula_or_a_link():
+    before, after = (
+        [flipping(number, score) | {"nodeid": text} for number, text in enumerate(HOSTILE)] for score in (1.0, 0.0)
+    )
+
+    found = cells(opened(against_baseline(before, after)))
+
+    assert {cell.data_type for cell in found} == {"s", "n"}
+    assert [cell for cell in found if cell.hyperlink] == []
+    assert sum(cell.value == "=1+1" for cell in found) == 2  # in Details, and among the cases that are broken
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
@@ -460,7 +516,7 @@ def test_long_groups_are_cut_and_say_so():
 
 
 def test_the_same_report_is_the_same_file():
-    report = make_report(case(scores=PUBLISHED_SCORES), sdmx_case(2), *hostile_report()["cases"], baseline=baseline())
+    report = make_report(case(scores=PUBLISHED_SCORES), sdmx_case(2), *hostile_report()["cases"])
 
     assert render_excel(report) == render_excel(report)
 

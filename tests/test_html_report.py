@@ -6,43 +6,21 @@ import json
 import re
 import zlib
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import pytest
-from report_maker import HOSTILE, make_report
+from report_maker import HOSTILE, make_compared, make_report
 from samples import entry
 
 from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.html.bins import distribution
+from pytest_queryeval.reports.html.data import exact
 from pytest_queryeval.reports.html.drawing import drawn, names_shown
 from pytest_queryeval.reports.json import render_json
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-BASELINE = {
-    "path": "main/report.json",
-    "created": "2025-02-01T00:00:00+00:00",
-    "cases": {"before": 9, "after": 9, "common": 8, "added": 1, "removed": 1, "not_run": 0, "skipped": 0},
-    "fixed": ["a.yaml::one"],
-    "broken": ["b.yaml::<b>two</b>"],
-    "errors": [],
-    "metrics": {
-        "m": {
-            "before": 0.5,
-            "after": 0.25,
-            "change": -0.25,
-            "ci95": [-0.4, -0.1],
-            "n": 8,
-            "p": 0.01,
-            "p_holm": 0.02,
-            "detectable": None,
-        }
-    },
-    "changes": [
-        {"what": "thresholds lowered", "cases": ["a.yaml::one"]},
-        {"what": "other version of sqlite", "cases": []},
-    ],
-}
 
 
 class Page(HTMLParser):
@@ -113,6 +91,12 @@ def test_the_verdict_is_the_heading(changes, verdict):
     assert verdict in page_of(aggregate([case(**changes)], gates=(), about={"created": "2025-01-01"})).texts
 
 
+def test_the_rule_that_decided_stands_below_the_heading():
+    page = page_of(aggregate([case(outcome="failed")], gates=(), about={"created": "2025-01-01"}))
+
+    assert "Failed 1 case failed 1 case on 2025-01-01" in page.text
+
+
 @pytest.mark.parametrize(
     ("about", "verdict"), [({"stopped": True}, "Stopped early"), ({"broken": ["a.queryeval.yaml"]}, "Failed")]
 )
@@ -181,7 +165,9 @@ def test_all_of_a_case_is_in_the_page():
     assert [own.get("predicted", {}).get("query") for own in details] == [
         (case["predicted"] or {}).get("query") for case in report["cases"]
     ]
-    assert [own.get("difference") for own in details] == [case["difference"] for case in report["cases"]]
+    assert [own.get("difference") for own in details] == [
+        case["difference"] and exact(case["difference"]) for case in report["cases"]
+    ]
 
 
 def test_pieces_tell_their_first_case():
@@ -202,6 +188,35 @@ def test_long_questions_and_messages_are_searched_by_their_beginnings_and_kept_w
 
     assert len(listed["question"][0]) == len(listed["message"][0]) == 300
     assert details["question"] == details["message"] == long
+
+
+@pytest.mark.parametrize(
+    ("value", "packed"),
+    [
+        (9007199254740993, "#9007199254740993"),
+        (-12345678901234567890, "#-12345678901234567890"),
+        (1.0, "#1.0"),
+        (1e22, "#1e+22"),
+        ("9007199254740993", "9007199254740993"),
+        ("#1", "##1"),
+        (True, True),
+        (None, None),
+        ([{"#a": 1}], [{"#a": "#1"}]),
+    ],
+)
+def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
+    side = {"query": "q", "columns": ["a"], "row_count": 1, "sample": [[value]], "seconds": 0.5}
+    difference = {"summary": "#1", "missing": [[value]], "extra": [], "changed": []}
+    prediction = {"source": "", "seconds": 0.5, "metadata": {"told": value}}
+    known = case(gold=side, predicted=side, difference=difference, prediction=prediction, details={"told": value})
+    page = page_of(aggregate([known], gates=(), about={"created": "2025-01-01"}))
+
+    (details,) = page.packed[1]
+
+    assert details["gold"]["sample"] == details["predicted"]["sample"] == [[packed]]
+    assert details["difference"] == {**difference, "summary": "##1", "missing": [[packed]]}
+    assert details["prediction"]["metadata"] == details["details"] == {"told": packed}
+    assert details["gold"]["seconds"] == 0.5
 
 
 def test_thresholds_of_a_case_stand_with_its_details():
@@ -237,14 +252,22 @@ def test_a_path_that_is_no_utf8_does_not_keep_the_page_from_being_made():
 
 
 def test_a_baseline_has_a_section_with_links_to_its_cases():
-    page = page_of(make_report(8, baseline=BASELINE))
+    report = make_compared(60)
+    page, metrics = page_of(report), report["baseline"]["metrics"]
 
-    head = "against the baseline main/report.json of 2025-02-01T00:00:00+00:00: 8 cases in both, 1 fixed, 1 broken"
+    head = "against the baseline main/report.json of 2025-02-01T00:00:00+00:00: 59 cases in both, 1 fixed, 1 broken"
     assert f"{head}, 1 added, 1 removed." in page.text
-    assert re.search(r"m 0\.500 0\.250 -0\.250 -0\.400 to -0\.100 8 0\.020 none", page.text)
-    assert "#case=b.yaml%3A%3A%3Cb%3Etwo%3C%2Fb%3E" in page.values("href")
-    assert "thresholds lowered (1)" in page.text
-    assert "other version of sqlite" in page.text
+    assert [name for name, found in metrics.items() if f"{name} {found['before']:.3f} " not in page.text] == []
+    assert f"#case={quote(report['baseline']['broken'][0], safe='')}" in page.values("href")
+
+
+def test_what_changed_besides_the_system_stands_before_the_figures_and_flips_behind_them():
+    text = page_of(make_compared(60)).text
+    told = ("cases removed (1)", "thresholds lowered (1)", "sqlite 3.44.0 became 3.45.1", "metric before after")
+    flips = ("Broken (1)", "Fixed (1)")
+    places = [text.index(part) for part in ("Against the baseline", *told, *flips)]
+
+    assert places == sorted(places)
 
 
 def test_every_chart_has_a_title_a_description_and_its_numbers(usual):
@@ -252,6 +275,27 @@ def test_every_chart_has_a_title_a_description_and_its_numbers(usual):
 
     assert [title for title in titles if f"The numbers of “{title}”" not in usual.text] == []
     assert usual.tags.count("svg") == usual.tags.count("desc") == len(titles)
+
+
+def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
+    prediction = {"source": "", "seconds": 0.5, "metadata": {}}
+    scores = {f"m{number}": 0.5 for number in range(60)}
+    cases = [case(tags=[tag], scores=scores, prediction=prediction) for tag in ("a", "b")]
+    page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
+
+    caption_and_description = 2
+    for said, charts in (("first 48", 2), ("most frequent 4", 1)):
+        found = page.text.count(f"The {said} of 60 metrics are drawn; the table has all.")
+        assert found == charts * caption_and_description
+    assert "m59 a 0.500" in page.text
+    assert "m59 0.5 to 0.6 2" in page.text
+    assert "m59 0.1 s to 1 s 0 0 2 0" in page.text
+
+
+def test_a_chart_of_few_metrics_leaves_none_out(usual):
+    assert (
+        re.findall(r"The .{1,20} metrics are drawn", usual.text) == ["The most frequent 4 of 8 metrics are drawn"] * 2
+    )
 
 
 def test_a_group_that_tells_no_cases_apart_has_no_chart():
@@ -269,13 +313,16 @@ def test_a_drawing_has_the_colours_of_the_page_and_no_style_of_its_own():
     assert not re.search(r'style=|<style|id="|<b>', inside)
 
 
-@pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\"])
+@pytest.mark.parametrize(
+    "name", ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\", "a\ufffeb\uffff"]
+)
 def test_a_name_of_any_form_can_be_drawn(name):
     cases = [case(tags=[tag], scores={name: 0.5, "other": 1.0}) for tag in (name, "another")]
 
     page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
 
     assert "By tag" in page.texts
+    assert not {"\ufffe", "\uffff"} & set(page.text)
 
 
 def test_names_that_are_cut_alike_stay_apart():

@@ -7,6 +7,10 @@ import pytest
 from samples import entry
 
 from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.baseline import compared
+from pytest_queryeval.report_file import DEFAULTS
+from pytest_queryeval.reports.comparison.baseline import EXAMPLES
+from pytest_queryeval.reports.comparison.baseline import LISTED as FLIPS
 from pytest_queryeval.reports.markdown import (
     COMMENT_BYTES,
     LISTED,
@@ -211,37 +215,105 @@ def test_what_had_no_room_at_all_is_named(longest):
     assert re.search(r"^No room for: .*by tag", markdown_within(longest, 4_096).decode(), re.MULTILINE)
 
 
-def baseline(**changes):
-    found = {"before": 0.75, "after": 0.5, "change": -0.25, "ci95": [-0.5, 0.0], "n": 4, "p": 0.04, "p_holm": 0.08}
-    return {
-        "path": "main.json",
-        "created": "2024-01-01",
-        "cases": {"common": 4},
-        "metrics": {"m": found | {"detectable": 0.3}},
-        "broken": ["a::b|c"],
-        "fixed": ["a::d"],
-        "errors": [],
-        "changes": [{"what": "thresholds lowered", "cases": ["a::e"]}],
-    } | changes
+BASIS = {
+    "thresholds": {"m": {"min": 0.5, "max": None}},
+    "on_miss": "fail",
+    "trials": 1,
+    "trials_rule": "mean",
+    "golds": "0",
+    "compare": {},
+    "options": {},
+    "source": None,
+}
+
+
+def flipping(nodeid, score, **basis):
+    """A case that passes with the score 1, and fails with 0."""
+    known = {"id": nodeid, "nodeid": nodeid, "question": "", "scores": {"m": score}, "basis": BASIS | basis}
+    return entry(**known, outcome="passed" if score else "failed", message="")
+
+
+def against_baseline(before, after, **versions):
+    """The report of a run with the cases `after`, compared with one with the cases `before`."""
+    old, new = (
+        DEFAULTS | {"created": "2024-01-01T00:00:00+00:00", "environment": {"pytest_queryeval": version}}
+        for version in ("1.0", versions.get("version", "1.0"))
+    )
+    found = compared(aggregate(before, gates=(), about=old), aggregate(after, gates=(), about=new), path="main.json")
+    return aggregate(after, gates=(), about=new | {"baseline": found})
 
 
 def test_metrics_show_their_change_against_the_baseline():
-    report = aggregate([entry(nodeid="a", scores={"m": 0.5, "n": 1.0})], gates=(), about={"baseline": baseline()})
+    before = [flipping("a", 1.0), flipping("b", 1.0)]
+    after = [flipping("a", 0.0), flipping("b", 1.0) | {"scores": {"m": 1.0, "n": 1.0}}]
 
-    text = render_markdown(report).decode()
+    text = render_markdown(against_baseline(before, after)).decode()
 
-    assert "| `m` | 0.500 | -0.250 |" in text
+    assert "| `m` | 0.500 | -0.500 |" in text
     assert "| `n` | 1.000 | new |" in text
 
 
 def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
-    report = aggregate([entry(nodeid="a")], gates=(), about={"baseline": baseline()})
+    before = [flipping("b|c", 1.0), flipping("d", 0.0), flipping("gone", 1.0)]
+    after = [flipping("b|c", 0.0, golds="1"), flipping("d", 1.0, golds="1")]
 
-    text = render_markdown(report).decode()
+    text = render_markdown(against_baseline(before, after, version="1.1")).decode()
 
-    told = ("against the baseline `main.json`", "`thresholds lowered`", "| `m` | 0.750", "`a::b|c`", "`a::d`")
+    told = [
+        "**Failed: ",
+        "| metric | mean |",
+        "against the baseline `main.json`",
+        "- changed besides the system: `cases removed` (1 case): `gone`\n",
+        "- changed besides the system: `gold edited` (2 cases): `b|c`, `d`\n",
+        "- changed besides the system: `pytest_queryeval 1.0 became 1.1`\n\n| metric | before |",
+        f"|\n|{8 * '---|'}\n| `pass_rate` | 0.500 |",
+        "| `m` | 0.500 | 0.500 |",
+        "- broken (1): `b|c`\n- fixed (1): `d`\n\n| case |",
+        "| `b\\|c` | failed |",
+    ]
     places = [text.index(part) for part in told]
     assert places == sorted(places)
+    assert all(line.startswith("|") for line in text.splitlines() if "\\|" in line)
+
+
+def test_a_comparison_without_any_difference_is_told_all_the_same():
+    text = render_markdown(against_baseline([flipping("a", 1.0)], [flipping("a", 1.0)])).decode()
+
+    assert "against the baseline `main.json` of `2024-01-01T00:00:00+00:00`: 1 case in both, 0 fixed, 0 broken" in text
+    assert "changed besides" not in text
+
+
+@pytest.fixture(scope="module")
+def much_changed():
+    """10,000 cases, half of which changed sides, and of which much else changed."""
+    before = [flipping(f"music/s.queryeval.yaml::singers-{n}", float(n % 4 < 2)) for n in range(10_000)]
+    after = [
+        flipping(case["nodeid"], float(n % 4 in (1, 2)), golds=str(n % 3), on_miss="xfail" * (n % 5), trials=n % 2)
+        for n, case in enumerate(before[:-1])
+    ]
+    return against_baseline(before, after, version="1.1")
+
+
+def test_many_flips_and_changes_leave_room_for_everything_else(much_changed):
+    text = render_markdown(much_changed).decode()
+    head, _, rest = text.partition(REST)
+
+    assert (len(head) < COMMENT_BYTES, len(text.encode()) <= MOST_BYTES) == (True, True)
+    assert "No room for" not in text
+    assert head.index("| metric | mean |") < head.index("- changed besides") < 3_000
+    assert head.count("- changed besides the system: ") == len(much_changed["baseline"]["changes"]) == 5
+    assert f" and {6_666 - EXAMPLES:,} more\n" in head
+    assert f" and {2_500 - FLIPS:,} more\n" in head
+    assert head.count("| failed |") == LISTED
+    assert rest.count("| failed |") > 4_000
+
+
+def test_flips_of_the_longest_names_are_told():
+    names = [f"{n:03}{'é' * 400}" for n in range(100)]
+
+    text = render_markdown(against_baseline([flipping(n, 1.0) for n in names], [flipping(n, 0.0) for n in names]))
+
+    assert f" and {100 - FLIPS} more\n" in text.decode()
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,22 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import report_maker
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import entry
 from trees import trees
 
 from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
-from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, is_folder, write_report
+from pytest_queryeval.report_file import DEFAULTS
+from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
 from pytest_queryeval.reports.json import render_json
 
 OLD = b"the report of the last run"
@@ -79,9 +84,8 @@ def test_a_path_that_is_no_utf8_does_not_keep_the_report_from_being_written():
 def test_a_report_is_written_into_folders_that_are_made_for_it(tmp_path):
     target = tmp_path / "deep" / "down" / "report.json"
 
-    written = write_report(make_report(), target)
+    write_report(make_report(), target)
 
-    assert written == [target]
     assert json.loads(target.read_bytes())["schema"] == 1
     assert names(target.parent) == ["report.json"]
 
@@ -89,9 +93,11 @@ def test_a_report_is_written_into_folders_that_are_made_for_it(tmp_path):
 def test_a_folder_gets_every_format_that_is_known(tmp_path, monkeypatch):
     monkeypatch.setitem(REPORTS._members, "txt", ReportFormat(render=lambda report: b"text"))
 
-    written = write_report(make_report(), tmp_path / "reports")
+    files = files_of(tmp_path / "reports")
+    for path in files:
+        write_report(make_report(), path)
 
-    assert {path.name for path in written} == {f"report.{name}" for name in REPORTS.names()} >= {"report.txt"}
+    assert {path.name for path in files} == {f"report.{name}" for name in REPORTS.names()} >= {"report.txt"}
     assert (tmp_path / "reports" / "report.txt").read_bytes() == b"text"
 
 
@@ -100,10 +106,10 @@ def test_a_folder_that_is_there_is_a_folder_whatever_its_suffix(tmp_path):
     target.mkdir()
 
     check_target(target)
-    write_report(make_report(), target)
 
     assert is_folder(target)
-    assert names(target) == sorted(f"report.{name}" for name in REPORTS.names())
+    assert sorted(path.name for path in files_of(target)) == sorted(f"report.{name}" for name in REPORTS.names())
+    assert {path.parent for path in files_of(target)} == {target}
 
 
 def test_an_earlier_report_is_replaced(tmp_path):
@@ -197,3 +203,39 @@ def test_checking_a_target_writes_nothing(tmp_path, target):
     check_target(tmp_path / target)
 
     assert names(tmp_path) == []
+
+
+SECRET = "singers-in-Bergen-2025"
+
+
+def whole_report():
+    """A report in which every part of every format has something to say, and a text that looks like a secret."""
+    earlier = report_maker.make_report(40, **DEFAULTS) | {"created": "2025-01-01T09:30:00+00:00"}
+    later = report_maker.make_report(36, hostile=True, **DEFAULTS)
+    case = later["cases"][0]
+    cases = [case | {"question": SECRET, "message": SECRET, "outcome": "error"}, *later["cases"][1:], *earlier["cases"]]
+    about = {name: later[name] for name in (*DEFAULTS, "created")}
+    found = compared(earlier, about | {"cases": cases}, path=f"{SECRET}.json")
+    return aggregate(cases, gates=later["gates"], about=about | {"baseline": found})
+
+
+def rendered_apart(file, folder, **environment):
+    """The files that `queryeval render` makes of a report in a process of its own, by their names."""
+    folder.mkdir()
+    program = "import sys; from pytest_queryeval.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "render", str(file), "-o", "all"]
+    subprocess.run(command, cwd=folder, env=os.environ | environment, check=True, capture_output=True, timeout=120)
+    return {path.name: path.read_bytes() for path in (folder / "all").iterdir()}
+
+
+def test_a_stored_report_is_rendered_to_the_same_bytes_wherever_and_whenever(tmp_path):
+    file = tmp_path / "report.json"
+    file.write_bytes(render_json(whole_report()))
+
+    here = rendered_apart(file, tmp_path / "here", PYTHONHASHSEED="1", TZ="UTC")
+    there = rendered_apart(file, tmp_path / "there", PYTHONHASHSEED="2", TZ="Asia/Kathmandu", API_TOKEN=SECRET)
+
+    assert here.keys() == {f"report.{name}" for name in REPORTS.names()}
+    assert [name for name in here if here[name] != there[name]] == []
+    assert here["report.json"] == file.read_bytes()
+    assert all(SECRET.encode() in here[f"report.{name}"] for name in ("json", "md", "csv"))

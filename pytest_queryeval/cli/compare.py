@@ -7,23 +7,24 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from os.path import realpath
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import Report
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.baseline.leaderboard import leaderboard
-from pytest_queryeval.cli.output import write_lines
+from pytest_queryeval.cli.output import write_files, write_lines
 from pytest_queryeval.errors import ReportError, did_you_mean
 from pytest_queryeval.report_file import read_report
-from pytest_queryeval.reports import write_whole
+from pytest_queryeval.reports import check_target, write_whole
 from pytest_queryeval.reports.comparison.baseline import baseline_passages
 from pytest_queryeval.reports.comparison.leaderboard import leaderboard_passages
 from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
 
 SUMMARY = "compare two reports, or rank the systems of many"
-OK = 0
+OK, FAILED = 0, 1
 Form: TypeAlias = Callable[[str, Mapping[str, Any], Sequence[Passage]], bytes]
 
 
@@ -38,21 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, write, print; 0 whatever differs.
+    """Compare, write, print; 0 whatever differs, 1 where a target could not be written.
 
-    Raises `ReportError` for a report that cannot be used and a target that cannot be written.
+    Raises `ReportError` for a report that cannot be used and a target that cannot be made.
     """
     targets: Sequence[Path] = arguments.output
-    for target in targets:
-        _check_target(target)
     paths = [arguments.base, *arguments.others]
+    for target in targets:
+        _check_target(target, paths)
     reports = dict(zip(_names(paths), map(read_report, paths), strict=True))
     title, found, passages = _compared(reports, paths, arguments.metric)
-    for target in targets:
+
+    def write(target: Path) -> None:
         write_whole(target, FORMS[target.suffix](title, found, passages))
-    width = shutil.get_terminal_size().columns
-    write_lines([*text_lines(passages, width), *(f"report: {target}" for target in targets)])
-    return OK
+
+    told, is_written = write_files(targets, write)
+    write_lines([*text_lines(passages, shutil.get_terminal_size().columns), *told])
+    return OK if is_written else FAILED
 
 
 def _compared(
@@ -79,9 +82,12 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _check_target(target: Path) -> None:
+def _check_target(target: Path, paths: Sequence[Path]) -> None:
     if target.suffix not in FORMS:
         raise ReportError(f"no comparison as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMS)}")
+    if realpath(target) in map(realpath, paths):
+        raise ReportError(f"{target}: is a report to compare, and would be lost")
+    check_target(target)
 
 
 def _json(_: str, found: Mapping[str, Any], __: Sequence[Passage]) -> bytes:

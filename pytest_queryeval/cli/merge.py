@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.aggregation import Report
-from pytest_queryeval.cli.output import write_lines, write_reports
+from pytest_queryeval.cli.output import report_files, write_files, write_lines
 from pytest_queryeval.merging import merge, repeated
 from pytest_queryeval.report_file import read_report
-from pytest_queryeval.reports import check_target
+from pytest_queryeval.reports import write_report
 from pytest_queryeval.summary import summary_lines
 from pytest_queryeval.verdict import verdict
 
@@ -35,14 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises `ReportError` for a part that cannot be used and a target that cannot be written.
     """
-    targets: Sequence[Path] = arguments.output
-    for target in targets:
-        check_target(target)
+    files = report_files(arguments.output)
     paths = list(reversed(dict.fromkeys(reversed(arguments.parts))))  # of a part given twice the last place counts
     parts = {str(path): read_report(path) for path in paths}
     base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
-    told, is_written = write_reports(report, targets)
+    told, is_written = write_files(files, partial(write_report, report))
     write_lines([*_summary(report, parts), *told])
     return _status(report) or (OK if is_written else FAILED)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pytest_queryeval.aggregation import Report
 from pytest_queryeval.errors import ReportError
 from pytest_queryeval.plain import printable
-from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports import check_target, files_of
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -19,24 +18,37 @@ def write_lines(lines: Iterable[str]) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
     try:
-        sys.stdout.writelines(f"{_shown(line)}\n" for line in lines)
+        sys.stdout.writelines(f"{shown(line)}\n" for line in lines)
         sys.stdout.flush()
     except BrokenPipeError:  # as after `| head`; Python would complain once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_reports(report: Report, targets: Sequence[Path]) -> tuple[list[str], bool]:
-    """Write the report to each target that can be written; returns a line for each file, and whether all are there."""
-    written: list[Path] = []
-    faults: list[str] = []
+def report_files(targets: Iterable[Path]) -> list[Path]:
+    """The files of all targets; raises `ReportError` for the first target that cannot be made."""
     for target in targets:
+        check_target(target)
+    return [path for target in targets for path in files_of(target)]
+
+
+def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> tuple[list[str], bool]:
+    """Write each file that can be written, where `write` raises `ReportError` for others.
+
+    Returns a line for each file, those that failed last, and whether all are there.
+    """
+    written: list[str] = []
+    faults: list[str] = []
+    for path in paths:
         try:
-            written += write_report(report, target)
+            write(path)
         except ReportError as error:
             faults.append(str(error))
-    return [*(f"report: {path}" for path in written), *faults], not faults
+        else:
+            written.append(f"report: {path}")
+    return [*written, *faults], not faults
 
 
-def _shown(line: str) -> str:
+def shown(line: str) -> str:
+    """The text as one line that a terminal or a CI service shows and never obeys."""
     text = printable(line).replace("\n", " ")
     return f"| {text}" if text.lstrip().startswith("::") else text

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from pytest_queryeval.cli.output import write_lines, write_reports
+from pytest_queryeval.cli.output import report_files, write_files, write_lines
 from pytest_queryeval.report_file import read_report
-from pytest_queryeval.reports import check_target
+from pytest_queryeval.reports import write_report
 
 SUMMARY = "render a report.json in other formats"
 OK, FAILED = 0, 1
@@ -26,9 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises `ReportError` for a report that cannot be used and a target that cannot be made.
     """
-    targets: Sequence[Path] = arguments.output
-    for target in targets:
-        check_target(target)
-    told, is_written = write_reports(read_report(arguments.report), targets)
+    files = report_files(arguments.output)
+    told, is_written = write_files(files, partial(write_report, read_report(arguments.report)))
     write_lines(told)
     return OK if is_written else FAILED

@@ -136,13 +136,15 @@ class ReportCollector:
 
     def _write(self) -> None:
         from pytest_queryeval.errors import ReportError
-        from pytest_queryeval.reports import write_report
+        from pytest_queryeval.reports import files_of, write_report
 
-        for target in self.targets:
+        for path in (path for target in self.targets for path in files_of(target)):
             try:
-                self.written += write_report(self.report or {}, target)
+                write_report(self.report or {}, path)
             except ReportError as error:
                 self.faults.append(str(error))
+            else:
+                self.written.append(path)
         if self.step_summary is not None:
             self._append_step_summary(self.step_summary)
 

@@ -81,25 +81,18 @@ def check_target(target: Path) -> None:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
 
 
-def write_report(report: Report, target: Path) -> list[Path]:
-    """Write the report to a file, or in every installed format into a folder; returns the files written.
-
-    A file is written whole or not at all. Raises `ReportError` where that fails.
-    """
-    if is_folder(target):
-        paths = {name: target / f"report.{name}" for name in REPORTS.installed()}
-    else:
-        paths = {target.suffix.removeprefix("."): target}
-    for name, path in paths.items():
-        write_whole(path, _rendered(report, name, path))
-    return list(paths.values())
+def files_of(target: Path) -> list[Path]:
+    """The files of a target: itself, or in a folder one for every installed format."""
+    return [target / f"report.{name}" for name in REPORTS.installed()] if is_folder(target) else [target]
 
 
-def _rendered(report: Report, name: str, path: Path) -> bytes:
+def write_report(report: Report, path: Path) -> None:
+    """Write the report in the format of the suffix, whole or not at all; raises `ReportError` where that fails."""
     try:
-        return REPORTS[name].render(report)
+        content = REPORTS[path.suffix.removeprefix(".")].render(report)
     except Exception as error:  # a format may come from another package; the other reports are written all the same
         raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
+    write_whole(path, content)
 
 
 def write_whole(path: Path, content: bytes) -> None:

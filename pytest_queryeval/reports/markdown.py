@@ -13,7 +13,7 @@ from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, di
 from pytest_queryeval.gates import GATE_WORDS, gate_text
 from pytest_queryeval.plain import interval_text
 from pytest_queryeval.reports.comparison.baseline import changes_besides, flips, headline, metric_changes, signed
-from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines
+from pytest_queryeval.reports.comparison.passages import Sentence, markdown_lines
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
 from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, verdict, worst_first
 
@@ -139,15 +139,25 @@ def _baseline(report: Report) -> Iterator[Section]:
     baseline = report.get("baseline")
     if not baseline:
         return
-    yield from _passages("what changed besides the system", [headline(baseline), *changes_besides(baseline)])
-    yield from _passages("the changes of metrics", list(metric_changes(baseline)))
-    yield from _passages("the cases that changed sides", list(flips(baseline)))
+    yield from _sentences("the comparison with the baseline", [headline(baseline)])
+    yield from _sentences("what changed besides the system", changes_besides(baseline), bullet="- ")
+    yield from _metric_changes(baseline)
+    yield from _sentences("the cases that changed sides", flips(baseline), bullet="- ")
 
 
-def _passages(title: str, passages: Sequence[Passage]) -> Iterator[Section]:
-    lines = list(markdown_lines(passages))
-    if lines:
-        yield Section(title=title, rows=lines, count=len(lines), most=8_000)
+def _sentences(title: str, sentences: Iterable[Sentence], *, bullet: str = "") -> Iterator[Section]:
+    rows = [f"{bullet}{line}" for sentence in sentences for line in markdown_lines([sentence])]
+    if rows:
+        yield Section(title=title, rows=rows, count=len(rows), most=12_500)
+
+
+def _metric_changes(baseline: Mapping[str, Any]) -> Iterator[Section]:
+    if not baseline["metrics"]:
+        return
+    names, rule, *rows, blank, note = markdown_lines(metric_changes(baseline))
+    yield Section(
+        title="the changes of metrics", head=(names, rule), rows=rows, count=len(rows), foot=(blank, note), most=8_000
+    )
 
 
 def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | None = None) -> Section:

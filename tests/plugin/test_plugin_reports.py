@@ -182,8 +182,8 @@ def test_progress_is_told_between_the_lines_of_pytest(suite, run_and_parse, monk
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
-def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, workers):
-    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
+def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, monkeypatch, workers):
+    monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)
     write("test_other.py", "def test_one(): pass\n\n\ndef test_two(): pass\n")
     suite(case("good"), case("better"))
 
@@ -192,11 +192,27 @@ def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, w
     run.result.stdout.fnmatch_lines(["queryeval: 2 of 2 cases, 2 passed, about 0 s left"])
 
 
-def test_progress_is_told_with_workers_too(suite, write, run_and_parse):
-    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
+def test_progress_is_told_with_workers_too(suite, write, run_and_parse, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)
     suite(*(case(f"case-{number}") for number in range(4)))
 
     run = run_and_parse("-n2")
 
     run.result.stdout.fnmatch_lines(["queryeval: 4 of 4 cases, 4 passed, about 0 s left"])
     run.result.assert_outcomes(passed=4)
+
+
+def test_a_format_that_breaks_keeps_no_other_of_its_folder_from_being_written(pytester, suite, write, run):
+    write(
+        "conftest.py",
+        "from pytest_queryeval.reports import REPORTS\n\n"
+        "def broken(report):\n    raise ValueError('no ink')\n\n"
+        "def pytest_configure():\n    REPORTS.register('csv', broken)\n",
+    )
+    suite(case("good"))
+
+    result = run("--queryeval-report=all")
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["report: all/report.md", "report */all/report.csv cannot be made: ValueError: no ink"])
+    assert {"report.json", "report.md", "report.html"} <= {path.name for path in (pytester.path / "all").iterdir()}

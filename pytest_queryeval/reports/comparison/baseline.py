@@ -8,7 +8,8 @@ from typing import Any
 from pytest_queryeval.plain import interval_text, score_text
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
 
-LISTED = 20
+LISTED = 20  # names of cases that changed sides
+EXAMPLES = 3  # names of cases that were asked otherwise
 HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
 COUNTS = {
     "added": "added",
@@ -49,7 +50,7 @@ def changes_besides(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
         what = ("changed besides the system: ", Foreign(change["what"]))
         cases = change["cases"]
         number = f" ({len(cases):,} case{'s' * (len(cases) != 1)}): "
-        yield (*what, number, *_named(cases)) if cases else what
+        yield (*what, number, *listed(cases, EXAMPLES)) if cases else what
     if unknown := baseline["cases"].get("unknown"):
         yield (unknown_text(unknown),)
 
@@ -71,7 +72,7 @@ def flips(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
     """The cases that changed sides."""
     for name, word in FLIPS.items():
         if baseline[name]:
-            yield (f"{word} ({len(baseline[name]):,}): ", *_named(baseline[name]))
+            yield (f"{word} ({len(baseline[name]):,}): ", *listed(baseline[name]))
 
 
 def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
@@ -87,14 +88,6 @@ def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
     )
 
 
-def _named(names: Sequence[str]) -> Iterator[str]:
-    """The first of the names, and how many more there are."""
-    for number, name in enumerate(names[:LISTED]):
-        yield from (", ", Foreign(name)) if number else (Foreign(name),)
-    if len(names) > LISTED:
-        yield f" and {len(names) - LISTED:,} more"
-
-
 def signed(value: float) -> str:
     """A change with its sign."""
     return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
@@ -108,3 +101,11 @@ def p_text(p: float) -> str:
 def detectable_text(drop: float | None) -> str:
     """The smallest drop that is shown in 4 of 5 runs; `none` where so few cases show no drop at all."""
     return "none" if drop is None else score_text(drop)
+
+
+def listed(names: Sequence[str], most: int = LISTED) -> Iterator[str]:
+    """The first of the names, and how many more there are."""
+    for number, name in enumerate(names[:most]):
+        yield from (", ", Foreign(name)) if number else (Foreign(name),)
+    if len(names) > most:
+        yield f" and {len(names) - most:,} more"

@@ -3,54 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_queryeval.plain import interval_text, score_text
-from pytest_queryeval.reports.comparison.baseline import LISTED, p_text
+from pytest_queryeval.reports.comparison.baseline import listed, p_text
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
 from pytest_queryeval.verdict import counted
 
+LISTED = 100  # metrics beside that of the ranking
+RANKED = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")
+System: TypeAlias = Mapping[str, Any]
+NOTE = (
+    "p: paired test against the best, adjusted for the number of systems; those with a p above 0.05 may be as good as "
+    "the best"
+)
+
 
 def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
-    """The leaderboard as a table and sentences."""
-    found = dict.fromkeys(name for system in board["systems"] for name in system["metrics"])
-    metrics = sorted(found, key=lambda name: name != board["metric"])
-    shown = metrics[:LISTED]
-    header = ("system", "rank", "p against the best", "cases", "passed", *map(Foreign, shown))
-    yield Table(header, [_row(system, shown) for system in board["systems"]])
-    if len(metrics) > len(shown):
-        yield (f"and {len(metrics) - len(shown):,} more metrics: the JSON form has all",)
-    if board["metric"] is not None:
-        told = ", adjusted for their number; the best may be no better than those with a p above 0.05"
-        yield ("rank: by the mean of ", Foreign(board["metric"]), f"; p: paired test against the best{told}")
+    """The ranking by one metric, the means of the others, and what makes the systems hard to compare."""
+    systems, metric = board["systems"], board["metric"]
+    start = f"{counted(len(systems), 'system')}, {counted(board['cases'], 'case')}, "
+    yield (start, "no score to rank by") if metric is None else (start, "ranked by the mean of ", Foreign(metric))
+    yield Table(RANKED, [_ranked(system, metric) for system in systems])
+    if metric is not None:
+        yield (NOTE,)
+    yield from _other_metrics(systems, metric)
     if board["common"] < board["cases"]:
         differ = f"only {board['common']:,} of {board['cases']:,} cases are in all reports"
-        yield (f"{differ}: means and ranks are over other cases, p over those that both systems have",)
-    for system in board["systems"]:
-        yield from _asked_otherwise(system, board["systems"][0]["name"])
+        yield (f"{differ}: each mean is over a system's own cases, each p over those that it shares with the best",)
+    yield from _asked_otherwise(systems)
 
 
-def _asked_otherwise(system: Mapping[str, Any], best: str) -> Iterator[Sentence]:
-    """What the suite of a system asked otherwise than that of the best one."""
-    changes = [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system["changes"]]
-    if changes:
-        yield (Foreign(system["name"]), " was not asked what ", Foreign(best), f" was: {', '.join(changes)}")
-
-
-def _row(system: Mapping[str, Any], metrics: Sequence[str]) -> Sequence[str]:
-    counts = system["totals"]
+def _ranked(system: System, metric: str | None) -> Sequence[str]:
+    found, counts = system["metrics"].get(metric, {}), system["totals"]
     return (
         Foreign(system["name"]),
-        "" if system["rank"] is None else str(system["rank"]),
-        "" if system["p"] is None else p_text(system["p"]),
-        f"{counts['cases']:,}",
+        "-" if system["rank"] is None else str(system["rank"]),
+        score_text(found.get("mean")),
+        interval_text(found.get("ci95")) or "-",
+        f"{found.get('n', 0):,}",
+        "-" if system["p"] is None else p_text(system["p"]),
         f"{counts['passed']:,}",
-        *(_cell(system["metrics"].get(name)) for name in metrics),
+        f"{counts['cases']:,}",
     )
 
 
-def _cell(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    between = f" ({interval_text(found['ci95'])})" if found["ci95"] else ""
-    return f"{score_text(found['mean'])}{between} n {found['n']:,}"
+def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Passage]:
+    """A table of means; what there is less of, systems or metrics, are its columns."""
+    names = list(dict.fromkeys(name for system in systems for name in system["metrics"] if name != metric))
+    shown = names[:LISTED]
+    if not shown:
+        return
+    columns = [[Foreign(name), *_means([system["metrics"].get(name) for system in systems])] for name in shown]
+    corner_and_systems = ["mean", *(Foreign(system["name"]) for system in systems)]
+    if len(systems) < len(shown):
+        yield Table(tuple(corner_and_systems), columns)
+    else:
+        header, *rows = zip(corner_and_systems, *columns, strict=True)
+        yield Table(header, rows)
+    if len(names) > len(shown):
+        yield (f"and {counted(len(names) - len(shown), 'metric')} more: the JSON form has all",)
+
+
+def _means(of_systems: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
+    """The means of a metric, with their numbers of cases where these differ."""
+    differ = len({found["n"] for found in of_systems if found}) > 1
+    for found in of_systems:
+        number = f" (n {found['n']:,})" if differ and found else ""
+        yield f"{score_text(found['mean'] if found else None)}{number}"
+
+
+def _asked_otherwise(systems: Sequence[System]) -> Iterator[Sentence]:
+    """What the suites of systems asked otherwise than that of the best one, those with the same answer together."""
+    alike: dict[str, list[str]] = {}
+    for system in systems:
+        changes = [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system["changes"]]
+        alike.setdefault(", ".join(changes), []).append(system["name"])
+    best = Foreign(systems[0]["name"])
+    for told, names in alike.items():
+        if told:
+            yield ("changed besides the system in ", *listed(names), " against ", best, f": {told}")

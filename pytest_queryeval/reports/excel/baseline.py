@@ -1,69 +1,66 @@
-"""The part of the sheet Summary that compares with a baseline: flips, changes of metrics, changes of the suite."""
+"""The part of the sheet Summary that compares with a baseline: what changed besides the system, metrics, flips."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
+from pytest_queryeval.reports.comparison.baseline import COUNTS, FLIPS, HEADER, NOTE, changes_besides
 from pytest_queryeval.reports.excel.sheet import Sheet
 
-# Headers of the table of metrics, what the report calls their values, and how these look.
-COLUMNS = {
-    "before": ("before", "score"),
-    "after": ("after", "score"),
-    "change": ("change", "change"),
-    "n": ("n", "count"),
-    "p": ("p", "score"),
-    "p, adjusted": ("p_holm", "score"),
-    "test": ("test", "text"),
-    "detectable drop": ("detectable", "score"),
-}
-TITLES = {"broken": "Broken", "fixed": "Fixed", "errors": "Newly in error"}
 LISTED = 100  # cases of each list
 METRICS = 1_000
+COLUMNS = (*HEADER[:4], "95 % low", "95 % high", *HEADER[5:])
+STYLES = ("text", "score", "score", "change", "change", "change", "count", "score", "score")
+Line: TypeAlias = Sequence[tuple[Any, str]]  # values side by side, each with its style
 
 
 def write_baseline(sheet: Sheet, baseline: Mapping[str, Any] | None, row: int) -> int:
     """Write the comparison from a row on; returns the first row below it."""
     if not baseline:
         return row
-    sheet.put(row, 0, "Against the baseline", "title")
-    facts = list(_facts(baseline))
-    for number, (name, value) in enumerate(facts, start=row + 1):
-        sheet.put(number, 0, name, "name")
-        sheet.put(number, 1, value, "left")
-    row = _metrics(sheet, list(baseline["metrics"].items())[:METRICS], row + len(facts) + 2)
-    for title, cases in _lists(baseline):
-        sheet.put(row, 0, f"{title} ({len(cases):,})" if cases else title, "name")
-        for number, case in enumerate(cases[:LISTED]):
-            sheet.put(row + number, 1, case)
-        if len(cases) > LISTED:
-            sheet.put(row + LISTED, 1, f"… and {len(cases) - LISTED:,} more")
-        row += max(1, min(len(cases), LISTED + 1))
-    return row + 1
+    lines = list(_lines(baseline))
+    for number, line in enumerate(lines, start=row):
+        for place, (value, style) in enumerate(line):
+            sheet.put(number, place, value, style)
+    return row + len(lines) + 1
+
+
+def _lines(baseline: Mapping[str, Any]) -> Iterator[Line]:
+    yield (("Against the baseline", "title"),)
+    yield from (((name, "name"), (value, "left")) for name, value in _facts(baseline))
+    yield from ((("".join(sentence), "text"),) for sentence in changes_besides(baseline))
+    if baseline["metrics"]:
+        yield ()
+        yield from _metrics(baseline["metrics"])
+    for name, word in FLIPS.items():
+        yield from _list(word, baseline[name])
 
 
 def _facts(baseline: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    yield "Baseline", baseline["path"]
-    yield "Created", baseline["created"]
-    for name, number in baseline["cases"].items():
-        yield f"Cases: {name.replace('_', ' ')}", number
+    counts = baseline["cases"]
+    yield from (("baseline", baseline["path"]), ("created", baseline["created"]), ("cases in both", counts["common"]))
+    yield from ((name, len(baseline[name])) for name in ("fixed", "broken"))
+    yield from ((word, counts[name]) for name, word in COUNTS.items() if name in counts)
 
 
-def _metrics(sheet: Sheet, metrics: list[tuple[str, Mapping[str, Any]]], row: int) -> int:
-    if not metrics:
-        return row
-    for place, header in enumerate(("metric", *COLUMNS, "95 % low", "95 % high")):
-        sheet.heading(row, place, header)
-    for number, (name, found) in enumerate(metrics, start=row + 1):
-        sheet.put(number, 0, name)
-        for place, (key, style) in enumerate(COLUMNS.values(), start=1):
-            sheet.put(number, place, found.get(key), style)
-        for place, end in enumerate(found.get("ci95") or (), start=len(COLUMNS) + 1):
-            sheet.put(number, place, end, "change")
-    return row + len(metrics) + 2
+def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
+    yield [(header, "header") for header in COLUMNS]
+    for name, found in list(metrics.items())[:METRICS]:
+        interval = found["ci95"] or (None, None)
+        values = (name, found["before"], found["after"], found["change"], *interval)
+        yield list(zip((*values, found["n"], found["p_holm"], found["detectable"]), STYLES, strict=True))
+    if len(metrics) > METRICS:
+        yield ((f"… and {len(metrics) - METRICS:,} more", "text"),)
+    yield ((NOTE, "text"),)
 
 
-def _lists(baseline: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    yield from ((title, baseline[name]) for name, title in TITLES.items() if baseline[name])
-    yield from ((f"Besides the system: {change['what']}", change["cases"]) for change in baseline["changes"])
+def _list(title: str, cases: Sequence[str]) -> Iterator[Line]:
+    """The cases below their title."""
+    if not cases:
+        return
+    yield ()
+    yield ((f"{title} ({len(cases):,})", "name"),)
+    yield from (((case, "text"),) for case in cases[:LISTED])
+    if len(cases) > LISTED:
+        yield ((f"… and {len(cases) - LISTED:,} more", "text"),)

@@ -73,9 +73,10 @@ def _columns(report: Report) -> Iterator[Column]:
 
 
 def _published(column: Published, report: Report) -> Column:
-    metric, style = metric_of(column, report["metrics"]), "score" if column.scale == 1 else "share"
-    read = _score(metric, column.scale) if metric else _nothing
-    return Column(header=column.header, read=read, style=style, note=details_note(column, report))
+    metric, heading = metric_of(column, report["metrics"]), column.details
+    read = _score(metric, heading.scale) if metric else _nothing
+    style = "score" if heading.scale == 1 else "share"
+    return Column(header=heading.text, read=read, style=style, note=details_note(column, report))
 
 
 def at(*path: str) -> Callable[[CaseJson], Any]:

@@ -2,73 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_queryeval.aggregation import Report
 
 
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The header of a column; `scale` is 100 where the evaluator writes percentages, since metrics are shares."""
+
+    text: str
+    scale: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A column of the sheets Details and Summary, for the first of the `metrics` that the run has.
+    """A column of the sheets Details and Summary, for the first of the `metrics` that the run has."""
 
-    `scale` and `summary_scale` are 100 where the evaluator writes percentages; the metrics are shares.
-    """
-
-    header: str
+    details: Heading
+    summary: Heading
     metrics: tuple[str, ...]
-    scale: int
-    summary: str
-    summary_scale: int
     remark: str = ""
 
 
 RESULTS_MATCH = Published(
-    header="Results Match",
+    details=Heading("Results Match"),
+    summary=Heading("Percent Correct Queries", 100),
     metrics=("execution_accuracy", "execution_accuracy_bird", "json_equal"),
-    scale=1,
-    summary="Percent Correct Queries",
-    summary_scale=100,
     remark="Published code compares the lists of two sets, whose order is chance, and asks for a time besides.",
 )
 SUBSET = Published(
-    header="Subsetting Percentage",
+    details=Heading("Subsetting Percentage", 100),
+    summary=Heading("Percent Subset", 100),
     metrics=("subset_score_denodo", "subset_score"),
-    scale=100,
-    summary="Percent Subset",
-    summary_scale=100,
     remark="subset_score_denodo is the published code, subset_score the definition without its defects.",
 )
 OVERLAP = Published(
-    header="Percent Overlap",
+    details=Heading("Percent Overlap", 100),
+    summary=Heading("Percent Overlap", 100),
     metrics=("value_overlap",),
-    scale=100,
-    summary="Percent Overlap",
-    summary_scale=100,
     remark="Values of gold that predicted has, in any order, as the published code counts them.",
 )
 ROW_COUNT = Published(
-    header="Have Same Row Count",
+    details=Heading("Have Same Row Count"),
+    summary=Heading("Percent Row Count Match", 100),
     metrics=("same_row_count",),
-    scale=1,
-    summary="Percent Row Count Match",
-    summary_scale=100,
 )
 SOFT_F1 = Published(
-    header="Bird Standard F1",
+    details=Heading("Bird Standard F1"),
+    summary=Heading("Bird Standard F1"),
     metrics=("soft_f1_denodo", "soft_f1_bird", "soft_f1"),
-    scale=1,
-    summary="Bird Standard F1",
-    summary_scale=1,
     remark="soft_f1_denodo is the published code; soft_f1 pairs rows by content and not by position.",
 )
 VES = Published(
-    header="VES Score",
+    details=Heading("VES Score"),
+    summary=Heading("VES Score"),
     metrics=("r_ves", "ves"),
-    scale=1,
-    summary="VES Score",
-    summary_scale=1,
     remark="r_ves is the square root of the published reward (at most 1.25), ves that of the ratio of times.",
 )
 DETAILS = (RESULTS_MATCH, SUBSET, OVERLAP, ROW_COUNT, SOFT_F1, VES)
@@ -87,20 +77,20 @@ def time_of(report: Report) -> str | None:
 
 def details_note(column: Published, report: Report) -> str:
     """What a column of the sheet Details has in this run."""
-    return _note(column, column.header, column.scale, report["metrics"])
+    return _note(column, column.details, "", report)
 
 
 def summary_note(column: Published, report: Report) -> str:
     """What a column of the sheet Summary has in this run."""
-    return _note(column, column.summary, column.summary_scale, report["metrics"], "the mean of ")
+    return _note(column, column.summary, "the mean of ", report)
 
 
-def _note(column: Published, header: str, scale: int, names: Mapping[str, Any], what: str = "") -> str:
-    metric = metric_of(column, names)
+def _note(column: Published, heading: Heading, what: str, report: Report) -> str:
+    metric = metric_of(column, report["metrics"])
     if metric is None:
-        return f"{header}: empty, since the run has no {' and no '.join(column.metrics)}."
-    factor = f"{scale} x " if scale != 1 else ""
-    return f"{header}: {factor}{what}{metric}. {column.remark}".rstrip(" .") + "."
+        return f"{heading.text}: empty, since the run has no {' and no '.join(column.metrics)}."
+    factor = f"{heading.scale} x " if heading.scale != 1 else ""
+    return f"{heading.text}: {factor}{what}{metric}. {column.remark}".rstrip(" .") + "."
 
 
 def time_note(report: Report) -> str:

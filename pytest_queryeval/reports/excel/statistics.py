@@ -1,4 +1,4 @@
-"""The sheet Statistics: metrics of the run, its SDMX cases, dimensions and groups; times of predictions."""
+"""The sheet Statistics: metrics of the run, its SDMX cases, dimensions and groups; times, trials, Spider's table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from pytest_queryeval.aggregation import Report
 from pytest_queryeval.reports.excel.overview import SDMX
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
+from pytest_queryeval.sql.components import COMPONENTS
 
 NUMBERS = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "p95")
@@ -28,14 +29,13 @@ def write_statistics(sheet: Sheet, report: Report) -> None:
         for column, name in enumerate(header):
             sheet.heading(row + 1, column, name)
         for number, values in enumerate(rows, start=row + 2):
-            _write_row(sheet, number, header, values)
+            for column, value in enumerate(values):
+                sheet.put(number, column, value, _style(value))
         row += len(rows) + 3
 
 
-def _write_row(sheet: Sheet, row: int, header: Sequence[str], values: Sequence[Any]) -> None:
-    for column, (name, value) in enumerate(zip(header, values, strict=False)):
-        whole = name in ("n", "missed", "cases", "passed")
-        sheet.put(row, column, value, "text" if isinstance(value, str) else "count" if whole else "score")
+def _style(value: Any) -> str:
+    return "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
 
 
 def _blocks(report: Report) -> Iterator[Block]:
@@ -49,6 +49,10 @@ def _blocks(report: Report) -> Iterator[Block]:
     if report.get("measures"):
         measured = [[name, *(found[number] for number in MEASURED)] for name, found in report["measures"].items()]
         yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
+    if "trials" in report:
+        yield "Trials", ("k", "cases", "pass@k", "pass^k"), _trials(report["trials"])
+    if "spider_table" in report:
+        yield "Spider's table", ("score", *report["spider_table"]), _spider_table(report["spider_table"])
     for group, members in report["groups"].items():
         if members:
             yield f"By {group}", *_group(group, members, report["metrics"])
@@ -69,6 +73,26 @@ def _dimensions(dimensions: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
         for metric, found in metrics.items()
     ]
     return rows + _more(dimensions)
+
+
+def _trials(trials: Mapping[str, Any]) -> list[list[Any]]:
+    """How likely one of k trials passes, and all of them."""
+    pairs = zip(trials["pass_at"], trials["pass_hat"], strict=True)
+    return [[k, trials["cases"], one, every] for k, (one, every) in enumerate(pairs, start=1)]
+
+
+def _spider_table(table: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
+    """The rows that the published tool prints, a column a level."""
+    levels = list(table.values())
+    rows = [
+        [name.replace("_", " "), *(level[name] for level in levels)]
+        for name in ("count", "execution_accuracy", "exact_match")
+    ]
+    return rows + [
+        [f"{score}: {name.replace('_', ' ')}", *(level[name][score] for level in levels)]
+        for score in ("accuracy", "recall", "f1")
+        for name in COMPONENTS
+    ]
 
 
 def _group(

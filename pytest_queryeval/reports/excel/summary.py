@@ -43,18 +43,18 @@ COUNTS = {
     "Xpassed": "xpassed",
 }
 HEADER = (
-    *("Difficulty", SUBSET.summary, RESULTS_MATCH.summary, SAMPLES, MEAN_TIME, TIME_STD),
-    *(column.summary for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
+    *("Difficulty", SUBSET.summary.text, RESULTS_MATCH.summary.text, SAMPLES, MEAN_TIME, TIME_STD),
+    *(column.summary.text for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
     *COUNTS,
 )
 CHARTS = (
     Chart(
         title="Matching answers",
-        columns=(RESULTS_MATCH.summary, SUBSET.summary, OVERLAP.summary, ROW_COUNT.summary),
+        columns=(RESULTS_MATCH.summary.text, SUBSET.summary.text, OVERLAP.summary.text, ROW_COUNT.summary.text),
         unit="percent",
         most=100,
     ),
-    Chart(title="Bird Standard F1 and VES Score", columns=(SOFT_F1.summary, VES.summary), unit="score"),
+    Chart(title="Bird Standard F1 and VES Score", columns=(SOFT_F1.summary.text, VES.summary.text), unit="score"),
     Chart(title="Mean time of a prediction", columns=(MEAN_TIME,), unit="seconds", spread=TIME_STD),
     Chart(title="Number of samples", columns=(SAMPLES,), unit="cases"),
 )
@@ -110,7 +110,7 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> in
     """The table and its charts."""
     levels = list(report["groups"]["difficulty"].items())[:LISTED]
     rows = [_row(report, name, member) for name, member in (*levels, (TOTAL, report))]
-    notes = {column.summary: summary_note(column, report) for column in DETAILS}
+    notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
     notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
     sheet.put(row, 0, "By difficulty", "title")
     sheet.worksheet.set_row(row + 1, HEADER_POINTS)
@@ -141,7 +141,7 @@ def _style(header: str) -> str:
         return "share"
     if header in (MEAN_TIME, TIME_STD):
         return "seconds"
-    return "score" if header in (SOFT_F1.summary, VES.summary) else "count"
+    return "score" if header in (SOFT_F1.summary.text, VES.summary.text) else "count"
 
 
 def _row(report: Report, name: str, member: Mapping[str, Any]) -> list[Any]:
@@ -160,7 +160,7 @@ def _mean(column: Published, report: Report, member: Mapping[str, Any]) -> float
     """The mean of the metric that stands in the column in all rows; in the unit of the column."""
     metric = metric_of(column, report["metrics"])
     found = member["metrics"].get(metric)
-    return None if found is None else column.summary_scale * found["mean"]
+    return None if found is None else column.summary.scale * found["mean"]
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _notes(report: Report) -> Iterator[str]:
     yield "What stands in the columns of the sheets Summary and Details, by the names of this project's metrics:"
     for column in DETAILS:
         yield summary_note(column, report)
-        if column.header != column.summary or column.scale != column.summary_scale:
+        if column.details != column.summary:
             yield details_note(column, report)
     yield time_note(report)
     yield "Number of Samples: all cases, also those that were skipped or in error; means are over those with a score."

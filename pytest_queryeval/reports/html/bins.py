@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
+
+# Pairs of seconds and a score.
+Timed: TypeAlias = Sequence[tuple[float, float]]
 
 BINS = 10
 LEAST_SECONDS = 1e-9  # what is less is no measurement
@@ -62,29 +65,32 @@ def distribution(name: str, stats: Mapping[str, Any], cases: Sequence[CaseJson])
     ]
 
 
-def circles(name: str, cases: Sequence[CaseJson]) -> list[Circle]:
-    """The cases with a score of this metric whose predictions took time, alike ones together."""
-    counts = Counter(
-        (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in _timed(name, cases)
-    )
+def timed_scores(cases: Iterable[CaseJson]) -> Mapping[str, Timed]:
+    """The scores of each metric, each behind the seconds of its prediction; predictions that took none are left out."""
+    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for case in cases:
+        seconds = (case.get("prediction") or {}).get("seconds")
+        if seconds and seconds >= LEAST_SECONDS:
+            for name, score in case["scores"].items():
+                if score is not None:
+                    found[name].append((seconds, score))
+    return found
+
+
+def circles(timed: Timed) -> list[Circle]:
+    """The scores of a metric, alike ones of alike times together."""
+    counts = Counter((math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in timed)
     return [
         Circle(seconds=float(f"{10 ** ((place + 0.5) / STEPS):.3g}"), score=score / BINS, count=count)
         for (place, score), count in sorted(counts.items())
     ]
 
 
-def bands(name: str, cases: Sequence[CaseJson]) -> Iterator[tuple[str, ...]]:
+def bands(timed: Timed) -> Iterator[tuple[str, ...]]:
     """By the power of ten of the seconds that predictions took: how many scores of a metric lie in each of `BANDS`."""
-    counts = Counter((math.floor(math.log10(seconds)), _band(score)) for seconds, score in _timed(name, cases))
+    counts = Counter((math.floor(math.log10(seconds)), _band(score)) for seconds, score in timed)
     for power in sorted({power for power, _ in counts}):
         yield f"{10.0**power:g} s to {10.0 ** (power + 1):g} s", *(f"{counts[power, band]:,}" for band in BANDS)
-
-
-def _timed(name: str, cases: Sequence[CaseJson]) -> Iterator[tuple[float, float]]:
-    for case in cases:
-        seconds, score = (case.get("prediction") or {}).get("seconds"), case["scores"].get(name)
-        if seconds and seconds >= LEAST_SECONDS and score is not None:
-            yield seconds, score
 
 
 def _band(score: float) -> str:

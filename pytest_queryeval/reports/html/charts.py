@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import Report
 from pytest_queryeval.plain import score_text
-from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit
+from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit, timed_scores
 from pytest_queryeval.reports.html.drawing import Picture, Spec, drawn, names_shown
 
 # Per metric and value, its statistics.
@@ -19,6 +19,7 @@ GROUPS_SHOWN = ("difficulty", "kind", "tag")
 METRICS_SHOWN = 48
 VALUES_SHOWN = 10
 TIMED_METRICS = 4
+WIDTH = 156  # of a small chart: four of them with their labels fit into a window of 1000 pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +79,14 @@ def _by_group(report: Report, group: str) -> Iterator[Chart]:
     found = dict(item for item in of_all.items() if len(item[1]) > 1)
     if not found:
         return
-    few = f" Of {len(members):,}, the {VALUES_SHOWN} with the most cases are shown." * (len(members) > len(values))
+    few = f" Of {len(members):,}, here are the {VALUES_SHOWN} with the most cases." * (len(members) > len(values))
+    first = dict(list(found.items())[:METRICS_SHOWN])
     yield Chart(
         name=group,
         title=f"By {group}",
-        description=f"The mean of each metric by {group}, with its 95 % confidence interval.{few}",
-        picture=drawn(_faceted(_dots(found), _dots_and_intervals(list(values.values()), found))),
+        description=f"The mean of each metric by {group}, with its 95 % confidence interval."
+        f"{_left_out('first', first, found)}{few}",
+        picture=drawn(_faceted(_dots(first), _dots_and_intervals(list(values.values()), first))),
         header=("metric", group, "mean", "95 % interval", "n"),
         rows=[_cells(stats, name, value) for name, by_value in found.items() for value, stats in by_value.items()],
     )
@@ -97,10 +100,17 @@ def _of_values(
     return {shown: stats for shown, stats in found.items() if stats}
 
 
+def _left_out(which: str, shown: Sized, of: Sized) -> str:
+    """What a chart says of the metrics that it does not draw."""
+    if len(shown) == len(of):
+        return ""
+    return f" The {which} {len(shown)} of {len(of):,} metrics are drawn; the table has all."
+
+
 def _dots(found: Found) -> list[Spec]:
     return [
         {"metric": name, "value": value, "mean": stats["mean"], "low": low, "high": high}
-        for name, by_value in list(found.items())[:METRICS_SHOWN]
+        for name, by_value in found.items()
         for value, stats in by_value.items()
         for low, high in (stats["ci95"] or (stats["mean"], stats["mean"]),)
     ]
@@ -124,12 +134,11 @@ def _dots_and_intervals(values: Sequence[str], found: Found) -> Spec:
 
 
 def _distributions(report: Report) -> Chart:
-    names = names_shown(list(report["metrics"])[:METRICS_SHOWN])
+    names = names_shown(report["metrics"])
     found = {shown: distribution(name, report["metrics"][name], report["cases"]) for name, shown in names.items()}
+    first = list(found)[:METRICS_SHOWN]
     bars = [
-        {"metric": name, "low": own.low, "high": own.high, "share": own.share}
-        for name, bins in found.items()
-        for own in bins
+        {"metric": name, "low": own.low, "high": own.high, "share": own.share} for name in first for own in found[name]
     ]
     x = {"field": "low", "type": "quantitative", "bin": {"binned": True}, "title": None, "axis": {"tickCount": 4}}
     y = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": "%", "tickCount": 3}}
@@ -137,8 +146,9 @@ def _distributions(report: Report) -> Chart:
     return Chart(
         name="distributions",
         title="Score distributions",
-        description="Where the scores of each metric lie: the height of a bar is the share of its cases.",
-        picture=drawn(_faceted(bars, spec, columns=6, width=140, height=70)),
+        description="Where the scores of each metric lie: the height of a bar is the share of its cases."
+        f"{_left_out('first', first, found)}",
+        picture=drawn(_faceted(bars, spec, columns=5, width=138, height=70)),
         header=("metric", "scores", "cases"),
         rows=[(name, own.text, f"{own.count:,}") for name, bins in found.items() for own in bins if own.count],
     )
@@ -146,24 +156,27 @@ def _distributions(report: Report) -> Chart:
 
 def _times(report: Report) -> Iterator[Chart]:
     """Prediction times against scores, as circles whose size is the number of cases."""
-    units = [name for name, stats in report["metrics"].items() if is_unit(stats)]
-    largest = sorted(units, key=lambda name: -report["metrics"][name]["n"])[:TIMED_METRICS]
-    names = names_shown(name for name in units if name in largest)
-    rows = [
-        {"metric": shown, "seconds": own.seconds, "score": own.score, "cases": own.count}
-        for name, shown in names.items()
-        for own in circles(name, report["cases"])
-    ]
-    if not rows:
+    scores, metrics = timed_scores(report["cases"]), report["metrics"]
+    timed = {name: scores[name] for name, stats in metrics.items() if name in scores and is_unit(stats)}
+    if not timed:
         return
+    largest = sorted(timed, key=lambda name: -len(timed[name]))[:TIMED_METRICS]
+    names = names_shown(timed)
+    rows = [
+        {"metric": names[name], "seconds": own.seconds, "score": own.score, "cases": own.count}
+        for name in timed
+        if name in largest
+        for own in circles(timed[name])
+    ]
     yield Chart(
         name="times",
         title="Prediction time and score",
         description="A circle stands for cases with about the same score and time, a larger one for more of them."
-        " Predictions that took no time are left out.",
+        " Predictions that took no time are left out, and metrics with scores that are not between 0 and 1."
+        f"{_left_out('most frequent', largest, timed)}",
         picture=drawn(_faceted(rows, {"mark": "circle", "encoding": _time_and_score()}, height=110)),
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
-        rows=[(shown, *row) for name, shown in names.items() for row in bands(name, report["cases"])],
+        rows=[(names[name], *row) for name, found in timed.items() for row in bands(found)],
     )
 
 
@@ -177,10 +190,10 @@ def _time_and_score() -> Spec:
     }
 
 
-def _faceted(rows: Sequence[Spec], spec: Spec, *, columns: int = 4, width: int = 210, height: int = 0) -> Spec:
+def _faceted(rows: Sequence[Spec], spec: Spec, *, columns: int = 4, width: int = WIDTH, height: int = 0) -> Spec:
     """One small chart a metric, in the order of the report, each with an axis of its own below."""
     order = list(dict.fromkeys(row["metric"] for row in rows))
-    header = {"labelLimit": width, "title": None}
+    header = {"labelLimit": width - 8, "title": None}
     return {
         "data": {"values": rows},
         "facet": {"field": "metric", "type": "nominal", "sort": order, "header": header},

@@ -29,6 +29,24 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+def exact(value: Any) -> Any:
+    """The value with each number as the text that it is in report.json, behind a `#`; a text with a `#` gets another.
+
+    JavaScript rounds integers beyond 2^53, and writes 1.0 as 1.
+    """
+    match value:
+        case str():
+            return f"#{value}" if value.startswith("#") else value
+        case bool() | None:
+            return value
+        case int() | float():
+            return f"#{value!r}"
+        case list() | tuple():
+            return [exact(own) for own in value]
+        case _:
+            return {name: exact(own) for name, own in value.items()}
+
+
 def listed(report: Report) -> dict[str, Any]:
     """What the table of cases shows, sorts and searches: a list for each column, in the order of the report.
 
@@ -81,10 +99,13 @@ def _details(case: CaseJson) -> dict[str, Any]:
     found = {name: value for name, value in case.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
     for part in ("gold", "predicted", "prediction"):
         if part in found:
-            found[part] = _shortly_timed(found[part])
+            found[part] = _side(found[part])
     for part in ("question", "message"):
         if len(found.get(part, "")) <= TEXT_CHARACTERS:
             found.pop(part, None)
+    for part in ("difference", "details"):
+        if part in found:
+            found[part] = exact(found[part])
     if "trials" in found:
         found["trials"] = [_trial(trial) for trial in found["trials"]]
     if "basis" in found:
@@ -93,15 +114,17 @@ def _details(case: CaseJson) -> dict[str, Any]:
 
 
 def _trial(trial: Mapping[str, Any]) -> dict[str, Any]:
-    return {**trial, "prediction": _shortly_timed(trial.get("prediction") or {})}
+    return {**trial, "prediction": _side(trial.get("prediction") or {})}
 
 
 def _thresholds(basis: Any) -> Any:
     return basis.get("thresholds") if isinstance(basis, dict) else None
 
 
-def _shortly_timed(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {**part, "seconds": _short(part.get("seconds"))}
+def _side(part: Mapping[str, Any]) -> dict[str, Any]:
+    """An execution or a prediction, with a short time; what came from a database or a system is `exact`."""
+    foreign = {name: exact(part[name]) for name in ("sample", "metadata") if name in part}
+    return {**part, **foreign, "seconds": _short(part.get("seconds"))}
 
 
 def _short(seconds: Any) -> float | None:

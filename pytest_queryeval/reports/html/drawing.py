@@ -31,7 +31,7 @@ _CURRENT = "currentColor"
 CONFIG: Spec = {
     "aria": False,  # the picture has a title, a description and a table of its numbers
     "background": None,
-    "padding": {"left": 24, "right": 8, "top": 4, "bottom": 4},  # for fonts wider than the one that Vega measures
+    "padding": {"left": 30, "right": 24, "top": 4, "bottom": 4},  # for fonts wider than the one that Vega measures
     "view": {"stroke": None},
     "axis": {
         "labelColor": _CURRENT,
@@ -45,8 +45,9 @@ CONFIG: Spec = {
         "labelFontSize": 11,
         "titleFontSize": 11,
         "titleFontWeight": "normal",
-        "labelLimit": 170,
+        "labelLimit": 130,
         "labelFlush": False,
+        "labelSeparation": 8,  # fonts may be wider here too
     },
     "header": {"labelColor": _CURRENT, "labelFontSize": 12, "labelFontWeight": 600, "labelAnchor": "start"},
     "facet": {"spacing": 18},

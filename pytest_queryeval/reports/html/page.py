@@ -16,7 +16,7 @@ from pytest_queryeval.reports.html.data import packed_cases
 from pytest_queryeval.reports.html.templates import HERE, line, template
 from pytest_queryeval.verdict import verdict
 
-SCRIPTS = ("text", "texts_differ", "cells", "cases", "case_page", "start")
+SCRIPTS = ("text", "values", "texts_differ", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
 # Where an outcome stands in a list of cases; passed cases need no attention.
 TOTALS = {

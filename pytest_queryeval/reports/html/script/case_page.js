@@ -7,7 +7,7 @@ function section(title, ...children) {
 
 function bullets(items) {
   if (items === undefined || items === null) return null;
-  const texts = [items].flat().map((item) => (typeof item === "string" ? item : JSON.stringify(item)));
+  const texts = [items].flat().map(valueText);
   return texts.length ? make("ul", {}, texts.map((text) => make("li", {}, text))) : null;
 }
 
@@ -54,8 +54,8 @@ function failure(error) {
 
 function queries(kind, { gold, predicted }) {
   if (!gold?.query && !predicted?.query && !predicted?.error) return null;
-  const first = tokens(gold?.query ?? "", kind);
-  const second = tokens(predicted?.query ?? "", kind);
+  const first = tokens(withoutMargins(gold?.query ?? ""), kind);
+  const second = tokens(withoutMargins(predicted?.query ?? ""), kind);
   const bothThere = first.length && second.length;
   const isMarked = bothThere && markDifferences(first, second);
   const note = bothThere && !isMarked ? make("p", { class: "quiet" }, "The texts have too little in common, or are too long, for their differences to be marked.") : null;
@@ -66,9 +66,8 @@ function queries(kind, { gold, predicted }) {
   ];
 }
 
-function answers({ gold, predicted, difference }) {
+function answers({ gold, predicted }, { missing = [], extra = [], changed = [] }) {
   if (!gold?.columns && !predicted?.columns) return null;
-  const { missing = [], extra = [], changed = [] } = difference ?? {};
   const pairs = (one, other) => changed.map((both) => [both[one], both[other]]);
   const marks = {
     gold: { word: "missing", tag: "del", lone: missing, changed: pairs("gold", "predicted"), caption: "Gold's rows" },
@@ -80,8 +79,9 @@ function answers({ gold, predicted, difference }) {
 function answer(execution, marks) {
   if (!execution?.columns) return make("p", { class: "quiet" }, "no answer");
   const rows = execution.row_count;
-  const some = execution.sample.length < rows ? `, the first ${number(execution.sample.length)} are shown` : "";
-  return [make("p", { class: "quiet" }, `${number(rows)} row${rows === 1 ? "" : "s"}${some}`), sampleTable(execution, marks)];
+  const sample = exact(execution.sample ?? []);
+  const some = sample.length < rows ? `, the first ${number(sample.length)} are shown` : "";
+  return [make("p", { class: "quiet" }, `${number(rows)} row${rows === 1 ? "" : "s"}${some}`), sampleTable(execution.columns, sample, marks)];
 }
 
 function trials(kind, entries) {
@@ -93,7 +93,7 @@ function trials(kind, entries) {
       {},
       make("summary", {}, `Trial ${place + 1} `, make("span", { class: `chip ${word.replace(" ", "-")}` }, word), ` ${oneLine(scores.join(", "), 200)}`),
       failure(trial.predicted?.error),
-      trial.predicted?.query ? coloured(tokens(trial.predicted.query, kind), "ins") : null,
+      trial.predicted?.query ? coloured(tokens(withoutMargins(trial.predicted.query), kind), "ins") : null,
       facts(predictionFacts(trial.prediction)),
     );
   });
@@ -101,28 +101,24 @@ function trials(kind, entries) {
 
 function predictionFacts(prediction) {
   if (!prediction) return [];
-  const told = Object.entries(prediction.metadata ?? {}).map(([name, value]) => [oneLine(name, 60), typeof value === "string" ? value : JSON.stringify(value)]);
+  const told = Object.entries(exact(prediction.metadata ?? {})).map(([name, value]) => [oneLine(name, 60), valueText(value)]);
   return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...told];
-}
-
-function conversation(messages) {
-  return messages?.length ? make("ol", { class: "conversation" }, messages.map((said) => make("li", {}, make("strong", {}, said.role ?? ""), ` ${said.content ?? ""}`))) : null;
 }
 
 function casePage(cases, place, details) {
   const { list } = cases;
   const kind = list.kind[place];
-  const { notes, violations, indicator_selection: selection, ...others } = details.details ?? {};
+  const { notes, violations, indicator_selection: selection, ...others } = exact(details.details ?? {});
+  const difference = exact(details.difference ?? {});
   const message = details.message ?? list.message[place];
   return [
     make("p", { class: "question" }, details.question ?? list.question[place]),
     section("Evidence", details.evidence),
-    section("Conversation", conversation(details.conversation)),
     message ? make("p", { class: list.outcome[place] === "passed" ? "quiet message" : "fault message" }, message) : null,
     section("Scores", scoreTable(cases, place, details)),
     section("Queries", queries(kind, details)),
-    section("Differences", details.difference?.summary ? make("p", {}, details.difference.summary) : null, differenceTable(details.difference ?? {}, details.gold?.columns)),
-    section("Answers", answers(details)),
+    section("Differences", difference.summary ? make("p", {}, difference.summary) : null, differenceTable(difference, details.gold?.columns)),
+    section("Answers", answers(details, difference)),
     section("Selection", selection ? make("pre", { tabindex: 0 }, selection) : null),
     section("Violations", bullets(violations)),
     section("Notes", bullets(notes)),
@@ -132,7 +128,7 @@ function casePage(cases, place, details) {
       facts([...predictionFacts(details.prediction), ["gold ran", seconds(details.gold?.seconds)], ["predicted ran", seconds(details.predicted?.seconds)]]),
     ),
     section("About", facts([["where", `${list.path[place]}:${list.line[place]}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
-    Object.keys(others).length ? make("details", {}, make("summary", {}, "What the metrics tell besides"), make("pre", { tabindex: 0 }, JSON.stringify(others, null, 2))) : null,
+    Object.keys(others).length ? make("details", {}, make("summary", {}, "What the metrics tell besides"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,
   ];
 }
 

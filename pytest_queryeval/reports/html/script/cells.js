@@ -1,14 +1,12 @@
 // Answers as tables, and where two of them differ.
 
-function cell(value, attributes = {}) {
-  if (value === null || value === undefined) return make("td", { ...attributes, class: `${attributes.class ?? ""} null` }, "NULL");
-  const isNumber = typeof value === "number";
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return make("td", { ...attributes, class: `${attributes.class ?? ""}${isNumber ? " number" : ""}` }, text === "" ? "" : text);
+function cell(value) {
+  if (value === null || value === undefined) return make("td", { class: "null" }, "NULL");
+  return make("td", { class: value instanceof Numeral && "number" }, valueText(value));
 }
 
 function sameCells(row) {
-  return JSON.stringify(row.map((value) => JSON.stringify(value)).sort());
+  return JSON.stringify(row.map(key).sort());
 }
 
 // How often each row stands among the rows, whatever the order of its cells.
@@ -26,17 +24,16 @@ function taken(counts, row) {
 
 // The places of the cells that another row does not hold.
 function alone(row, other) {
-  const left = other.map((value) => JSON.stringify(value));
+  const left = other.map(key);
   return row.map((value) => {
-    const place = left.indexOf(JSON.stringify(value));
+    const place = left.indexOf(key(value));
     if (place >= 0) left.splice(place, 1);
     return place < 0;
   });
 }
 
-// The sample of one side; `lone` are its rows that the other side lacks, `changed` pairs of its rows and the other's.
-function sampleTable(execution, { word, tag, lone, changed, caption }) {
-  const rows = execution.sample ?? [];
+// The rows of one side; `lone` are those that the other side lacks, `changed` pairs of its rows and the other's.
+function sampleTable(columns, rows, { word, tag, lone, changed, caption }) {
   const left = counted(lone);
   const pairs = new Map(changed.map(([own, other]) => [sameCells(own), other]));
   const body = rows.map((row) => {
@@ -46,7 +43,7 @@ function sampleTable(execution, { word, tag, lone, changed, caption }) {
     const cells = row.map((value, place) => (marks[place] ? marked(value, tag) : cell(value)));
     return make("tr", { class: other && "changed" }, other ? make("th", { scope: "row" }, "changed") : make("td"), cells);
   });
-  return scrollable(caption, table(caption, ["", ...execution.columns], body));
+  return scrollable(caption, table(caption, ["", ...columns], body));
 }
 
 function marked(value, tag) {
@@ -87,5 +84,5 @@ function differenceTable(difference, columns) {
 }
 
 function changedCells(row, other, tag) {
-  return row.map((value, place) => (JSON.stringify(value) === JSON.stringify(other[place]) ? cell(value) : marked(value, tag)));
+  return row.map((value, place) => (key(value) === key(other[place]) ? cell(value) : marked(value, tag)));
 }

@@ -1,9 +1,9 @@
 // Everything that a page shows of a report is text: elements are built here, and never read from markup.
 
-// The characters that pytest_queryeval/plain.py calls unprintable, and its escapes.
+// The characters that pytest_queryeval/visible.py escapes, as it does.
 const UNPRINTABLE = new RegExp(
   "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
-    "\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
+    "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
   "gu",
 );
 

@@ -21,6 +21,16 @@ const OTHER_TOKENS = new RegExp(`${TEXTS}|${WORD}|${REST}`, "gu");
 const MOST_PAIRS = 6_000_000; // of tokens that are compared: a blink
 const LEAST_SHARED = 0.15; // texts that have less in common are of two forms, and not two versions of one
 
+// A query without blank lines at its ends, and without what all of its lines are indented by.
+function withoutMargins(text) {
+  const lines = text.split("\n");
+  const isBlank = (line) => /^[ \t\r]*$/.test(line);
+  const inside = lines.slice(lines.findIndex((line) => !isBlank(line)), lines.findLastIndex((line) => !isBlank(line)) + 1);
+  const indents = inside.filter((line) => !isBlank(line)).map((line) => line.match(/^[ \t]*/)[0].length);
+  const margin = indents.reduce((least, indent) => Math.min(least, indent), Infinity);
+  return inside.map((line) => line.slice(margin)).join("\n");
+}
+
 function tokens(text, kind) {
   const isQuery = kind === "sql" || kind === "sparql";
   return Array.from(text.matchAll(TOKENS.get(kind) ?? OTHER_TOKENS), (match) => {

@@ -1,0 +1,109 @@
+"""A Chromium that opens reports, where Debian's packages chromium and chromium-driver are installed."""
+
+import json
+import shutil
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
+
+CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
+MISSING = "" if CHROMIUM and DRIVER else "chromium and chromium-driver are not installed"
+SECONDS = 60  # until a page has to be ready, on a machine that does much else
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,1000",
+)
+IS_READY = "return performance.getEntriesByName('queryeval-ready').map(mark => mark.startTime)"
+RUN_AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ["violations"]}).then(found => done(found.violations));
+"""
+
+
+class Browser:
+    """A Chromium with a page in it; `milliseconds` is how long the last page took until it could be used."""
+
+    def __init__(self, driver):
+        self.driver = driver
+        self.milliseconds = 0.0
+
+    @contextmanager
+    def window(self, width, height=900):
+        """Show pages in a window of so many pixels until the block ends."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    def open(self, path, fragment=""):
+        self.driver.get("about:blank")  # else only the fragment would change
+        self.driver.get(f"{path.as_uri()}{fragment}")
+        (self.milliseconds,) = self.until(lambda: self.run(IS_READY))
+        return self
+
+    def open_case(self, path, nodeid):
+        self.open(path, f"#case={quote(nodeid, safe='')}")
+        self.until(lambda: self.run("return document.getElementById('case').open"))
+        return self
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def until(self, condition):
+        return WebDriverWait(self.driver, SECONDS).until(lambda _: condition())
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0])?.innerText", selector)
+
+    def texts(self, selector):
+        return self.run("return Array.from(document.querySelectorAll(arguments[0]), e => e.innerText)", selector)
+
+    def fragment(self):
+        return self.run("return location.hash")
+
+    def messages(self):
+        """What the console says."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self):
+        """The addresses that pages asked for since the last call, but for the files that they are."""
+        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return [url for url in sent if not url.startswith(("file:", "data:", "about:", "chrome:", "chrome-untrusted:"))]
+
+    def faults(self, axe):
+        """What axe-core finds of serious and critical faults."""
+        self.run(axe)
+        found = self.driver.execute_async_script(RUN_AXE)
+        return [
+            (fault["id"], fault["nodes"][0]["html"]) for fault in found if fault["impact"] in ("serious", "critical")
+        ]
+
+
+@contextmanager
+def started(folder, *, dark=False):
+    """A `Browser` until the block ends; its profile is in the folder."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    colours = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    for argument in (*ARGUMENTS, f"--user-data-dir={folder}", colours):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_script_timeout(SECONDS)
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
