@@ -183,7 +183,8 @@ def test_progress_is_told_between_the_lines_of_pytest(suite, run_and_parse, monk
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, monkeypatch, workers):
-    monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)
+    monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)  # to be 30 again behind this test
+    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
     write("test_other.py", "def test_one(): pass\n\n\ndef test_two(): pass\n")
     suite(case("good"), case("better"))
 
@@ -192,8 +193,8 @@ def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, m
     run.result.stdout.fnmatch_lines(["queryeval: 2 of 2 cases, 2 passed, about 0 s left"])
 
 
-def test_progress_is_told_with_workers_too(suite, write, run_and_parse, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)
+def test_progress_is_told_with_workers_too(suite, write, run_and_parse):
+    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
     suite(*(case(f"case-{number}") for number in range(4)))
 
     run = run_and_parse("-n2")
