@@ -20,7 +20,8 @@ def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> dic
     Each has `rank` (None without a score), its `totals`, its `metrics` with mean, n and 95 % interval, `p`: the
     two-sided paired test against the best system over the cases that both have scores of, adjusted by Holm, and
     `changes`: what its suite asked otherwise than that of the best; `p` is None for the best itself and where there is
-    no such case. `common` is how many cases all reports have. Raises `ReportError` where no report has the metric.
+    no such case. `better` tells which means of the metric come first, and `common` how many cases all reports have.
+    Raises `ReportError` where no report has the metric.
     """
     scored = {name: _scored(report) for name, report in reports.items()}
     lower = {name for report in reports.values() for name in costs(report["metrics"])}
@@ -34,6 +35,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> dic
     cases = [{case["nodeid"] for case in report["cases"]} for report in reports.values()]
     return {
         "metric": by or None,
+        "better": "lower" if by in lower else "higher",
         "common": len(set.intersection(*cases)),
         "cases": len(set.union(*cases)),
         "systems": [

@@ -292,3 +292,33 @@ def test_a_report_of_an_older_version_is_compared_as_far_as_it_goes(pytester, su
 
     assert (run.report["baseline"]["cases"]["unknown"], changes(run)) == (1, {})
     run.result.stdout.fnmatch_lines(["of 1 case an older report does not tell thresholds, golds and policies, so no*"])
+
+
+WORDS = """
+from pytest_queryeval.metric import metric
+from pytest_queryeval.metrics import METRICS
+
+@metric(kinds=None, reads="queries", most=9, better="lower")
+def words(gold, predicted):
+    return float(len(predicted.split()))
+
+METRICS.register("words", words)
+"""
+
+
+def test_a_metric_of_ones_own_of_which_lower_is_better_misses_the_gate_by_a_rise(
+    suite, write, earlier, run_and_parse, workers
+):
+    write("conftest.py", WORDS)
+    write("queryeval.yaml", "gates: [{no_regression: {metric: words}}]")
+    long = f"{GOLD}   ORDER BY 1"
+    asked = {"metrics": ["execution_accuracy", "words"], "on_miss": "xfail"}
+    suite(*(case(f"c{number}", **asked) for number in range(8)))
+    earlier()
+
+    suite(*(case(f"c{number}", long, **asked) for number in range(8)))
+    worse = run_and_parse(BASELINE, *workers)
+
+    assert worse.report["metrics"]["words"]["better"] == "lower"
+    assert verdicts(worse) == [False]
+    worse.result.stdout.fnmatch_lines(["gate MISSED: words not higher than in the baseline * a rise of *"])

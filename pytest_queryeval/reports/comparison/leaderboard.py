@@ -23,7 +23,9 @@ def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
     """The ranking by one metric, the means of the others, and what makes the systems hard to compare."""
     systems, metric = board["systems"], board["metric"]
     start = f"{counted(len(systems), 'system')}, {counted(board['cases'], 'case')}, "
-    yield (start, "no score to rank by") if metric is None else (start, "ranked by the mean of ", Foreign(metric))
+    first = ", the lowest first" if board["better"] == "lower" else ""
+    ranked = () if metric is None else (start, "ranked by the mean of ", Foreign(metric), first)
+    yield ranked or (start, "no score to rank by")
     yield Table(RANKED, [_ranked(system, metric) for system in systems])
     if metric is not None:
         yield (NOTE,)

@@ -193,7 +193,7 @@ def _time_and_score() -> Spec:
 def _faceted(rows: Sequence[Spec], spec: Spec, *, columns: int = 4, width: int = WIDTH, height: int = 0) -> Spec:
     """One small chart a metric, in the order of the report, each with an axis of its own below."""
     order = list(dict.fromkeys(row["metric"] for row in rows))
-    header = {"labelLimit": width - 8, "title": None}
+    header = {"labelLimit": 0.88 * width, "title": None}
     return {
         "data": {"values": rows},
         "facet": {"field": "metric", "type": "nominal", "sort": order, "header": header},
