@@ -141,7 +141,11 @@ def test_of_a_cost_the_lowest_mean_ranks_first(write, capsys):
 
     head, _, *rows = capsys.readouterr().out.splitlines()[:5]
     assert head.endswith("ranked by the mean of prediction_seconds, the lowest first")
-    assert [line.split()[:3] for line in rows] == [["fast", "1", "1.000"], ["usual", "2", "3.000"], ["slow", "3", "9.000"]]
+    assert [line.split()[:3] for line in rows] == [
+        ["fast", "1", "1.000"],
+        ["usual", "2", "3.000"],
+        ["slow", "3", "9.000"],
+    ]
 
 
 def test_the_other_metrics_are_rows_where_they_are_more_than_the_systems(write, capsys):
