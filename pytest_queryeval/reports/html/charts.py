@@ -19,7 +19,8 @@ GROUPS_SHOWN = ("difficulty", "kind", "tag")
 METRICS_SHOWN = 48
 VALUES_SHOWN = 10
 TIMED_METRICS = 4
-WIDTH = 156  # of a small chart: four of them with their labels fit into a window of 1000 pixels
+COLUMNS, WIDTH = 4, 156  # of small charts, in pixels: with their labels they fit into a window of 1000
+NAME_SHARE = 0.88  # of the width of a small chart: the page may have a wider font than Vega measures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +149,7 @@ def _distributions(report: Report) -> Chart:
         title="Score distributions",
         description="Where the scores of each metric lie: the height of a bar is the share of its cases."
         f"{_left_out('first', first, found)}",
-        picture=drawn(_faceted(bars, spec, columns=5, width=138, height=70)),
+        picture=drawn(_faceted(bars, spec, height=70)),
         header=("metric", "scores", "cases"),
         rows=[(name, own.text, f"{own.count:,}") for name, bins in found.items() for own in bins if own.count],
     )
@@ -190,15 +191,15 @@ def _time_and_score() -> Spec:
     }
 
 
-def _faceted(rows: Sequence[Spec], spec: Spec, *, columns: int = 4, width: int = WIDTH, height: int = 0) -> Spec:
+def _faceted(rows: Sequence[Spec], spec: Spec, *, height: int = 0) -> Spec:
     """One small chart a metric, in the order of the report, each with an axis of its own below."""
     order = list(dict.fromkeys(row["metric"] for row in rows))
-    header = {"labelLimit": 0.88 * width, "title": None}
+    header = {"labelLimit": NAME_SHARE * WIDTH, "title": None}
     return {
         "data": {"values": rows},
         "facet": {"field": "metric", "type": "nominal", "sort": order, "header": header},
-        "columns": columns,
-        "spec": {"width": width, "height": height or {"step": 18}, **spec},
+        "columns": COLUMNS,
+        "spec": {"width": WIDTH, "height": height or {"step": 18}, **spec},
         "resolve": {"scale": {"x": "independent"}, "axis": {"x": "independent"}},
     }
 

@@ -1,0 +1,78 @@
+"""report.html in narrow windows: whatever has no room is scrolled to."""
+
+import pytest
+
+# The elements of which a part is out of sight, and no way leads to it: beyond an edge of what does not scroll.
+CUT = """
+const cut = [];
+for (const element of document.querySelectorAll("body *")) {
+  if (!element.checkVisibility() || element.closest(".unseen, .skip, svg *")) continue;
+  const own = element.getBoundingClientRect();
+  for (let around = element.parentElement; around; around = around.parentElement) {
+    const sideways = getComputedStyle(around).overflowX;
+    if (sideways === "auto" || sideways === "scroll") break;
+    const edge = around === document.documentElement ? innerWidth : around.getBoundingClientRect().right;
+    const cuts = around === document.documentElement || sideways === "hidden" || sideways === "clip";
+    if (cuts && own.right > edge + 1) cut.push(element.outerHTML.slice(0, 200));
+  }
+}
+return cut;
+"""
+# The texts of charts that go beyond their edges.
+BEYOND = """
+return [...document.querySelectorAll("svg")].flatMap(svg => {
+  const edges = svg.getBoundingClientRect();
+  const isBeyond = ({left, right}) => left < edges.left - 1 || right > edges.right + 1;
+  const texts = [...svg.querySelectorAll("text")].filter(text => isBeyond(text.getBoundingClientRect()));
+  return texts.map(text => text.textContent);
+});
+"""
+# The regions that scroll sideways, and how high each of them is in a window of height 1, its bar included.
+SIDEWAYS = """
+return [...document.querySelectorAll(".scroll")]
+  .filter(element => element.checkVisibility() && element.scrollWidth > element.clientWidth)
+  .map(element => [element.ariaLabel, element.offsetHeight / innerHeight, element.tabIndex]);
+"""
+
+
+@pytest.mark.parametrize("width", [1000, 500])
+@pytest.mark.parametrize("page", ["example_page", "hostile_page"])
+def test_nothing_is_cut_in_a_narrow_window_without_a_bar_in_sight(browser, request, page, width):
+    with browser.window(width):
+        browser.open(request.getfixturevalue(page))
+        browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
+        cut, beyond, sideways = (browser.run(script) for script in (CUT, BEYOND, SIDEWAYS))
+
+    assert cut == beyond == []
+    assert [found for found in sideways if found[1] > 0.9 or found[2] != 0] == []
+
+
+@pytest.mark.parametrize("page", ["example_page", "hostile_page"])
+def test_charts_fit_into_a_window_of_a_thousand_pixels(browser, request, page):
+    with browser.window(1000):
+        browser.open(request.getfixturevalue(page))
+        hidden = browser.run(
+            "return [...document.querySelectorAll('figure > .scroll')].map(one => one.scrollWidth - one.clientWidth)"
+        )
+
+    assert hidden == [0] * 6
+
+
+def test_every_column_of_the_cases_is_reached_in_a_window_of_five_hundred_pixels(browser, small_page):
+    last = "document.querySelector('#table th:last-child button')"
+    with browser.window(500):
+        browser.open(small_page)
+        browser.run("document.getElementById('table').scrollTo(10_000, 0)")
+        right = browser.run(f"return {last}.getBoundingClientRect().right")
+        edge = browser.run("return document.getElementById('table').getBoundingClientRect().right")
+
+    assert right <= edge <= 500
+
+
+@pytest.mark.parametrize("width", [1000, 500])
+def test_nothing_of_a_case_is_cut_in_a_narrow_window(browser, small, small_page, width):
+    with browser.window(width):
+        browser.open_case(small_page, next(case["nodeid"] for case in small["cases"] if case["difference"]))
+        cut = browser.run(CUT)
+
+    assert cut == []
