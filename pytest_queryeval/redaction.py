@@ -135,12 +135,11 @@ class _Known:
             self._change(frozenset(), frozenset(_parts(self._new[-1])))
             self._new.pop()
         before = self._environment
-        for name in environment.keys() | before.keys():
-            if environment.get(name) != before.get(name):
-                of_variable = _of_variable(name, environment[name]) if name in environment else ()
-                found = frozenset(part for value in of_variable for part in _parts(value))
-                self._change(self._of_variables.pop(name, frozenset()), found)
-                self._of_variables |= {name: found} if found else {}
+        for name in {name for name, _ in environment.items() ^ before.items()}:
+            of_variable = _of_variable(name, environment[name]) if name in environment else ()
+            found = frozenset(part for value in of_variable for part in _parts(value))
+            self._change(self._of_variables.pop(name, frozenset()), found)
+            self._of_variables |= {name: found} if found else {}
         self._environment = environment
 
     def _change(self, before: frozenset[str], now: frozenset[str]) -> None:
