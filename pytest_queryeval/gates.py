@@ -13,13 +13,13 @@ from typing import Any
 from pytest_queryeval.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.errors import did_you_mean
 from pytest_queryeval.metrics import better_of
+from pytest_queryeval.model import PASS_RATE as PASS_RATE
+from pytest_queryeval.model import RULES as RULES
 from pytest_queryeval.model import Gate, Threshold
 from pytest_queryeval.plain import score_text
 
-PASS_RATE = "pass_rate"  # noqa: S105 - no password
 HIGHER = "higher"
 WISH = ("folder", "metric", "where", "min", "max")
-RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline, beside WISH
 ASKED = (*WISH, *RULES, "better")
 GATE_WORDS = {True: "met", False: "missed", None: "not judged"}
 NOTHING = "no case was evaluated"
@@ -144,12 +144,16 @@ def _without_value(
     gate: Mapping[str, Any], fitting: Sequence[CaseJson], below: Sequence[CaseJson], *, is_part: bool
 ) -> tuple[bool | None, str]:
     """The verdict and its reason where no case has a value; of a part of a folder other cases may have one."""
-    evaluated = any(case["outcome"] != "skipped" for case in fitting)
-    if is_part and (is_relative(gate) or not evaluated):
-        return None, NOT_COMPARABLE if evaluated else NOTHING
-    if is_relative(gate) and evaluated:
-        return False, NOT_COMPARABLE
-    return False, _unfit(gate, below) or NOTHING
+    evaluated = [case for case in fitting if case["outcome"] != "skipped"]
+    if is_relative(gate):
+        reason, may_be_elsewhere = NOT_COMPARABLE if evaluated else NOTHING, True
+    else:
+        scored = [case for case in evaluated if case["outcome"] != "error"]  # the others might have had one
+        may_be_elsewhere = not evaluated or (bool(scored) and not any(gate["metric"] in c["scores"] for c in scored))
+        reason = f"no case has a score of {gate['metric']}" if scored and gate["metric"] != PASS_RATE else NOTHING
+    if is_part and may_be_elsewhere:
+        return None, reason
+    return False, _unfit(gate, below) or reason
 
 
 def _measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -174,8 +178,11 @@ def _unfit(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> str:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path of a report lies below a gate's folder, both with forward slashes."""
-    return PurePosixPath(path).is_relative_to(folder)
+    """Whether a path lies below a folder, both as reports have them: from the root, above which `..` leads."""
+    parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
+    if set(above) == {".."}:  # a folder above the root holds the root, and all that is no further up
+        return parts[:1] != ("/",) and parts.count("..") <= len(above)
+    return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
 
 
 def _fits(case: CaseJson, gate: Mapping[str, Any]) -> bool:

@@ -88,6 +88,14 @@ def test_pass_rate_is_the_share_of_passed_cases(outcomes):
         ("music/deep", "music/s.queryeval.yaml", False),
         (".", "/elsewhere/s.queryeval.yaml", False),
         ("/elsewhere", "/elsewhere/s.queryeval.yaml", True),
+        ("..", "music/s.queryeval.yaml", True),
+        ("..", "../music/s.queryeval.yaml", True),
+        ("..", "../../music/s.queryeval.yaml", False),
+        ("../..", "../music/s.queryeval.yaml", True),
+        ("../q", "../q/s.queryeval.yaml", True),
+        ("../q", "music/s.queryeval.yaml", False),
+        (".", "../music/s.queryeval.yaml", False),
+        ("..", "/elsewhere/s.queryeval.yaml", False),
     ],
 )
 def test_a_gate_judges_the_cases_below_its_folder(folder, path, counts):
@@ -147,3 +155,20 @@ def test_a_file_that_could_not_be_read_misses_the_gates_above_it(selected):
 
     assert (below["ok"], below["reason"]) == (False, "music/bad.queryeval.yaml could not be read")
     assert beside["ok"] is True
+
+
+@pytest.mark.parametrize("part", [{"selected": True}, {"whole": False}])
+def test_a_gate_of_a_part_without_its_metric_is_not_judged(part):
+    asked, selected = gate(minimum=0.5, whole=part.get("whole", True)), part.get("selected", False)
+    other = entry(scores={"json_equal": 1.0})
+
+    found = verdict(asked, other, selected=selected)
+
+    assert (found["ok"], found["reason"]) == (None, f"no case has a score of {asked['metric']}")
+    assert verdict(asked, other, entry(scores={asked["metric"]: None}), selected=selected)["ok"] is False
+
+
+def test_a_gate_of_a_whole_folder_without_its_metric_is_missed_and_says_so():
+    found = verdict(gate(minimum=0.5), entry(scores={"json_equal": 1.0}))
+
+    assert (found["ok"], found["reason"]) == (False, f"no case has a score of {found['metric']}")

@@ -16,7 +16,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.errors import SuiteError
 from pytest_queryeval.json_value import JsonSchema
 from pytest_queryeval.kinds import KINDS, Kind
-from pytest_queryeval.loading.keys import KEYS, read_keys
+from pytest_queryeval.loading.keys import KEYS, read_gates, read_keys
 from pytest_queryeval.loading.requirements import MissingExtraError, check_required
 from pytest_queryeval.loading.schemas import SchemaFile
 from pytest_queryeval.loading.sources import resolved_source
@@ -34,15 +34,19 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """A folder with a `queryeval.yaml`: its gates, and the values that cases below inherit."""
+    """A folder with a `queryeval.yaml`: its gates, and the values that cases below inherit.
+
+    Where it needs an extra that is `missing`, the gates are all that is known of it.
+    """
 
     path: Path
     values: Values
     gates: tuple[Gate, ...]
+    missing: MissingExtraError | None = None
 
 
 # What reading a folder gave, for each that was looked at: None where it has no settings.
-FolderCache: TypeAlias = dict[Path, Folder | SuiteError | MissingExtraError | None]
+FolderCache: TypeAlias = dict[Path, Folder | SuiteError | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +85,17 @@ def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, 
         if path not in cache:
             cache[path] = _read_folder(path)
         known = cache[path]
-        if isinstance(known, MissingExtraError):
-            raise known.with_traceback(None)
         if isinstance(known, SuiteError):
             problems.extend(known.problems)
+        elif known is not None and known.missing is not None:
+            raise known.missing.with_traceback(None)
         elif known is not None:
             found.append(known)
     problems.raise_any()
     return tuple(found)
 
 
-def _read_folder(path: Path) -> Folder | SuiteError | MissingExtraError | None:
+def _read_folder(path: Path) -> Folder | SuiteError | None:
     file = file_at(path / FOLDER_FILE)
     mistaken = file_at(path / "queryeval.yml")
     if mistaken.path.exists():
@@ -106,7 +110,8 @@ def _read_folder(path: Path) -> Folder | SuiteError | MissingExtraError | None:
         try:
             problems.attempt(check_required, document.root)
         except MissingExtraError as error:
-            return error
+            gates = entries(document.root).get("gates")
+            return Folder(path=path, values={}, gates=read_gates(gates) if gates else (), missing=error)
         values = problems.attempt(read_keys, document.root, "folder", problems) or {}
     if problems:
         return problems.error()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_queryeval.plugin.run import Run
 
 PROGRESS_SECONDS = 30.0
+# How a run ends that came to its end.
+WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 LEAST_VERBOSITY = -1  # with less, as under -qq, nothing is told but the verdict
 
 
@@ -37,7 +39,7 @@ class ReportCollector:
         self.faults: list[str] = []
         self.unused: list[str] = []
         self._learnt: list[Mapping[str, Any]] = []
-        self._to_run = 0
+        self._to_run: set[str] = set()
         self._started = self._shown = time.monotonic()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -50,7 +52,7 @@ class ReportCollector:
         self._start(ids)
 
     def _start(self, nodeids: list[str]) -> None:
-        self._to_run = max(self._to_run, sum(map(_is_case, nodeids)))
+        self._to_run.update(filter(_is_case, nodeids))
         self._started = self._shown = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
@@ -64,8 +66,8 @@ class ReportCollector:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
             self.cases[report.nodeid] = result
-        elif report.failed and report.nodeid not in self.cases and _is_case(report.nodeid):
-            self.cases[report.nodeid] = lost_case(self.config.stash[RUN], report)
+        elif report.failed and _is_case(report.nodeid):
+            self.cases[report.nodeid] = self.cases.get(report.nodeid, {}) | lost_case(self.config.stash[RUN], report)
         self._show_progress()
 
     @pytest.hookimpl(tryfirst=True)
@@ -79,12 +81,22 @@ class ReportCollector:
             return
         if not any(known["selected"] for known in learnt):  # else those of the cases that were left out would be named
             self.unused = list(dict.fromkeys(said for known in learnt for said in known["unused"]))
-        stopped = bool(session.shouldstop or session.shouldfail)
-        self.report = self._aggregated(learnt, stopped=stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED)
+        self.report = self._aggregated(learnt, stopped=self._is_stopped(session))
         self._write()
-        missed = any(gate["ok"] is False for gate in self.report["gates"])
-        if (missed or self.faults) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._is_faulty(
+            self.report
+        ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _is_stopped(self, session: pytest.Session) -> bool:
+        """Whether the run ended before its end, or lost cases on its way."""
+        is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
+        return is_cut or not self._to_run <= self.cases.keys()
+
+    def _is_faulty(self, report: Report) -> bool:
+        from pytest_queryeval.verdict import verdict
+
+        return bool(self.faults) or verdict(report).is_faulty
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the report in short, and what went wrong with it."""
@@ -170,12 +182,12 @@ class ReportCollector:
         self._shown = now
         done = len(self.cases)
         passed = sum(case["outcome"] == "passed" for case in self.cases.values())
-        left = (now - self._started) / done * max(self._to_run - done, 0)
+        left = (now - self._started) / done * max(len(self._to_run) - done, 0)
         terminal.ensure_newline()
         if self.config.get_terminal_writer().width_of_current_line:  # dots under -q and with workers
             terminal.line("")
         terminal.write_line(
-            f"queryeval: {done:,} of {self._to_run:,} cases, {passed:,} passed, about {left:.0f} s left"
+            f"queryeval: {done:,} of {len(self._to_run):,} cases, {passed:,} passed, about {left:.0f} s left"
         )
 
 

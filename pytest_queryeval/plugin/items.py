@@ -31,6 +31,7 @@ class SuiteFile(pytest.File):
         try:
             cases = run.load(self.path).cases
         except MissingExtraError as error:
+            run.skipped.append(run.relative(self.path))
             pytest.skip(str(error), allow_module_level=True)
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
@@ -115,6 +116,7 @@ class CaseItem(pytest.Item):
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
         """The case as the report has it, once its outcome is known; None in the other phases."""
+        self._accuse(report, call)
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
         run, outcome = self.config.stash[RUN], self._outcome(report)
@@ -126,6 +128,13 @@ class CaseItem(pytest.Item):
         message = headline(self.result) if self.result.fails else _message(report)
         return result_json(self.result, **place, outcome=outcome, message=message, state=state)
 
+    def _accuse(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Take it back where pytest takes an error for an expected failure, as under a marker of somebody else."""
+        intended = (pytest.skip.Exception, pytest.xfail.Exception)
+        if report.when == "setup" and hasattr(report, "wasxfail") and not isinstance(_raised(call), intended):
+            report.outcome = "failed"
+            del report.wasxfail
+
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":
             return "skipped" if report.skipped else "error"
@@ -134,6 +143,10 @@ class CaseItem(pytest.Item):
         if report.skipped:
             return "missed" if self.case.xfail is None else "xfailed"
         return "xpassed" if hasattr(report, "wasxfail") else "passed"
+
+
+def _raised(call: pytest.CallInfo[None]) -> BaseException | None:
+    return None if call.excinfo is None else call.excinfo.value
 
 
 def _behind_margin(text: str) -> str:

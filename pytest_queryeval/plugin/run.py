@@ -26,6 +26,7 @@ class Run:
         self.config = config
         self.root: Path = config.rootpath
         self.broken: list[str] = []
+        self.skipped: list[str] = []  # files that need an extra which is not there
         self.collected: dict[str, int] = {}
         self.cases: list[Case] = []
         self.files = 0
@@ -160,14 +161,16 @@ class Run:
             self.config.addinivalue_line("markers", f"{name}: {meaning}")
 
     def relative(self, path: Path) -> str:
-        """A path as node ids have it: from the root, with forward slashes."""
+        """A path from the root, with forward slashes, as node ids have it."""
         if path not in self._relative:
             self._relative[path] = self._made_relative(path)
         return self._relative[path]
 
     def _made_relative(self, path: Path) -> str:
         absolute = Path.cwd() / path
-        return absolute.relative_to(self.root).as_posix() if absolute.is_relative_to(self.root) else absolute.as_posix()
+        with suppress(ValueError):  # of another drive
+            return Path(os.path.relpath(absolute, self.root)).as_posix()
+        return absolute.as_posix()
 
     def learnt(self) -> dict[str, Any]:
         """What the controller needs to judge gates, as plain values."""
@@ -188,33 +191,24 @@ class Run:
         told, start = self.config.option, self.config.invocation_params.dir
         ignored = (*(told.ignore or ()), *(told.ignore_glob or ()))
         return {
-            "paths": [self._folder(start / argument.partition("::")[0]) for argument in self.config.args],
-            "ignored": [self._folder(start / each) for each in ignored],
+            "paths": [self.relative(start / argument.partition("::")[0]) for argument in self.config.args],
+            "ignored": [*(self.relative(start / each) for each in ignored), *self.skipped],
         }
 
     def _gates(self) -> list[dict[str, Any]]:
         """The gates of all folders that have a suite below them."""
         if not self._folders:
             return []
-        from pytest_queryeval.gates import gate_json
+        from pytest_queryeval.gates import gate_json, is_below
         from pytest_queryeval.loading.settings import Folder
 
-        folders = [folder for folder in self._folders.values() if isinstance(folder, Folder)]
+        asked = self._asked()["paths"]
+        gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
+        places = [self.relative(gate.folder) for gate in gates]
         return [
-            gate_json(gate, self._folder(gate.folder), whole=self._is_whole(gate.folder))
-            for folder in folders
-            for gate in folder.gates
+            gate_json(gate, place, whole=any(is_below(place, path) for path in asked))
+            for gate, place in zip(gates, places, strict=True)
         ]
-
-    def _folder(self, folder: Path) -> str:
-        """A gate's folder as the cases' paths have it; one above the root holds all of them."""
-        folder = Path(os.path.normpath(folder))
-        return "." if self.root.is_relative_to(folder) else self.relative(folder)
-
-    def _is_whole(self, folder: Path) -> bool:
-        """Whether the run was asked for all of a folder, and not for a part of it."""
-        start = self.config.invocation_params.dir
-        return any(folder.is_relative_to(start / argument.partition("::")[0]) for argument in self.config.args)
 
 
 def timed_metric(case: Case) -> str | None:

@@ -194,3 +194,57 @@ def test_missed_gate_replaces_no_usage_error(suite, write, run):
     result = run("--queryeval-threshold=valid_querry=1")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_gate_above_the_root_judges_the_files_beside_the_root(pytester, suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.9}]")
+    suite(case("a"), case("b", WRONG, on_miss="xfail"), name="suites/a.queryeval.yaml")
+    write("project/pytest.ini", "[pytest]\n")
+
+    run = run_and_parse("-c", "project/pytest.ini", "--rootdir=project", "suites")
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    (gate,) = run.report["gates"]
+    assert (gate["folder"], gate["whole"], gate["value"], gate["ok"]) == ("..", False, 0.5, False)
+    assert run.report["cases"][0]["path"] == "../suites/a.queryeval.yaml"
+
+
+def test_gate_of_a_folder_that_is_named_by_a_way_around_is_judged_on_all_of_it(
+    pytester, suite, write, run_and_parse, monkeypatch
+):
+    write("queries/queryeval.yaml", "gates: [{metric: pass_rate, where: {tag: gold-set}, min: 0.9}]")
+    write("pytest.ini", "[pytest]\n")
+    suite(case("a"), name="queries/a.queryeval.yaml")
+    (pytester.path / "other").mkdir()
+
+    around = run_and_parse("other/../queries")
+
+    assert [gate["ok"] for gate in around.report["gates"]] == [False]
+
+
+def test_gate_of_a_part_without_its_metric_is_not_judged(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: json_equal, min: 0.5}]")
+    suite(case("a"), name="sql/a.queryeval.yaml")
+    write("json/b.queryeval.yaml", "kind: json\ncases: [{id: b, gold: {a: 1}, predicted: {a: 1}}]\n")
+
+    whole, part = run_and_parse(), run_and_parse("sql")
+
+    assert [run.report["gates"][0]["ok"] for run in (whole, part)] == [True, None]
+    part.result.stdout.fnmatch_lines(["gate not judged: json_equal * no case has a score of json_equal"])
+    assert part.result.ret == pytest.ExitCode.OK
+
+
+def test_gates_of_a_folder_that_lacks_an_extra_are_missed_and_its_files_are_not_removed(
+    suite, write, run, run_and_parse, monkeypatch
+):
+    write("sub/queryeval.yaml", "requires: duckdb\ngates: [{metric: pass_rate, min: 0.9}]")
+    suite(case("a"))
+    suite(case("b"), name="sub/b.queryeval.yaml")
+    run("--queryeval-report=base.json")
+    monkeypatch.setattr("pytest_queryeval.loading.requirements._is_installed", lambda name: False)
+
+    lacking = run_and_parse("--queryeval-baseline=base.json")
+
+    assert [(gate["folder"], gate["ok"]) for gate in lacking.report["gates"]] == [("sub", False)]
+    assert lacking.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (lacking.report["baseline"]["cases"]["not_run"], lacking.report["baseline"]["cases"]["removed"]) == (1, 0)

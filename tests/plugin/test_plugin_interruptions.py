@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from singers import FIRST_LINE, GOLD, WRONG, case, unpredicted
+from singers import FIRST_LINE, GOLD, INVALID, WRONG, case, unpredicted
 
 SUICIDE = f"""
 import os, signal
@@ -130,3 +130,59 @@ def test_stop_at_the_first_failure_keeps_finished_cases_of_workers(suite, write,
     assert run.outcomes["bad"] == "failed"
     assert len(run.outcomes) < 31
     assert run.report["totals"]["passed"] == len(run.outcomes) - 1
+
+
+BREAKING = {
+    "a hook": "def pytest_runtest_logfinish(nodeid):\n    if nodeid.endswith('case-2'): raise RuntimeError('broken')\n",
+    "an exit without a fault": (
+        "import pytest\n\ndef pytest_runtest_logfinish(nodeid):\n"
+        "    if nodeid.endswith('case-2'): pytest.exit('enough', returncode=0)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("breaking", BREAKING)
+def test_a_run_that_broke_off_is_no_whole_one(suite, write, run_and_parse, breaking):
+    write("conftest.py", BREAKING[breaking])
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.5}]")
+    suite(*(case(f"case-{number}") for number in range(6)))
+
+    run = run_and_parse(subprocess=True)
+
+    assert run.report["stopped"]
+    assert (run.report["gates"][0]["ok"], run.report["gates"][0]["reason"]) == (None, "the run was stopped")
+    assert run.result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+def test_a_run_whose_workers_died_is_no_whole_one(suite, write, run_and_parse):
+    write("predict.py", SUICIDE)
+    suite(unpredicted("crash"), *(unpredicted(f"case-{n}") for n in range(8)), predictor="predict.py:predict")
+
+    run = run_and_parse("-n1", "--max-worker-restart=0")
+
+    assert run.report["stopped"]
+    assert run.report["totals"]["cases"] < 9
+
+
+def test_a_case_whose_teardown_fails_is_an_error_of_the_report_as_well(suite, write, run_and_parse, workers):
+    broken = "def pytest_runtest_teardown(item):\n    if item.name == 'untidy': raise RuntimeError('left open')\n"
+    write("conftest.py", broken)
+    suite(case("good"), case("untidy"))
+
+    run = run_and_parse(*workers)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert run.outcomes == {"good": "passed", "untidy": "error"}
+    assert "left open" in run.case("untidy")["message"]
+
+
+def test_an_error_is_never_an_expected_failure(suite, write, run_and_parse, workers):
+    marked = "import pytest\n\ndef pytest_collection_modifyitems(items):\n"
+    write("conftest.py", f"{marked}    for item in items: item.add_marker(pytest.mark.xfail)\n")
+    suite(case("wrong", WRONG), case("gold", gold=INVALID))
+
+    run = run_and_parse(*workers)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert run.outcomes["gold"] == "error"
+    assert run.outcomes["wrong"] in ("missed", "xfailed")
