@@ -12,6 +12,7 @@ Rewrite: TypeAlias = Callable[[str], str]
 Check: TypeAlias = Callable[[Mapping[str, Any]], None]
 Reads: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
 Better: TypeAlias = Literal["higher", "lower"]
+LARGEST = 1e150  # of scores and seconds: its square is still a number
 Function = TypeVar("Function", bound=Scorer)
 TABLE_KINDS = frozenset({"sql", "sparql"})
 # Seconds of gold and of predicted, a pair an iteration; None where one of the two is no query.

@@ -36,6 +36,12 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_escaped, text).replace("##", "#\\x23")
 
 
+def log_line(text: str) -> str:
+    """`printable` text as one line of a log that no CI service takes for a command, which would begin with `::`."""
+    line = printable(text).replace("\n", " ")
+    return f"| {line}" if line.lstrip().startswith("::") else line
+
+
 def one_line(text: str, characters: int = CELL_CHARACTERS) -> str:
     """`printable` text without line breaks, cut to a number of characters."""
     return shortened(_line(text), characters)

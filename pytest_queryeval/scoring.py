@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
-from pytest_queryeval.metric import Metric, Score
+from pytest_queryeval.metric import LARGEST, Metric, Score
 from pytest_queryeval.metrics import METRICS, options_of
 from pytest_queryeval.model import Case, Execution, Prediction, Stated
 from pytest_queryeval.row_order import settled_order
@@ -184,9 +183,9 @@ class Scoring:
 
 
 def _finite(name: str, value: Any) -> float:
-    """Return a score as a float; raises `QueryEvalError` where it is NaN, an infinity, or no number at all."""
+    """Return a score as a float; raises `QueryEvalError` where it is NaN, too large to be averaged, or no number."""
     try:
-        if math.isfinite(value):
+        if abs(value) < LARGEST:
             return float(value)
     except (TypeError, ValueError, OverflowError):
         value = type(value).__name__

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from pytest_queryeval.cli import compare, merge, render
-from pytest_queryeval.cli.output import shown
 from pytest_queryeval.errors import QueryEvalError
+from pytest_queryeval.plain import log_line
 
 COMMANDS = (merge, compare, render)
 USAGE_ERROR = 2
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(found.run(found))
     except QueryEvalError as error:
-        parser.exit(USAGE_ERROR, f"{shown(str(error))}\n")
+        parser.exit(USAGE_ERROR, f"{log_line(str(error))}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,19 +9,23 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pytest_queryeval.errors import ReportError
-from pytest_queryeval.plain import printable
+from pytest_queryeval.plain import log_line
 from pytest_queryeval.reports import check_target, files_of
 
 
 def write_lines(lines: Iterable[str]) -> None:
     """Write lines, each of which stays one and starts no command of a CI service; none where the reader has gone."""
+    if sys.stdout is None:  # closed by the caller
+        return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
     try:
-        sys.stdout.writelines(f"{shown(line)}\n" for line in lines)
+        sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
         sys.stdout.flush()
-    except BrokenPipeError:  # as after `| head`; Python would complain once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain once more when it ends
+        if not isinstance(error, BrokenPipeError):  # as after `| head`
+            raise ReportError(f"standard output cannot be written to: {error.strerror}") from error
 
 
 def report_files(targets: Iterable[Path]) -> list[Path]:
@@ -46,9 +50,3 @@ def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> tuple[l
         else:
             written.append(f"report: {path}")
     return [*written, *faults], not faults
-
-
-def shown(line: str) -> str:
-    """The text as one line that a terminal or a CI service shows and never obeys."""
-    text = printable(line).replace("\n", " ")
-    return f"| {text}" if text.lstrip().startswith("::") else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,12 +100,18 @@ class ReportCollector:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the report in short, and what went wrong with it."""
-        if self.report is not None:
-            self._print_report(terminalreporter, self.report)
-        for fault in self.faults:
-            terminalreporter.write_line(fault, red=True)
+        if self.report is None and not self.faults:
+            return
+        from pytest_queryeval.plain import log_line
 
-    def _print_report(self, terminalreporter: pytest.TerminalReporter, report: Report) -> None:
+        if self.report is not None:
+            for line, markup in self._said(terminalreporter, self.report):
+                terminalreporter.write_line(log_line(line), **markup)
+        for fault in self.faults:
+            terminalreporter.write_line(log_line(fault), red=True)
+
+    def _said(self, terminalreporter: pytest.TerminalReporter, report: Report) -> Iterator[tuple[str, dict[str, bool]]]:
+        """The lines of the report in short, with their colours."""
         from pytest_queryeval.summary import summary_lines
 
         verbosity = self.config.option.verbose
@@ -113,14 +119,9 @@ class ReportCollector:
             terminalreporter.section("query evaluation")
         else:
             terminalreporter.ensure_newline()
-        for line, markup in summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity):
-            terminalreporter.write_line(line, **markup)
-        if verbosity < LEAST_VERBOSITY:
-            return
-        for said in self.unused:
-            terminalreporter.write_line(said)
-        for path in self.written:
-            terminalreporter.write_line(f"report: {_shown(path)}")
+        yield from summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
+        if verbosity >= LEAST_VERBOSITY:
+            yield from ((line, {}) for line in (*self.unused, *(f"report: {_shown(path)}" for path in self.written)))
 
     def _is_concerned(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> bool:
         """Whether there is something to report; a call that was mistaken never replaces an earlier report."""

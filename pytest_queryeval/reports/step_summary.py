@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_queryeval.aggregation import Report
 from pytest_queryeval.errors import ReportError
+from pytest_queryeval.plain import one_line
 from pytest_queryeval.reports.markdown import MOST_BYTES, markdown_within
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -21,9 +23,17 @@ def step_summary_file() -> Path:
         hint = "GitHub Actions sets it; a folder of that name is ./github"
         raise ReportError(f"report github: the environment variable {VARIABLE} is not set: {hint}")
     path = Path(name)
-    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-        raise ReportError(f"report github: {path}, which {VARIABLE} names, cannot be written to")
+    try:
+        is_there, is_fit = path.exists(), not path.is_dir() and not path.is_fifo()
+    except OSError as error:  # a folder that may not be looked into, a name that no file can have
+        raise ReportError(f"report github: {_named(path)} cannot be written to: {error.strerror}") from error
+    if not is_fit or not os.access(path if is_there else path.parent, os.W_OK):
+        raise ReportError(f"report github: {_named(path)} cannot be written to")
     return path
+
+
+def _named(path: Path) -> str:
+    return f"{one_line(str(path))}, which {VARIABLE} names,"
 
 
 def append_step_summary(report: Report, path: Path) -> None:
@@ -46,7 +56,8 @@ def append_step_summary(report: Report, path: Path) -> None:
                 while content:
                     content = content[file.write(content) :]
             except BaseException:
-                file.truncate(before)
+                with suppress(OSError):  # a device has nothing to take back
+                    file.truncate(before)
                 raise
     except OSError as error:
         raise ReportError(f"report github: {path} cannot be written: {error.strerror or error}") from error

@@ -8,6 +8,9 @@ import unicodedata
 from xml.etree import ElementTree
 
 import pytest
+from singers import GOLD, case, unpredicted
+
+from pytest_queryeval.report_file import read_report
 
 HOSTILE = (
     "x\x1b[2J\x1b]0;owned\x07\r::error::owned\n::error file=a::owned\n  ::warning::owned\n##[command]owned\n###[error]"
@@ -130,3 +133,60 @@ def test_hostile_name_of_a_source_is_escaped(hostile_suite, run_and_parse):
 
     assert run.outcomes == {"lost": "error"}
     assert_harmless(run.text)
+
+
+def test_a_name_in_a_baseline_starts_no_command_where_lines_are_wrapped(pytester, suite, write, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    suite(case("a"))
+    run("--queryeval-report=base.json")
+    base = json.loads((pytester.path / "base.json").read_bytes())
+    names = [f"a.queryeval.yaml::{'x' * length} ::stop-commands::t" for length in range(20)]
+    base["cases"] += [base["cases"][0] | {"nodeid": name, "line": 9 + n} for n, name in enumerate(names)]
+    write("base.json", json.dumps(base))
+
+    lines = run("--queryeval-baseline=base.json").outlines
+
+    assert any("stop-commands" in line for line in lines)
+    assert [line for line in lines if line.lstrip().startswith("::")] == []
+
+
+def test_what_a_format_of_somebody_else_says_is_one_line_that_commands_nothing(suite, write, run):
+    broken = "def broken(report):\n    raise ValueError('q\\n::error::pwned \\x1b[31m ##[error]x')\n"
+    register = "from pytest_queryeval.reports import REPORTS\n\nREPORTS.register('txt', broken)\n"
+    write("conftest.py", f"{broken}\n{register}")
+    suite(case("a"))
+
+    lines = run("--queryeval-report=r.txt", subprocess=True).outlines
+
+    said = [line for line in lines if "pwned" in line]
+    assert len(said) == 1
+    assert "cannot be made: ValueError: q ::error::pwned \\x1b[31m" in said[0]
+    assert "##[" not in said[0]
+
+
+@pytest.mark.parametrize("score", ["1e160", "-1e200", "10 ** 300"])
+def test_a_score_too_large_to_be_averaged_is_an_error_of_its_case_and_loses_no_report(
+    suite, write, run_and_parse, score
+):
+    register = f"from pytest_queryeval import METRICS\nMETRICS.register('ours', lambda gold, predicted: {score})\n"
+    write("conftest.py", register)
+    suite(case("large", metrics=["ours"]), case("good"))
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"large": "error", "good": "passed"}
+    assert "metric 'ours' gave" in run.case("large")["message"]
+
+
+def test_a_time_too_large_to_be_averaged_loses_no_report(pytester, suite, write, run_and_parse):
+    predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.model import Stated\n\n"
+    predict += (
+        f"def predict(case):\n    return Prediction(stated=Stated(query={GOLD!r}), predictor='p', seconds=1e308)\n"
+    )
+    write("predict.py", predict)
+    suite(unpredicted("late"), unpredicted("later"), predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"late": "passed", "later": "passed"}
+    assert read_report(pytester.path / "report.json")["cases"][0]["prediction"]["seconds"] == 0.0
