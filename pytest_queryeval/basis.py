@@ -28,10 +28,13 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def basis_json(case: Case, state: str | None) -> dict[str, Any]:
     """Thresholds, trials, limits, what is set of comparison and options, digests of golds and schemas; without secrets.
 
-    `state` is that of the source, None where it is not known.
+    `answers` are `stated` by the case or `asked` of a predictor; `context` is a digest of its metadata and of what was
+    said before it, None where there is neither. `state` is that of the source, None where it is not known.
     """
     schemas = {"json_schema": case.json_schema, "structure": case.structure, "db_schema": case.db_schema}
     return {
+        "answers": "asked" if case.predicted is None else "stated",
+        "context": _digest_of_context(case),
         "thresholds": {name: _limits(threshold) for name, threshold in case.thresholds.items()},
         "on_miss": case.on_miss,
         "trials": case.trials,
@@ -48,6 +51,12 @@ def basis_json(case: Case, state: str | None) -> dict[str, Any]:
 def digest_of_golds(case: Case) -> str:
     """16 hexadecimal digits of what all golds say: of queries the text, of answers in place their values."""
     return _digest(_JSON.encode([_said(gold) for gold in case.golds]))
+
+
+def _digest_of_context(case: Case) -> str | None:
+    """16 hexadecimal digits of what a predictor may read of a case beside question and evidence."""
+    said = [[message.role, message.content] for message in case.conversation]
+    return _digest(_JSON.encode([plain(case.metadata), said])) if case.metadata or said else None
 
 
 def _digest(text: str) -> str:

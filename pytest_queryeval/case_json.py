@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pytest_queryeval.basis import basis_json
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.kinds import KINDS, difficulty_of
+from pytest_queryeval.metric import LARGEST
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
 from pytest_queryeval.plain import plain, plain_cell, shortened, told
 from pytest_queryeval.table import BlankNode, Cell, Row, Table
@@ -190,7 +190,7 @@ def _difference(result: CaseResult, labels: ShortLabels) -> dict[str, Any] | Non
 def _seconds(seconds: Any) -> float:
     """Return a time as the user's predictor told it; 0 where that is no number."""
     try:
-        return float(seconds) if math.isfinite(seconds) else 0.0
+        return float(seconds) if 0.0 <= seconds < LARGEST else 0.0
     except (TypeError, ValueError, OverflowError):
         return 0.0
 

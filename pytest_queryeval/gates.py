@@ -14,8 +14,7 @@ from pytest_queryeval.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.errors import did_you_mean
 from pytest_queryeval.metrics import better_of
 from pytest_queryeval.model import PASS_RATE as PASS_RATE
-from pytest_queryeval.model import RULES as RULES
-from pytest_queryeval.model import Gate, Threshold
+from pytest_queryeval.model import RULES, Gate, Threshold
 from pytest_queryeval.plain import score_text
 
 HIGHER = "higher"
@@ -215,9 +214,9 @@ def _wish_text(gate: Mapping[str, Any]) -> str:
     if gate.get("max_broken") is not None:
         return f"at most {gate['max_broken']:,} broken"
     if wish := gate.get("no_regression"):
-        tolerated = f" by more than {wish['max_drop']:g}" if wish["max_drop"] else ""
-        worse = "lower" if gate.get("better", HIGHER) == HIGHER else "higher"
-        return f"{gate['metric']} not {worse} than in the baseline{tolerated} (alpha {wish['alpha']:g})"
+        tolerated = f" of more than {wish['max_drop']:g}" if wish["max_drop"] else ""
+        proven = f"without a proven {_worsening(gate)}{tolerated} from the baseline"
+        return f"{gate['metric']} {proven} (alpha {wish['alpha']:g})"
     low = "" if gate["min"] is None else f" at least {gate['min']:g}"
     high = "" if gate["max"] is None else f" at most {gate['max']:g}"
     return f"{gate['metric']}{low}{' and' if low and high else ''}{high}"
@@ -230,7 +229,11 @@ def _value_text(gate: Mapping[str, Any]) -> str:
         return f"{gate['value']:,} of {gate['n']:,}"
     if not gate.get("no_regression"):
         return f"{score_text(gate['value'])} over {gate['n']:,}"
-    least, change = gate["detectable"], "drop" if gate.get("better", HIGHER) == HIGHER else "rise"
-    shown = f"no {change}, however large" if least is None else f"a {change} of {score_text(least)} in 4 of 5 runs"
+    least, change = gate["detectable"], _worsening(gate)
+    proven = f"a {change} of {score_text(least)} is proven in 4 of 5 runs" if least is not None else ""
     means = f"{score_text(gate['before'])} before, {score_text(gate['after'])} now over {gate['n']:,}"
-    return f"{means} (p {gate['p']:.3f}; so many cases show {shown})"
+    return f"{means} (p {gate['p']:.3f}; {proven or f'so few cases can prove no {change}'})"
+
+
+def _worsening(gate: Mapping[str, Any]) -> str:
+    return "drop" if gate.get("better", HIGHER) == HIGHER else "rise"

@@ -20,6 +20,9 @@ FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "e
 TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
+PASS_RATE = "pass_rate"  # noqa: S105 - no password
+RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline
+ALPHA = 0.05  # the level of tests where a gate has none of its own
 BROKEN = "broken"  # what gates of `max_broken` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]

@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from textwrap import wrap
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
 from pytest_queryeval.gates import GATE_WORDS, gate_text
-from pytest_queryeval.plain import both_ends, interval_text, one_line, score_text, shortened, without_middle
+from pytest_queryeval.plain import both_ends, interval_text, one_line, score_text, without_middle
 from pytest_queryeval.reports.comparison.baseline import baseline_passages, changes_besides, headline
 from pytest_queryeval.reports.comparison.passages import text_lines
 from pytest_queryeval.text_table import Part, parts_of
-from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, counts_of_cases, verdict, worst_first
+from pytest_queryeval.verdict import (
+    GROUPS_SHOWN,
+    by_weight,
+    counted,
+    counts_of_cases,
+    reason,
+    said,
+    verdict,
+    worst_first,
+)
 
 Line: TypeAlias = tuple[str, dict[str, bool]]
 LISTED = 5
@@ -157,23 +166,21 @@ def _closer(line: str) -> str:
 
 
 def _worst(report: Report, width: int) -> Iterator[Line]:
-    """The cases that did not pass, the worst first: their names in one column, what they say in the next."""
+    """The cases that did not pass, the worst first: why stands beside their names, or below where it has no room."""
     weak = worst_first(report)
     if not weak:
         return
     yield "", {}
     yield f"worst cases ({min(LISTED, len(weak))} of {len(weak):,})", {"bold": True}
-    names = [one_line(case["nodeid"], width) for case in weak[:LISTED]]
-    wide = min(max(map(len, names)), width // 2)
-    for case, name in zip(weak, names, strict=False):
-        line = f"  {without_middle(name, wide).ljust(wide)}  {_said(case)}"
-        yield shortened(line, width).rstrip(), {"red": case["outcome"] != "missed"}
-
-
-def _said(case: CaseJson) -> str:
-    """The first line of what a case says, without its place, which the node id tells."""
-    place = f"{PurePosixPath(case['path']).name}:{case['line']}: "
-    return one_line(case["message"].partition("\n")[0].rpartition(place)[2])
+    # pytest shows how the answers of failed cases differ.
+    told = [one_line(reason(case) if case["outcome"] == "missed" else said(case)) for case in weak[:LISTED]]
+    names = [one_line(case["nodeid"], width - 2) for case in weak[:LISTED]]
+    wide = max(map(len, names))
+    has_columns = 2 + wide + 2 + max(map(len, told)) <= width
+    for case, name, why in zip(weak, names, told, strict=False):
+        lines = [f"  {name.ljust(wide)}  {why}"] if has_columns else [f"  {without_middle(name, width - 2)}"]
+        lines += [] if has_columns else wrap(why, width, initial_indent="    ", subsequent_indent="    ")
+        yield from ((line.rstrip(), {"red": case["outcome"] != "missed"}) for line in lines)
 
 
 def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:

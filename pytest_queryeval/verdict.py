@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from pytest_queryeval.aggregation import TOTAL_OF, CaseJson, Report, costs
@@ -11,6 +12,7 @@ from pytest_queryeval.gates import gate_text
 
 GROUPS_SHOWN = ("difficulty", "tag", "kind")  # of a report in short
 PASSED = "Passed"
+LISTED = 3  # changes besides the system
 FAULTS = ("error", "failed", "missed")
 Quote: TypeAlias = Callable[[str], str]
 
@@ -38,7 +40,7 @@ def verdict(report: Report, quoted: Quote = str) -> Verdict:
     rules = list(_faults(report, quoted))
     return Verdict(
         word=_word(report, faulty=bool(rules)),
-        counts=", ".join([counts_of_cases(report), *_counts_beside(report)]),
+        counts=", ".join([counts_of_cases(report), *_counts_beside(report, quoted)]),
         rule="; ".join(rules) or _reason_to_pass(report),
         is_faulty=bool(rules),
     )
@@ -58,6 +60,18 @@ def worst_first(report: Report) -> list[CaseJson]:
     beside = costs(report["metrics"])
     faulty = (case for case in report["cases"] if case["outcome"] in FAULTS)
     return sorted(faulty, key=lambda case: _badness(case, beside))
+
+
+def said(case: CaseJson) -> str:
+    """The first line of a case's message, without its place, which the node id tells."""
+    place = f"{PurePosixPath(case['path']).name}:{case['line']}: "
+    return str(case["message"]).partition("\n")[0].rpartition(place)[2]
+
+
+def reason(case: CaseJson) -> str:
+    """Why a case did not pass: what it said, and how the answers differ."""
+    summary = (case.get("difference") or {}).get("summary")
+    return f"{said(case)}: {summary}" if summary else said(case)
 
 
 def by_weight(report: Report) -> list[str]:
@@ -92,11 +106,18 @@ def counts_of_cases(report: Report) -> str:
     return f"{cases}: {', '.join(counts) or 'none ran'}"
 
 
-def _counts_beside(report: Report) -> Iterator[str]:
+def _counts_beside(report: Report, quoted: Quote) -> Iterator[str]:
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
         yield f"{counted(missed, 'gate')} missed"
     if broken := len(report.get("broken", ())):
         yield f"{counted(broken, 'suite file')} could not be read"
+    if changes := (report.get("baseline") or {}).get("changes"):
+        told = [
+            f"{quoted(change['what'])} ({len(change['cases']):,})" for change in changes[:LISTED] if change["cases"]
+        ]
+        told += [quoted(change["what"]) for change in changes[:LISTED] if not change["cases"]]
+        more = f" and {len(changes) - LISTED:,} more" if changes[LISTED:] else ""
+        yield f"changed besides the system: {', '.join(told)}{more}"
 
 
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:

@@ -13,6 +13,8 @@ from pytest_queryeval.reports.comparison.baseline import LISTED, baseline_passag
 from pytest_queryeval.reports.comparison.passages import markdown_lines, text_lines
 
 BASIS = {
+    "answers": "asked",
+    "context": None,
     "thresholds": {"f1": {"min": 0.5, "max": None}},
     "on_miss": "fail",
     "trials": 1,
@@ -34,6 +36,7 @@ def case(id_="a", value=1.0, *, outcome=None, basis=None, path=PATH, **changes):
         "nodeid": f"{path}::{id_}",
         "path": path,
         "question": "how many",
+        "evidence": "",
         "scores": {} if value is None else {"f1": value},
         "outcome": outcome or ("passed" if value else "failed"),
         "basis": BASIS | (basis or {}),
@@ -102,9 +105,13 @@ def test_cases_of_one_report_only_are_counted():
         {"asked": {"paths": ["musical", "music/t.queryeval.yaml"], "ignored": []}},
         {"asked": {"paths": ["music"], "ignored": [PATH]}},
         {"asked": {"paths": ["."], "ignored": ["*/s.*"]}},
+        {"asked": {"paths": ["."], "ignored": ["mus?c"]}},
         {"asked": {"paths": [], "ignored": []}},
     ],
-    ids=["a selection", "an early end", "a broken file", "other paths", "an ignored file", "a pattern", "nothing"],
+    ids=[
+        *("a selection", "an early end", "a broken file", "other paths", "an ignored file"),
+        *("a pattern", "a pattern of a folder", "nothing"),
+    ],
 )
 def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
     found = comparison(told(case("a"), case("gone")), told(case("a"), **about))
@@ -115,11 +122,79 @@ def test_a_case_that_did_not_run_for_a_known_reason_is_not_removed(about):
 
 @pytest.mark.parametrize("path", [".", "music", PATH])
 def test_a_case_of_a_file_that_was_asked_for_is_removed(path):
-    asked = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml"]}
+    asked = {"paths": ["other", path], "ignored": ["music/t.queryeval.yaml", "?", "*/sub", "musi"]}
 
     found = comparison(told(case("a"), case("gone")), told(case("a"), asked=asked))
 
     assert found["cases"]["removed"] == 1
+
+
+def of_files(before, after, *, cases=(), **about):
+    """What is named where files had these numbers of cases, and of the baseline's `cases` one is left."""
+    old = told(*cases, collected=before, selected=True)
+    return comparison(old, told(*cases[:1], collected=after, **about))["changes"]
+
+
+@pytest.mark.parametrize("about", [{"selected": True}, {}, {"stopped": True}], ids=["selected", "whole", "stopped"])
+def test_a_file_with_fewer_cases_than_before_is_named_where_its_cases_are_not(about):
+    found = of_files({PATH: 1_005, "b": 2, "c": 3}, {PATH: 4, "b": 3, "c": 3}, **about)
+
+    assert found == [{"what": f"fewer cases in a file: {PATH} (1,005 before, 4 now)", "cases": []}]
+
+
+def test_a_file_that_is_gone_is_named_under_a_selection():
+    found = of_files({PATH: 5, "b": 2}, {"b": 2}, selected=True)
+
+    assert found == [{"what": f"fewer cases in a file: {PATH} (5 before, 0 now)", "cases": []}]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"asked": {"paths": ["b"], "ignored": []}},
+        {"asked": {"paths": ["."], "ignored": ["music"]}},
+        {"broken": [PATH]},
+        {"stopped": True},
+        {"collected": {}},
+    ],
+    ids=["not asked for", "ignored", "broken", "stopped", "unknown, as under --lf"],
+)
+def test_a_file_of_which_nothing_is_known_has_not_fewer_cases(about):
+    before, after = told(collected={PATH: 5}), told(**{"collected": {"b": 2}, "selected": True} | about)
+
+    assert comparison(before, after)["changes"] == []
+
+
+def test_a_file_is_not_named_for_cases_that_are_named_as_removed():
+    before = told(case("a"), case("b"), collected={PATH: 2})
+
+    changes = comparison(before, told(case("a"), collected={PATH: 1}))["changes"]
+
+    assert changes == [{"what": "cases removed", "cases": [f"{PATH}::b"]}]
+
+
+def test_cases_that_fitted_the_selection_of_the_baseline_and_fit_that_of_the_run_no_more_are_named():
+    found = of_files({PATH: 3}, {PATH: 3}, cases=[case("a"), case("b")], selected=True)
+
+    assert found == [{"what": "cases no longer selected", "cases": [f"{PATH}::b"]}]
+
+
+@pytest.mark.parametrize(
+    ("of_baseline", "of_run"),
+    [
+        ({"selected": False}, {}),
+        ({}, {"stopped": True}),
+        ({}, {"collected": {"b": 1}, "asked": {"paths": ["b"], "ignored": []}}),
+        ({}, {"collected": {}}),
+    ],
+    ids=["the baseline ran all", "an early end", "another file", "unknown, as under --lf"],
+)
+def test_cases_that_may_be_left_out_for_another_reason_are_only_not_run(of_baseline, of_run):
+    common = {"collected": {PATH: 3}, "selected": True}
+
+    found = comparison(told(case("a"), case("b"), **common | of_baseline), told(case("a"), **common | of_run))
+
+    assert (found["cases"]["not_run"], found["changes"]) == (1, [])
 
 
 def test_a_metric_is_compared_over_the_cases_that_have_both_scores():
@@ -214,12 +289,63 @@ def test_identical_reports_show_no_change(cases):
         ({"options": {"f1": {"alpha": 0.2}}}, ["metric options edited"]),
         ({"limits": {"timeout": 9.0, "max_rows": 10}}, ["timeout or max_rows edited"]),
         ({"schemas": {"json_schema": "0"}}, ["JSON Schema, structure or tables edited"]),
-        ({"source": "bb"}, ["other state of the database"]),
-        ({"source": None}, []),
+        ({"source": "bb"}, ["another source, or another state of it"]),
+        ({"source": None}, ["another source, or another state of it"]),
+        ({"context": "0"}, ["question, evidence or metadata edited"]),
+        ({"answers": "stated"}, ["answers stated in the suite"]),
     ],
 )
 def test_what_a_suite_asks_for_otherwise_is_named(basis, what):
     assert named(case(), case(basis=basis)) == what
+
+
+def test_answers_that_were_stated_and_are_asked_of_a_predictor_now_are_named():
+    stated = case(basis={"answers": "stated"})
+
+    assert named(stated, case()) == ["answers asked of a predictor"]
+    assert named(stated, stated) == []
+
+
+def test_what_an_older_report_does_not_tell_of_a_case_is_not_compared():
+    older = case()
+    for name in ("answers", "context", "limits", "schemas"):
+        del older["basis"][name]
+
+    assert named(older, case(basis={"answers": "stated", "context": "0", "limits": {}, "schemas": {"a": "0"}})) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_other"),
+    [
+        ("music", "art", True),
+        ("a/c.db", "b/c.db", True),
+        (None, "c.db", True),
+        ("/ci/1/c.db", "/home/me/data/c.db", False),
+        ("/c.db", "C:\\data\\c.db", False),
+        ("/ci/a.ttl, /ci/b.ttl", "/a.ttl, /b.ttl", False),
+        ("/ci/a.ttl, /ci/b.ttl", "/ci/a.ttl, /ci/c.ttl", True),
+        ("sqlite:////ci/c.db", "sqlite:////c.db", False),
+        ("postgresql://localhost:49153/shop", "postgresql://localhost:49160/shop", False),
+        ("postgresql://localhost/shop", "postgresql://localhost/music", True),
+        ("https://one/sparql", "https://other/sparql", True),
+    ],
+)
+def test_a_source_without_a_state_is_known_by_its_name_but_for_what_is_of_the_machine(old, new, is_other):
+    names = (case(source=source, basis={"source": None}) for source in (old, new))
+
+    assert named(*names) == ["another source, or another state of it"] * is_other
+
+
+def test_a_source_with_the_same_state_is_the_same_whatever_it_is_called():
+    assert named(case(source="a.db"), case(source="copies/b.db")) == []
+
+
+@pytest.mark.parametrize("outcome", ["skipped", "error"])
+def test_a_state_that_nobody_looked_up_is_not_another_one(outcome):
+    without = case(outcome=outcome, value=None, basis={"source": None})
+
+    assert "another source, or another state of it" not in named(case(), without) + named(without, case())
+    assert "another source, or another state of it" in named(case(), without | {"source": "other.db"})
 
 
 def test_a_greater_maximum_asks_for_less():
@@ -229,14 +355,37 @@ def test_a_greater_maximum_asks_for_less():
 
 
 def test_other_questions_skips_and_expected_failures_are_named():
-    assert named(case(), case(question="how many, really")) == ["question or evidence edited"]
+    assert named(case(), case(question="how many, really")) == ["question, evidence or metadata edited"]
     assert named(case(), case(outcome="skipped")) == ["cases newly skipped"]
     assert named(case(value=0.0), case(value=0.0, outcome="xfailed")) == ["cases newly marked xfail"]
     assert named(case(outcome="xpassed"), case(outcome="xfailed")) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "of_on_miss", "is_named"),
+    [
+        ("failed", "missed", ("fail", "fail"), True),
+        ("passed", "missed", ("fail", "fail"), True),
+        ("failed", "missed", ("xfail", "xfail"), True),  # as after a run with --runxfail
+        ("failed", "missed", ("fail", "xfail"), False),
+        ("missed", "missed", ("xfail", "fail"), True),
+        ("passed", "missed", ("xfail", "xfail"), False),
+        ("missed", "missed", ("fail", "fail"), False),
+        ("missed", "xpassed", ("fail", "fail"), False),
+        ("missed", "failed", ("fail", "fail"), False),
+    ],
+)
+def test_a_case_that_a_marker_of_a_conftest_spares_is_named(old, new, of_on_miss, is_named):
+    before, after = (
+        case(outcome=outcome, basis={"on_miss": on_miss})
+        for outcome, on_miss in zip((old, new), of_on_miss, strict=True)
+    )
+
+    assert ("cases newly marked xfail" in named(before, after)) is is_named
+
+
 def test_edited_evidence_tags_and_difficulty_and_dropped_metrics_are_named():
-    assert named(case(), case(evidence="WHERE a > 1")) == ["question or evidence edited"]
+    assert named(case(), case(evidence="WHERE a > 1")) == ["question, evidence or metadata edited"]
     assert named(case(), case(tags=["easy-ones"])) == ["tags or difficulty edited"]
     assert named(case(), case(difficulty="hard")) == ["tags or difficulty edited"]
     assert named(case(scores={"f1": 1.0, "em": 0.0}), case(scores={"f1": 1.0})) == ["metrics no longer computed"]
@@ -248,6 +397,19 @@ def gate(**changes):
     return {"folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None} | changes
 
 
+def rule(**rules):
+    return gate(min=None, **rules)
+
+
+def regression(*, alpha=0.05, max_drop=0.0):
+    return rule(no_regression={"alpha": alpha, "max_drop": max_drop})
+
+
+def of_gates(before, after):
+    """What is named where a folder had one list of gates and has another."""
+    return [change["what"] for change in comparison(told(case(), gates=before), told(case(), gates=after))["changes"]]
+
+
 @pytest.mark.parametrize(
     ("after", "is_named"),
     [
@@ -255,13 +417,55 @@ def gate(**changes):
         ([gate(min=0.6)], False),
         ([gate(min=0.4)], True),
         ([gate(where={"tag": "x"})], True),
+        ([gate(max=0.9)], False),
+        ([rule(max_broken=1)], True),
         ([], True),
     ],
 )
 def test_a_gate_that_asks_for_less_or_is_gone_is_named(after, is_named):
-    found = comparison(told(case(), gates=[gate()]), told(case(), gates=after))
+    assert of_gates([gate()], after) == ["gate removed or loosened: f1 in music"] * is_named
 
-    assert [change["what"] for change in found["changes"]] == ["gate removed or loosened: f1 in music"] * is_named
+
+@pytest.mark.parametrize(
+    ("strict", "loose"),
+    [
+        (rule(max_broken=3), rule(max_broken=5)),
+        (regression(alpha=0.05), regression(alpha=0.01)),
+        (regression(max_drop=0.0), regression(max_drop=0.02)),
+        (gate(min=None, max=0.5), gate(min=None, max=0.6)),
+    ],
+    ids=["max_broken", "alpha", "max_drop", "max"],
+)
+def test_a_rule_that_asks_for_less_is_named_and_one_that_asks_for_more_is_not(strict, loose):
+    assert of_gates([strict], [loose]) == ["gate removed or loosened: f1 in music"]
+    assert of_gates([strict], [strict]) == of_gates([loose], [strict]) == []
+
+
+def test_a_rule_that_asks_for_less_in_one_thing_is_named_whatever_it_asks_for_in_another():
+    one, other = regression(alpha=0.01, max_drop=0.0), regression(alpha=0.05, max_drop=0.1)
+
+    assert of_gates([one], [other]) == of_gates([other], [one]) == ["gate removed or loosened: f1 in music"]
+
+
+LEAST, MOST = gate(min=0.5), gate(min=None, max=0.99)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_named"),
+    [
+        ([LEAST, MOST], [LEAST, MOST], False),
+        ([LEAST, MOST], [MOST, LEAST], False),
+        ([LEAST, MOST], [gate(min=0.5, max=0.99)], False),
+        ([gate(min=0.5, max=0.99)], [LEAST, MOST], False),
+        ([LEAST, MOST], [LEAST], True),
+        ([LEAST, MOST], [LEAST, LEAST], True),
+        ([LEAST, MOST], [gate(min=0.4), MOST], True),
+        ([LEAST, MOST], [LEAST, gate(min=None, max=1.0)], True),
+        ([LEAST, MOST], [], True),
+    ],
+)
+def test_gates_of_one_metric_are_compared_by_what_they_ask_for_together(before, after, is_named):
+    assert of_gates(before, after) == ["gate removed or loosened: f1 in music"] * is_named
 
 
 def test_a_gate_of_a_folder_that_was_not_run_is_not_named():
@@ -351,3 +555,13 @@ def test_foreign_text_is_a_span_of_code_in_markdown_and_never_a_command_in_text(
     assert all(("\\|" in line) == line.startswith("|") for line in lines if "evil" in line)
     assert "\u202e" not in text(found)
     assert not any(line.startswith("::") for line in text(found).split("\n"))
+
+
+def test_recorded_answers_and_reruns_are_named():
+    once, again = told(case(), environment={}), told(case(), environment={"replay": True, "reruns": 2})
+
+    named = [change["what"] for change in comparison(once, again)["changes"]]
+
+    assert named == ["answers are recorded ones, and no system was asked", "reruns of a case: 0 became 2"]
+    assert comparison(again, again)["changes"] == []
+    assert [change["what"] for change in comparison(again, once)["changes"]] == ["reruns of a case: 2 became 0"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from samples import entry
 
+from pytest_queryeval.baseline import statistics
 from pytest_queryeval.errors import Location
 from pytest_queryeval.gates import gate_json, gate_text, judge, united
 from pytest_queryeval.model import Gate, NoRegression
@@ -66,10 +67,8 @@ def test_the_gate_says_what_so_many_cases_could_have_shown():
     few, many = (verdict(no_regression(), scored(*[1.0] * n), scored(*[1.0] * n)) for n in (3, 100))
 
     assert (few["ok"], few["detectable"]) == (True, None)
-    assert "so many cases show no drop, however large" in gate_text(few)
-    assert "1.000 before, 1.000 now over 100 (p 1.000; so many cases show a drop of 0.066 in 4 of 5 runs)" in gate_text(
-        many
-    )
+    assert "so few cases can prove no drop" in gate_text(few)
+    assert "1.000 before, 1.000 now over 100 (p 1.000; a drop of 0.066 is proven in 4 of 5 runs)" in gate_text(many)
 
 
 def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
@@ -80,7 +79,36 @@ def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
 
     assert (slower["ok"], slower["value"], slower["before"], slower["after"]) == (False, 1.5, 0.5, 2.0)
     assert faster["ok"] is True
-    assert gate_text(slower).startswith("prediction_seconds not higher than in the baseline (alpha 0.05) in music: ")
+    assert gate_text(slower).startswith(
+        "prediction_seconds without a proven rise from the baseline (alpha 0.05) in music: "
+    )
+
+
+def timed(*values):
+    return [entry(nodeid=f"s::{n}", scores={"prediction_seconds": value}) for n, value in enumerate(values)]
+
+
+def test_the_rise_of_a_cost_that_so_many_cases_show_has_no_bound():
+    found = verdict(no_regression("prediction_seconds"), timed(*[0.1, 5.0] * 3), timed(*[5.0, 0.1] * 3))
+
+    assert found["detectable"] > 5.0
+    assert "a rise of 5.049 is proven in 4 of 5 runs" in gate_text(found)
+
+
+def test_the_cost_of_an_unchanged_system_has_no_sign():
+    found = verdict(no_regression("prediction_seconds"), timed(0.0, 0.0), timed(0.0, 0.0))
+
+    assert [str(found[name]) for name in ("value", "before", "after")] == ["0.0"] * 3
+
+
+def test_random_signs_are_drawn_once_for_a_verdict(monkeypatch):
+    drawn = []
+    signs = statistics._random_signs
+    monkeypatch.setattr(statistics, "_random_signs", lambda number: drawn.append(number) or signs(number))
+
+    found = verdict(no_regression(), scored(*[0.9] * 40), scored(*[0.8] * 40))
+
+    assert (found["ok"], drawn) == (False, [40])
 
 
 @pytest.mark.parametrize(("number", "ok"), [(0, False), (1, False), (2, True)])

@@ -16,6 +16,7 @@ from pytest_queryeval.baseline.statistics import (
     POWER,
     Pairs,
     detectable_drop,
+    fall_p,
     fitting_test,
     holm,
     interval,
@@ -91,6 +92,20 @@ def test_many_differences_are_given_random_signs_as_scipy_does(seed):
 
 def test_random_signs_never_give_a_p_of_0():
     assert p_value(of_differences([-0.5] * (ALL_SIGNS + 30)), "lower") == 1 / 10_000
+
+
+@pytest.mark.parametrize("run", [noise(ALL_SIGNS + 1), noise(40), noise(200), of_differences([-0.5] * 40)])
+def test_the_p_of_a_fall_by_random_signs_is_larger_by_an_error_that_is_made_once_in_200_times(run):
+    p = p_value(run, "lower")
+
+    assert fall_p(run) - p == pytest.approx(2.5758 * math.sqrt(p * (1 - p) / 9_999), rel=1e-4)
+    assert fall_p(run) > p
+
+
+@pytest.mark.parametrize("run", [noise(ALL_SIGNS), noise(3), of_flips(30, 20), of_flips(3, 1), of_flips(0, 0, same=9)])
+def test_the_p_of_a_fall_that_is_exact_is_left_as_it_is(run):
+    assert fall_p(run) == p_value(run, "lower")
+    assert fall_p(run.negated) == p_value(run.negated, "lower")
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
@@ -220,7 +235,7 @@ def test_an_unchanged_system_trips_a_gate_in_about_one_of_twenty_runs():
     for _ in range(300):
         before, after = np.round(random.beta(3.0, 1.0, size=(2, 40)), 2)
         run = Pairs(before=before.tolist(), after=after.tolist())
-        tripped += is_regression(run, alpha=0.05, max_drop=0.0)
+        tripped += is_regression(run, fall_p(run), alpha=0.05, max_drop=0.0)
 
     assert 5 <= tripped <= 24  # 15 on average; 24 or more in one of 70 such tests
 
@@ -242,6 +257,26 @@ def test_power_is_summed_over_all_numbers_of_discordant_pairs():
 @pytest.mark.parametrize("run", [of_flips(1, 0, same=3), noise(4), of_flips(0, 0)])
 def test_so_few_cases_show_no_drop_at_all(run):
     assert detectable_drop(run) is None
+
+
+def test_a_drop_is_no_larger_than_the_scores_and_the_rise_of_a_cost_is_what_it_has_to_be():
+    run = Pairs(before=[0.1, 5.0] * 3, after=[5.0, 0.1] * 3)
+
+    risen = Pairs(before=run.before, after=[value + detectable_drop(run.negated) for value in run.before]).negated
+
+    assert detectable_drop(run) is None
+    assert detectable_drop(run.negated) > 5.0
+    assert is_regression(risen, fall_p(risen), alpha=0.05, max_drop=0.0)
+
+
+def test_no_rise_that_is_no_number_is_told():
+    assert detectable_drop(noise(20).negated, alpha=1.0) is None
+
+
+@pytest.mark.parametrize("run", [of_flips(9, 8, same=83), of_flips(0, 0, same=100)])
+def test_costs_of_0_and_1_are_tested_as_scores_of_0_and_1(run):
+    assert (fitting_test(run.negated), detectable_drop(run.negated)) == ("mcnemar", detectable_drop(run))
+    assert p_value(run.negated, "lower") == p_value(Pairs(before=run.after, after=run.before), "lower")
 
 
 def test_more_cases_show_smaller_drops_and_a_tolerated_drop_is_not_looked_for():

@@ -7,6 +7,7 @@ from samples import make_case
 
 from pytest_queryeval.basis import basis_json
 from pytest_queryeval.json_value import JsonSchema
+from pytest_queryeval.model import Message
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.selection import DatasetStructure, Dimension, Structure
 
@@ -56,3 +57,32 @@ def test_a_case_without_schemas_has_no_digest_of_one():
 
 def test_limits_of_queries_are_kept():
     assert basis_json(make_case(timeout=3.0, max_rows=7), None)["limits"] == {"timeout": 3.0, "max_rows": 7}
+
+
+def test_a_case_tells_whether_it_states_its_answer_or_asks_for_it():
+    assert basis_json(make_case(), None)["answers"] == "stated"
+    assert basis_json(make_case(predicted=None), None)["answers"] == "asked"
+
+
+def context_of(*said, **metadata):
+    messages = tuple(Message(role=role, content=content) for role, content in said)
+    return basis_json(make_case(metadata=metadata, conversation=messages), None)["context"]
+
+
+def test_a_digest_tells_metadata_and_what_was_said_before():
+    first, second = ("user", "which singers?"), ("assistant", "all of them")
+    digests = [
+        context_of(),
+        context_of(schema="a", hint={"of": [1]}),
+        context_of(schema="b", hint={"of": [1]}),
+        context_of(schema="a", hint={"of": [2]}),
+        context_of(first),
+        context_of(first, second),
+        context_of(second, first),
+        context_of(("assistant", "which singers?")),
+    ]
+
+    assert digests[0] is None
+    assert len(set(digests)) == len(digests)
+    assert {len(digest) for digest in digests[1:]} == {16}
+    assert context_of(schema="a", hint={"of": [1]}) == context_of(hint={"of": [1]}, schema="a") == digests[1]

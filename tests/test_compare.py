@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -215,9 +217,86 @@ def test_cases_that_are_gone_are_told_once_and_not_of_each_system(write, capsys)
     main(["compare", "best.json", *names])
 
     out = capsys.readouterr().out
-    assert out.count("only 1 of 2 cases are in all reports") == 1
+    assert out.count("only 1 of 2 cases with a score of f1 have one in all ranked systems") == 1
     assert "changed besides" not in out
     assert "removed" not in out
+
+
+def left_out(id_, **changes):
+    """A case that did not run."""
+    return asked(id_) | {"outcome": "skipped", "scores": {}} | changes
+
+
+def test_a_leaderboard_tells_that_the_best_system_left_cases_out(write, capsys):
+    write("honest.json", asked("a"), asked("b", 0.0), asked("c", 0.0))
+    write("sly.json", asked("a"), left_out("b"), left_out("c"))
+    write("weak.json", asked("a", 0.0), asked("b", 0.0), asked("c", 0.0))
+
+    main(["compare", "honest.json", "sly.json", "weak.json", "-o", "out.json", "-o", "out.md"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split()[:3] == ["sly", "1", "1.000"]
+    assert "changed besides the system in sly against honest, weak: cases newly skipped (2 cases)" in lines
+    told = Path("out.md").read_text("utf-8")
+    assert "only 1 of 3 cases with a score of `f1` have one in all ranked systems: means are over other cases" in told
+    assert "changed besides the system in `sly` against `honest`, `weak`: cases newly skipped (2 cases)" in told
+    board = json.loads(Path("out.json").read_bytes())
+    assert (board["cases"], board["scored"], board["common"]) == (3, 3, 1)
+
+
+BOTH = {"f1": 1.0, "valid_query": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("eased", "what"),
+    [
+        (left_out("b"), "cases newly skipped"),
+        (asked("b") | {"outcome": "xpassed", "scores": BOTH}, "cases newly marked xfail"),
+        (asked("b") | {"scores": {"f1": 1.0}}, "metrics no longer computed"),
+    ],
+    ids=["skipped", "xfail", "metrics"],
+)
+def test_what_is_asked_less_is_told_whichever_system_is_the_best(eased, what):
+    whole = asked("b") | {"scores": BOTH}
+    told = [{"what": what, "cases": [whole["nodeid"]]}]
+
+    best = leaderboard({"eased": report(asked("a"), eased), "whole": report(asked("a", 0.0), whole)})["systems"]
+    other = leaderboard({"eased": report(asked("a", 0.0), eased), "whole": report(asked("a"), whole)})["systems"]
+
+    assert [(system["name"], system["changes"], system["eased"]) for system in best] == [
+        ("eased", [], []),
+        ("whole", [], told),
+    ]
+    assert [(system["name"], system["changes"], system["eased"]) for system in other] == [
+        ("whole", [], []),
+        ("eased", told, []),
+    ]
+
+
+def test_a_leaderboard_tells_of_suites_and_not_of_versions():
+    newer = report(asked("a", 0.0)) | {"environment": {"pytest_queryeval": "2.0"}}
+
+    systems = leaderboard({"a": report(asked("a")), "b": newer})["systems"]
+
+    assert [(system["changes"], system["eased"]) for system in systems] == [([], []), ([], [])]
+
+
+def test_a_system_without_a_score_and_a_case_without_one_leave_the_means_over_the_same_cases(write, capsys):
+    write("none.json", case("a", scores={}))
+    names = [write(f"{name}.json", case("a"), case("of another kind", scores={"valid_query": 1.0})) for name in "bc"]
+
+    main(["compare", "none.json", *names, "--metric", "f1"])
+
+    assert "only" not in capsys.readouterr().out
+
+
+def test_a_leaderboard_is_not_ranked_by_a_cost_unless_it_is_told_to(write, capsys):
+    scored = {"prediction_seconds": 3.0, "f1": 1.0}
+    names = [write(f"{name}.json", case(scores=scored)) for name in "abc"]
+
+    main(["compare", *names])
+
+    assert capsys.readouterr().out.startswith("3 systems, 1 case, ranked by the mean of f1\n")
 
 
 def test_systems_with_the_same_mean_share_a_rank_and_one_without_a_score_has_none():
@@ -240,7 +319,17 @@ def test_a_leaderboard_over_different_cases_says_so(write, capsys):
 
     main(["compare", "a.json", "b.json", "c.json"])
 
-    assert "only 1 of 2 cases are in all reports" in capsys.readouterr().out
+    assert "only 1 of 2 cases with a score of f1 have one in all ranked systems" in capsys.readouterr().out
+
+
+def test_of_costs_the_rise_that_is_detected_may_be_larger_than_any_cost_seen(write):
+    seconds = [0.1, 5.0] * 4
+    for name, values in (("base", seconds), ("new", reversed(seconds))):
+        write(f"{name}.json", *(case(str(n), scores={"prediction_seconds": v}) for n, v in enumerate(values)))
+
+    main(["compare", "base.json", "new.json", "-o", "out.json"])
+
+    assert json.loads(Path("out.json").read_bytes())["metrics"]["prediction_seconds"]["detectable"] > 5.0
 
 
 def test_reports_of_one_name_are_told_apart_by_their_paths(write, capsys):
@@ -454,6 +543,19 @@ def test_a_merge_judges_the_gates_that_compare_with_a_baseline(write, capsys):
     assert json.loads(Path("all.json").read_bytes())["baseline"]["broken"] == ["music/s.queryeval.yaml::c1"]
 
 
+def test_a_rule_with_a_member_that_is_not_known_is_judged_by_those_that_are(write, capsys):
+    rule = {"alpha": 0.05, "max_drop": 0.0, "of_a_later_version": 1}
+    gate = {"folder": "music", "whole": True, "metric": "f1", "where": {}, "min": None, "max": None}
+    write("base.json", *scores(*[1.0] * 8))
+    part = report(*scores(*[0.0] * 8)) | {"gates": [unjudged(gate | {"no_regression": rule, "better": "higher"})]}
+    write_report(part, Path("part.json"))
+
+    status = main(["merge", "part.json", "--baseline", "base.json"])
+
+    assert status == 1
+    assert "gate MISSED: f1 without a proven drop from the baseline" in capsys.readouterr().out
+
+
 def test_the_step_summary_is_no_target_of_the_console_script(write, capsys):
     write("base.json", *scores(1.0))
 
@@ -477,3 +579,31 @@ def test_a_report_with_a_damaged_head_is_none(write, capsys, member, value):
     assert ended.value.code == 2
     assert f"damaged.json: is no report: {member}: expected an object" in capsys.readouterr().err
     assert not Path("x.md").exists()
+
+
+def test_where_nobody_listens_the_files_are_written_all_the_same(write, monkeypatch):
+    write("good.json", case())
+    monkeypatch.setattr("sys.stdout", None)
+
+    assert main(["render", "good.json", "-o", "good.md"]) == 0
+    assert Path("good.md").stat().st_size > 0
+
+
+def test_a_full_device_behind_standard_output_is_one_line(write, capsys):
+    write("good.json", case())
+    code = "import sys; from pytest_queryeval.cli import main; sys.exit(main(['render', 'good.json', '-o', 'good.md']))"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, done.stderr) == (2, b"standard output cannot be written to: No space left on device\n")
+
+
+def test_reports_without_a_common_case_are_not_ranked(write, capsys):
+    for name, path in (("one", "a"), ("two", "b"), ("three", "c")):
+        write(f"{name}.json", case(nodeid=f"{path}::x", path=path))
+
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", "one.json", "two.json", "three.json"])
+
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("nothing to rank: no case has a score of 'f1' in all reports; node ids")

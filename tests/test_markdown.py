@@ -360,3 +360,11 @@ def test_names_of_groups_metrics_and_gates_are_spans_of_code():
 
 def test_the_same_report_is_rendered_to_the_same_bytes(longest):
     assert render_markdown(longest) == render_markdown(json.loads(json.dumps(longest)))
+
+
+def test_the_table_of_cases_tells_how_answers_differ():
+    text = shown(
+        entry(id="a", outcome="missed", message="m 0.000", difference={"summary": "the same rows, in another order"})
+    )
+
+    assert "| missed | `m 0.000: the same rows, in another order` |" in text

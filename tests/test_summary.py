@@ -222,3 +222,35 @@ def test_a_table_in_blocks_has_every_cell_once(width):
     cells = [cell for block in blocks for line in block.lines for cell in line.split()[1:]]
     assert sorted(cells) == sorted(cell for row in (header, *rows) for cell in row[1:])
     assert sum(block.columns for block in blocks) == 7
+
+
+def test_why_a_missed_case_did_not_pass_is_told_whole_where_the_terminal_is_narrow():
+    summary_of_answers = (
+        "gold has 2 rows of 2 columns, predicted has 2 rows of 2 columns; the same rows, in another order"
+    )
+    case = entry(
+        id="a-case-with-a-long-name",
+        outcome="missed",
+        message="execution_accuracy 0.000 (needs at least 1)",
+        difference={"summary": summary_of_answers},
+    )
+
+    lines = summary(case, width=60)
+
+    start = lines.index("  a::a-case-with-a-long-name")
+    told = " ".join(line.strip() for line in lines[start + 1 :])
+    assert told == f"execution_accuracy 0.000 (needs at least 1): {summary_of_answers}"
+    assert max(map(len, lines)) <= 60
+
+
+@pytest.mark.parametrize("verbosity", [-2, -1])
+def test_the_verdict_tells_what_changed_besides_the_system(verbosity):
+    changes = [{"what": f"change {number}", "cases": ["a"] * number} for number in (2, 1, 0, 3, 4)]
+    baseline = {"path": "b", "created": "c", "cases": {"common": 1}, "metrics": {}, "changes": changes}
+    baseline |= {"fixed": [], "broken": [], "errors": []}
+
+    text = " ".join(summary(entry(id="a"), verbosity=verbosity, baseline=baseline, width=300))
+
+    in_short = "changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more"
+    assert (in_short in text) == (verbosity == -2)
+    assert "change 2" in text

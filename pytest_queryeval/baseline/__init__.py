@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson
+from pytest_queryeval.aggregation import CaseJson, costs
 from pytest_queryeval.baseline.changes import changes, unknown
 from pytest_queryeval.baseline.flips import Matched, Told, matched, pairs_of
-from pytest_queryeval.gates import PASS_RATE
+from pytest_queryeval.model import ALPHA, PASS_RATE
 
 
 def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
     """What the report of a run says of its baseline: plain values, complete, the same for the same reports.
 
-    Both need `asked`, `broken`, `cases`, `environment`, `selected` and `stopped` of a report; `path` is what the
-    baseline is called, of which an absolute one keeps its name only. Gates are compared where both have them.
+    Both need `asked`, `broken`, `cases`, `collected`, `environment`, `selected` and `stopped` of a report; `path` is
+    what the baseline is called, of which an absolute one keeps its name only. Gates are compared where both have them.
     """
     found = matched(before, after)
     return {
@@ -26,7 +26,7 @@ def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
         "fixed": found.fixed,
         "broken": found.broken,
         "errors": found.errors,
-        "metrics": metric_changes(found.common),
+        "metrics": metric_changes(found.common, costs(before.get("metrics", {}))),
         "changes": changes(before, after, found),
     }
 
@@ -45,16 +45,17 @@ def _counts(before: Told, after: Told, found: Matched) -> dict[str, int]:
     }
 
 
-def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, dict[str, Any]]:
+def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]], lower: Collection[str]) -> dict[str, dict[str, Any]]:
     """The pass rate and each metric, in the order of the cases, over those that have a score in both reports.
 
     `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
-    adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs.
+    adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs;
+    of metrics that are better when `lower`, the smallest rise.
     """
     names = dict.fromkeys((PASS_RATE, *(name for old, new in common for name in (*new["scores"], *old["scores"]))))
     scored = {name: pairs_of(name, common) for name in names}
     scored = {name: scores for name, scores in scored.items() if scores}
-    found = {name: _change(scores, of=len(scored)) for name, scores in scored.items()}
+    found = {name: _change(scores, of=len(scored), is_cost=name in lower) for name, scores in scored.items()}
     if found:
         from pytest_queryeval.baseline.statistics import holm
 
@@ -63,17 +64,9 @@ def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, dic
     return found
 
 
-def _change(scores: Sequence[tuple[float, float]], *, of: int) -> dict[str, Any]:
+def _change(scores: Sequence[tuple[float, float]], *, of: int, is_cost: bool) -> dict[str, Any]:
     """How one of several metrics changed."""
-    from pytest_queryeval.baseline.statistics import (
-        ALPHA,
-        Pairs,
-        detectable_drop,
-        fitting_test,
-        interval,
-        mean,
-        p_value,
-    )
+    from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fitting_test, interval, mean, p_value
 
     pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
     return {
@@ -85,5 +78,6 @@ def _change(scores: Sequence[tuple[float, float]], *, of: int) -> dict[str, Any]
         "p": p_value(pairs),
         "p_holm": 1.0,
         "test": fitting_test(pairs),
-        "detectable": detectable_drop(pairs, ALPHA / (2 * of)),  # of a side; the strictest that Holm asks for
+        # Of a side; the strictest that Holm asks for.
+        "detectable": detectable_drop(pairs.negated if is_cost else pairs, ALPHA / (2 * of)),
     }

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import ge
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
-from pytest_queryeval.baseline.flips import Matched, Told
-from pytest_queryeval.gates import RULES, is_below
+from pytest_queryeval.baseline.flips import MET, Matched, Told, was_asked
+from pytest_queryeval.gates import is_below
 
 Basis: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = dict[str, Any]
+# Something that is required, and numbers of which greater ones require more.
+Demand: TypeAlias = tuple[tuple[Any, ...], tuple[float, ...]]
 
 REMOVED = "cases removed"
+LEFT_OUT = "cases no longer selected"
 SKIPPED = "cases newly skipped"
 XFAIL = "cases newly marked xfail"
-LOWERED = "thresholds lowered"
-RAISED = "thresholds raised"
-ON_MISS = "on_miss changed"
-TRIALS = "trials or trials_rule changed"
-LIMITS = "timeout or max_rows edited"
-GOLD = "gold edited"
-QUESTION = "question or evidence edited"
-COMPARE = "comparison policy edited"
-OPTIONS = "metric options edited"
-SCHEMAS = "JSON Schema, structure or tables edited"
 METRICS = "metrics no longer computed"
-GROUPS = "tags or difficulty edited"
-DATABASE = "other state of the database"
+FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
-# In this order they are named.
-WHAT = (
-    *(REMOVED, SKIPPED, XFAIL, LOWERED, RAISED, ON_MISS, TRIALS, LIMITS),
-    *(GOLD, QUESTION, COMPARE, OPTIONS, SCHEMAS, METRICS, GROUPS, DATABASE),
-)
 XFAIL_OUTCOMES = ("xfailed", "xpassed")
+# What is compared of a case beside its basis.
+OF_CASE = ("outcome", "scores", "source", "question", "evidence", "tags", "difficulty")
+# What limits and rules require, as numbers of which greater ones require more.
+STRICTNESS: Mapping[str, Callable[[Any], tuple[float, ...]]] = {
+    "min": lambda least: (least,),
+    "max": lambda most: (-most,),
+    "no_regression": lambda rule: (rule["alpha"], -rule["max_drop"]),
+    "max_broken": lambda most: (-most,),
+}
+# What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
+_FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
+_PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 
 def changes(before: Told, after: Told, found: Matched) -> list[Change]:
@@ -43,15 +44,12 @@ def changes(before: Told, after: Told, found: Matched) -> list[Change]:
 
     Another predictor is no change besides the system: it is the system.
     """
-    cases: defaultdict[str, list[str]] = defaultdict(list)
-    cases[REMOVED] += found.removed
-    cases[SKIPPED] += found.skipped
-    cases[XFAIL] += found.where({"passed", "failed", "missed", "error", "skipped"}, XFAIL_OUTCOMES)
-    for old, new in found.common:
-        for what in _of_case(old, new):
-            cases[what].append(new["nodeid"])
-    named = [{"what": what, "cases": cases[what]} for what in WHAT if cases[what]]
-    others = (*_loosened(before, after), *_versions(before, after))
+    pairs = [(_told(old), _told(new), new["nodeid"]) for old, new in found.common]
+    cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped} | {
+        what: [nodeid for old, new, nodeid in pairs if is_so(old, new)] for what, is_so in OF_CASES.items()
+    }
+    named = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
+    others = (*_fewer(before, after, found), *_loosened(before, after), *_conditions(before, after))
     return [*named, *({"what": what, "cases": []} for what in others)]
 
 
@@ -60,73 +58,140 @@ def unknown(found: Matched) -> int:
     return sum(old.get("basis") is None or new.get("basis") is None for old, new in found.common)
 
 
-def _of_case(old: CaseJson, new: CaseJson) -> Iterator[str]:
-    if old["question"] != new["question"] or old.get("evidence", "") != new.get("evidence", ""):
-        yield QUESTION
-    if new["scores"] and old["scores"].keys() - new["scores"].keys():
-        yield METRICS
-    if (old["tags"], old["difficulty"]) != (new["tags"], new["difficulty"]):
-        yield GROUPS
-    before, after = old.get("basis"), new.get("basis")
-    if before is None or after is None:
-        return
-    yield from _of_thresholds(before["thresholds"], after["thresholds"])
-    for what, names in (
-        (ON_MISS, ("on_miss",)),
-        (TRIALS, ("trials", "trials_rule")),
-        (LIMITS, ("limits",)),
-        (GOLD, ("golds",)),
-        (COMPARE, ("compare",)),
-        (OPTIONS, ("options",)),
-        (SCHEMAS, ("schemas",)),
-    ):
-        if any(name in before and name in after and before[name] != after[name] for name in names):
-            yield what
-    if None not in (before["source"], after["source"]) and before["source"] != after["source"]:
-        yield DATABASE
+def _told(case: CaseJson) -> Basis:
+    """What a report tells of a case and of its basis, in one; `source` is the source's name and `state` its state."""
+    told = {name: case[name] for name in OF_CASE if name in case}
+    basis = case.get("basis")
+    return told if basis is None else {**basis, **told, "state": basis["source"]}
 
 
-def _of_thresholds(before: Basis, after: Basis) -> Iterator[str]:
-    """Lower is what asks for less: a smaller minimum, a greater maximum, a threshold that is gone."""
-    names = before.keys() | after.keys()
-    limits = [(before.get(name, _NO_LIMITS), after.get(name, _NO_LIMITS)) for name in names]
-    if any(_asks_more(old, new) for old, new in limits):
-        yield LOWERED
-    if any(_asks_more(new, old) for old, new in limits):
-        yield RAISED
+def _other(*names: str) -> Callable[[Basis, Basis], bool]:
+    """Whether one of these is another one; what a report of an older version does not have is not compared."""
+    return lambda old, new: any(name in old and name in new and old[name] != new[name] for name in names)
 
 
-_NO_LIMITS: Basis = {"min": None, "max": None}
+def _is_newly_expected(old: Basis, new: Basis) -> bool:
+    """Whether a case is expected to fail by a marker that it did not have, be it one of a conftest.py."""
+    is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
+    is_same = "on_miss" in old and old["on_miss"] == new.get("on_miss")
+    return (is_spared and is_same) or (_is_marked(new) and not _is_marked(old))
 
 
-def _asks_more(one: Basis, other: Basis) -> bool:
-    """Whether one of the limits of `one` is stricter than that of the other."""
-    low, high = one["min"], one["max"]
-    return (low is not None and (other["min"] is None or low > other["min"])) or (
-        high is not None and (other["max"] is None or high < other["max"])
+def _is_marked(case: Basis) -> bool:
+    """Whether a case is expected to fail otherwise than by its `on_miss`, as far as its outcome tells."""
+    return case["outcome"] in XFAIL_OUTCOMES or (case["outcome"] == "missed" and case.get("on_miss") == "fail")
+
+
+def _asks_less(old: Basis, new: Basis) -> bool:
+    """Whether a threshold is gone, or has a smaller minimum or a greater maximum."""
+    return _other("thresholds")(old, new) and bool(_eased(_of_thresholds(old), _of_thresholds(new)))
+
+
+def _of_thresholds(case: Basis) -> list[Demand]:
+    return [demand for name, limits in case["thresholds"].items() for demand in _demands(limits, name)]
+
+
+def _demands(asked: Basis, *of: Any) -> Iterator[Demand]:
+    """What a threshold or a gate requires; `of` tells of what."""
+    for rule, strictness in STRICTNESS.items():
+        if asked.get(rule) is not None:
+            yield (*of, rule), strictness(asked[rule])
+
+
+def _eased(before: Iterable[Demand], after: Sequence[Demand]) -> list[tuple[Any, ...]]:
+    """What was required and no longer is, or not as strictly."""
+    return [
+        what
+        for what, numbers in before
+        if not any(what == other and all(map(ge, theirs, numbers)) for other, theirs in after)
+    ]
+
+
+def _answers(old: Basis, new: Basis) -> tuple[Any, Any]:
+    return old.get("answers"), new.get("answers")
+
+
+def _has_other_source(old: Basis, new: Basis) -> bool:
+    """Whether a case has another source, or its source another state; a name counts where no state tells more.
+
+    What is skipped or in error may have a state that nobody has looked up.
+    """
+    if "state" not in old or "state" not in new:
+        return False
+    has_state = [told["state"] is not None for told in (old, new)]
+    if all(has_state):
+        return bool(old["state"] != new["state"])
+    has_run = old["outcome"] in MET and new["outcome"] in MET
+    return (has_run and any(has_state)) or (
+        _other("source")(old, new) and _portable(old["source"]) != _portable(new["source"])
     )
+
+
+def _portable(name: str | None) -> str:
+    """A source's name as it is on any machine."""
+    return ", ".join(_PORT.sub(r"\1", _FOLDERS.sub(r"\1", each)) for each in (name or "").split(", "))
+
+
+# What may be different of a case in both reports, in the order in which it is named.
+OF_CASES: Mapping[str, Callable[[Basis, Basis], bool]] = {
+    XFAIL: _is_newly_expected,
+    "thresholds lowered": _asks_less,
+    "thresholds raised": lambda old, new: _asks_less(new, old),
+    "on_miss changed": _other("on_miss"),
+    "trials or trials_rule changed": _other("trials", "trials_rule"),
+    "timeout or max_rows edited": _other("limits"),
+    "answers stated in the suite": lambda old, new: _answers(old, new) == ("asked", "stated"),
+    "answers asked of a predictor": lambda old, new: _answers(old, new) == ("stated", "asked"),
+    "gold edited": _other("golds"),
+    "question, evidence or metadata edited": _other("question", "evidence", "context"),
+    "comparison policy edited": _other("compare"),
+    "metric options edited": _other("options"),
+    "JSON Schema, structure or tables edited": _other("schemas"),
+    METRICS: lambda old, new: bool(new["scores"] and old["scores"].keys() - new["scores"].keys()),
+    "tags or difficulty edited": _other("tags", "difficulty"),
+    "another source, or another state of it": _has_other_source,
+}
+
+
+def _fewer(before: Told, after: Told, found: Matched) -> Iterator[str]:
+    """Files that have lost more cases than are named as removed, which they are not where a run is a selection."""
+    paths = {case["nodeid"]: case["path"] for case in before["cases"]}
+    removed = Counter(paths[nodeid] for nodeid in found.removed)
+    collected = after.get("collected", {})
+    is_complete = collected and not after["stopped"]
+    for path, old in before.get("collected", {}).items():
+        new = collected.get(path, 0)
+        is_told = path in collected or (is_complete and was_asked(path, after))
+        if is_told and old - new > removed[path]:
+            yield f"{FEWER}: {path} ({old:,} before, {new:,} now)"
 
 
 def _loosened(before: Told, after: Told) -> Iterator[str]:
     """Gates of folders with cases in the run which ask for less than before, or are gone."""
-    gates = {_gate_key(gate): gate for gate in after.get("gates", ())}
-    for gate in before.get("gates", ()) if "gates" in after else ():
-        new = gates.get(_gate_key(gate))
-        if new is not None and not _asks_more(gate, new) and all(gate.get(rule) == new.get(rule) for rule in RULES):
-            continue
-        if any(is_below(case["path"], gate["folder"]) for case in after["cases"]):
-            where = "".join(f" where {name} is {value}" for name, value in gate["where"].items())
-            asked = gate.get("metric") or next((rule for rule in RULES if gate.get(rule) is not None), "")
-            yield f"{LOOSENED}: {asked}{where} in {gate['folder']}"
+    if "gates" not in after:
+        return
+    eased = _eased(_of_gates(before.get("gates", ())), _of_gates(after["gates"]))
+    for folder, metric, groups in dict.fromkeys(what[:3] for what in eased):
+        if any(is_below(case["path"], folder) for case in after["cases"]):
+            where = "".join(f" where {name} is {value}" for name, value in groups)
+            yield f"{LOOSENED}: {metric}{where} in {folder}"
 
 
-def _gate_key(gate: Mapping[str, Any]) -> tuple[Any, ...]:
-    rules = tuple(gate.get(rule) is not None for rule in RULES)
-    return gate["folder"], gate.get("metric"), tuple(sorted(gate["where"].items())), rules
+def _of_gates(gates: Iterable[Mapping[str, Any]]) -> list[Demand]:
+    return [
+        demand
+        for gate in gates
+        for demand in _demands(gate, gate["folder"], gate["metric"], tuple(sorted(gate["where"].items())))
+    ]
 
 
-def _versions(before: Told, after: Told) -> Iterator[str]:
-    """Other versions of this package and of engines, where both reports name them."""
+def _conditions(before: Told, after: Told) -> Iterator[str]:
+    """What else scores depend on: whether answers are recorded ones, how often a case is run again, versions."""
+    then, now = before["environment"], after["environment"]
+    if now.get("replay") and not then.get("replay"):
+        yield "answers are recorded ones, and no system was asked"
+    if now.get("reruns", 0) != then.get("reruns", 0):
+        yield f"reruns of a case: {then.get('reruns', 0)} became {now.get('reruns', 0)}"
     old, new = _named_versions(before), _named_versions(after)
     yield from (f"{name} {old[name]} became {new[name]}" for name in old if name in new and old[name] != new[name])
 

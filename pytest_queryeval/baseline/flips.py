@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
@@ -23,13 +24,15 @@ class Matched:
 
     `added` are in the run only, `removed` were taken out of files that the run has read, or with their files;
     `not_run` are in the baseline only for another reason: a selection, an early end, a file that could not be read or
-    was not asked for.
+    was not asked for. Of these, `left_out` are in files that the run has read, fitted the baseline's selection, and do
+    not fit that of the run: they may have other tags now, or be taken out.
     """
 
     common: Sequence[tuple[CaseJson, CaseJson]]
     added: Sequence[str]
     removed: Sequence[str]
     not_run: Sequence[str]
+    left_out: Sequence[str]
 
     def where(self, before: Collection[str], after: Collection[str]) -> list[str]:
         """The node ids of cases with one of these outcomes before and one of those after."""
@@ -61,12 +64,14 @@ def matched(before: Told, after: Told) -> Matched:
     old, new = ({case["nodeid"]: case for case in _ordered(report["cases"])} for report in (before, after))
     gone = [case for nodeid, case in old.items() if nodeid not in new]
     is_whole = not (after["selected"] or after["stopped"])
-    removed = {case["nodeid"]: None for case in gone if is_whole and _was_asked(case["path"], after)}
+    is_selected = before["selected"] and after["selected"] and not after["stopped"]
+    removed = {case["nodeid"]: None for case in gone if is_whole and was_asked(case["path"], after)}
     return Matched(
         common=[(old[nodeid], case) for nodeid, case in new.items() if nodeid in old],
         added=[nodeid for nodeid in new if nodeid not in old],
         removed=list(removed),
         not_run=[case["nodeid"] for case in gone if case["nodeid"] not in removed],
+        left_out=[case["nodeid"] for case in gone if is_selected and case["path"] in after["collected"]],
     )
 
 
@@ -80,11 +85,17 @@ def _score(case: CaseJson, metric: str) -> float | None:
     return COUNTED.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
 
 
-def _was_asked(path: str, run: Told) -> bool:
+def was_asked(path: str, run: Told) -> bool:
     """Whether a file lies below what was asked for, was not to be ignored, and could be read if it was there."""
     paths, ignored = run["asked"]["paths"], run["asked"]["ignored"]
-    left_out = path in run["broken"] or any(is_below(path, each) or fnmatchcase(path, each) for each in ignored)
+    left_out = path in run["broken"] or any(_fits(path, each) for each in ignored)
     return not left_out and any(is_below(path, each) for each in paths)
+
+
+def _fits(path: str, ignored: str) -> bool:
+    """Whether a file, or a folder that holds it, is to be ignored or fits a pattern, as pytest looks at both."""
+    places = (PurePosixPath(path), *PurePosixPath(path).parents)
+    return is_below(path, ignored) or any(fnmatchcase(str(place), ignored) for place in places if place.name)
 
 
 def _ordered(cases: Iterable[CaseJson]) -> list[CaseJson]:

@@ -8,15 +8,15 @@ from typing import Any
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.flips import MET, Told, pairs_of
 from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fall_p, mean
-from pytest_queryeval.gates import PASS_RATE
+from pytest_queryeval.model import PASS_RATE
 
 
-def is_regression(pairs: Pairs, *, alpha: float, max_drop: float) -> bool:
-    """Whether the mean fell by more than `max_drop`, and the one-sided paired test says that it fell.
+def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
+    """Whether the mean fell by more than `max_drop`, and the one-sided paired test, whose `fall_p` is p, says so.
 
     A system that did not change is taken for a worse one in at most `alpha` of all runs.
     """
-    return -pairs.change > max_drop + 1e-9 and fall_p(pairs) <= alpha
+    return -pairs.change > max_drop + 1e-9 and p <= alpha
 
 
 def nothing() -> dict[str, Any]:
@@ -44,20 +44,19 @@ def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) 
     """How the mean changed over the cases that have a score in both reports."""
     name, wish = gate["metric"], gate["no_regression"]
     both = pairs_of(name, common)
-    better = (
-        -1.0 if gate.get("better") == "lower" else 1.0
-    )  # of times and costs less is better, and a rise is what a fall is else
-    pairs = Pairs(before=[better * old for old, _ in both], after=[better * new for _, new in both])
     counted = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
     if not both:
         return nothing() | {"errors": counted}
+    pairs = Pairs(before=[old for old, _ in both], after=[new for _, new in both])
+    judged = pairs.negated if gate.get("better") == "lower" else pairs
+    p = fall_p(judged)
     return {
-        "value": better * pairs.change,
+        "value": pairs.change,
         "n": len(both),
         "errors": counted,
-        "before": better * mean(pairs.before) + 0.0,  # never -0.0
-        "after": better * mean(pairs.after) + 0.0,
-        "p": fall_p(pairs),
-        "detectable": detectable_drop(pairs, wish["alpha"], wish["max_drop"]),
-        "is_met": not is_regression(pairs, **wish),
+        "before": mean(pairs.before),
+        "after": mean(pairs.after),
+        "p": p,
+        "detectable": detectable_drop(judged, wish["alpha"], wish["max_drop"]),
+        "is_met": not is_regression(judged, p, alpha=wish["alpha"], max_drop=wish["max_drop"]),
     }

@@ -10,6 +10,7 @@ anything of the scores, so an unchanged system is taken for a worse one in at mo
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -17,10 +18,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.stats import binom, binomtest, bootstrap, norm
 
+from pytest_queryeval.model import ALPHA
+
 Numbers: TypeAlias = Any  # an array of floats; numpy's own type says no more here
 
 RESAMPLES = 9_999
-ALPHA = 0.05
 POWER = 0.8
 SEED = 20_240_501  # any number: the same reports give the same figures
 ALL_SIGNS = 13  # at most so many differences are given all signs
@@ -47,9 +49,15 @@ class Pairs:
         return [after - before for before, after in zip(self.before, self.after, strict=True)]
 
     @property
+    def negated(self) -> Pairs:
+        """What costs, of which lower is better, are judged as: their rise is a fall here."""
+        return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
+
+    @property
     def are_binary(self) -> bool:
-        """Whether all scores are 0 or 1."""
-        return {*self.before, *self.after} <= {0.0, 1.0}
+        """Whether all scores are 0 or 1, or negated such."""
+        values = {*self.before, *self.after}
+        return values <= {0.0, 1.0} or values <= {0.0, -1.0}
 
     @property
     def change(self) -> float:
@@ -172,7 +180,7 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
 
     It depends on how much the cases differ between the two reports, and where few do, on what a drop itself brings:
     cases that change as much as those do, or where none does, that lose all they had. None where no drop of so many
-    cases could be found. A two-sided test finds a change, either way, at twice that `alpha`.
+    cases could be found; costs come `negated`. A two-sided test finds a change, either way, at twice that `alpha`.
     """
     n = len(pairs.before)
     if not n or 0.5**n > alpha:
@@ -186,8 +194,15 @@ def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) 
         drop = max(factor * math.sqrt(squares / n), factor**2 * size / n)
     beyond = tolerated + norm.ppf(POWER) * math.sqrt(max(squares, tolerated * size) / n) if tolerated else 0.0
     found = float(max(drop, beyond))
-    largest = 1.0 if pairs.are_binary else max(map(abs, (*pairs.before, *pairs.after)))
-    return found if 0.0 < found <= largest else None
+    return found if 0.0 < found <= _largest_drop(pairs) else None
+
+
+def _largest_drop(pairs: Pairs) -> float:
+    """How far a mean can fall: scores from 0 on by the largest of them, others, as negated costs, without end."""
+    values = (*pairs.before, *pairs.after)
+    if min(values) < 0.0:
+        return sys.float_info.max
+    return 1.0 if pairs.are_binary else max(values)
 
 
 def _usual_change(pairs: Pairs) -> float:

@@ -49,7 +49,7 @@ from pytest_queryeval.loading.schemas import read_db_schema
 from pytest_queryeval.loading.sources import read_source, read_sources
 from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.loading.structures import read_structure
-from pytest_queryeval.model import BROKEN, OF_TRIALS, Gate, NoRegression, TrialsRule
+from pytest_queryeval.model import ALPHA, BROKEN, OF_TRIALS, PASS_RATE, RULES, Gate, NoRegression, TrialsRule
 
 Place: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -60,9 +60,7 @@ PLACES: Mapping[Place, str] = {
     "case": "in a case",
 }
 GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
-SHARE_PASSED = "pass_rate"
-RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline
-ALPHA, MAX_DROP = 0.05, 0.0
+MAX_DROP = 0.0
 LEAST_ALPHA = 0.001  # the tests draw random signs 9,999 times
 
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
@@ -158,7 +156,7 @@ def _alpha(node: Node) -> float:
 
 def _gate_metric(node: Node) -> str:
     name = text(node)
-    return name if name in (SHARE_PASSED, *OF_TRIALS) else known_metric(name, node)
+    return name if name in (PASS_RATE, *OF_TRIALS) else known_metric(name, node)
 
 
 def read_trials_rule(node: Node) -> TrialsRule:

@@ -138,6 +138,7 @@ class ReportCollector:
         cases = list(self.cases.values())
         gates = united(known["gates"] for known in learnt)
         about = _about(learnt, cases) | _seen(learnt, cases) | {"stopped": stopped}
+        about["environment"] |= _conditions(self.config)
         baseline = self.config.stash[RUN].overrides.baseline
         verdicts = judge_all(gates, cases, about, baseline) if self.judges_gates else [unjudged(gate) for gate in gates]
         if baseline is not None:
@@ -250,6 +251,13 @@ def _about(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict
         },
         "predictor": {"sources": sorted(sources)},
     }
+
+
+def _conditions(config: pytest.Config) -> dict[str, Any]:
+    """What else scores depend on: whether answers are recorded ones, and how often a case is run again."""
+    reruns = getattr(config.option, "reruns", None) or 0  # of pytest-rerunfailures
+    replay = {"replay": True} if config.getoption("queryeval_replay") else {}
+    return replay | ({"reruns": reruns} if reruns else {})
 
 
 def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pytest_queryeval.plain import interval_text
 from pytest_queryeval.reports.comparison.baseline import changes_besides, flips, headline, metric_changes, signed
 from pytest_queryeval.reports.comparison.passages import Sentence, markdown_lines
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
-from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, verdict, worst_first
+from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, reason, verdict, worst_first
 
 MOST_BYTES = 900 * 1024
 COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
@@ -163,7 +163,7 @@ def _metric_changes(baseline: Mapping[str, Any]) -> Iterator[Section]:
 def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | None = None) -> Section:
     """The cases that did not pass, worst first; their rows are made as far as they are taken."""
     rows = (
-        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(case["message"], cell=True)))
+        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(reason(case), cell=True)))
         for case in cases[:listed]
     )
     return Section(title=title, head=table_head(("case", "outcome", "message")), rows=rows, count=len(cases), most=most)

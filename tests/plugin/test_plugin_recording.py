@@ -192,3 +192,10 @@ def test_recording_and_replaying_exclude_each_other(suite, run):
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--queryeval-record and --queryeval-replay exclude each other*"])
+
+
+def test_a_replay_says_that_it_is_one_and_so_does_a_comparison_with_it(recorded, run_and_parse):
+    run = run_and_parse("--queryeval-replay=rec", "--queryeval-baseline=report.json", "--reruns=1")
+
+    assert (run.report["environment"]["replay"], run.report["environment"]["reruns"]) == (True, 1)
+    run.result.stdout.fnmatch_lines(["changed besides the system: answers are recorded ones, and no system was asked"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from importlib.metadata import version
@@ -78,6 +79,25 @@ def test_step_summary_in_no_folder_is_refused_before_any_case_runs(pytester, sui
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --queryeval-report: report github: * cannot be written to"])
+
+
+@pytest.mark.parametrize("kind", ["a long name", "a queue", "a folder"])
+def test_a_step_summary_that_can_be_no_file_is_refused_in_one_line(pytester, suite, run, monkeypatch, kind):
+    path = pytester.path / ("n" * 300 if kind == "a long name" else "odd\x1b[31m\nsummary")
+    if kind == "a queue":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    suite(case("good"))
+
+    result = run("--queryeval-report=github")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = [line for line in result.errlines if line]
+    assert len(said) == 1
+    assert "GITHUB_STEP_SUMMARY names, cannot be written to" in said[0]
+    assert "\x1b" not in said[0]
 
 
 def test_folder_that_is_called_github_is_written_with_its_place(pytester, suite, run):

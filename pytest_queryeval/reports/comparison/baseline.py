@@ -20,8 +20,8 @@ COUNTS = {
 }
 FLIPS = {"broken": "broken", "fixed": "fixed", "errors": "newly in error"}
 NOTE = (
-    "p: paired test of 'nothing changed', adjusted for all metrics; detects: the smallest drop that it would find in 4 "
-    "of 5 runs of so many cases"
+    "p: two-sided paired test of 'nothing changed', adjusted for all metrics, as intervals and the p of gates are not; "
+    "detects: the smallest drop that it would prove in 4 of 5 runs of so many cases"
 )
 
 

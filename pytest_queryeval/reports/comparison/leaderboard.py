@@ -17,6 +17,7 @@ NOTE = (
     "p: paired test against the best, adjusted for the number of systems; those with a p above 0.05 may be as good as "
     "the best"
 )
+OTHER_CASES = "means are over other cases, and each p is over those that a system shares with the best"
 
 
 def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
@@ -30,9 +31,9 @@ def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
     if metric is not None:
         yield (NOTE,)
     yield from _other_metrics(systems, metric)
-    if board["common"] < board["cases"]:
-        differ = f"only {board['common']:,} of {board['cases']:,} cases are in all reports"
-        yield (f"{differ}: each mean is over a system's own cases, each p over those that it shares with the best",)
+    if metric is not None and board["common"] < board["scored"]:
+        shared = f"only {board['common']:,} of {counted(board['scored'], 'case')} with a score of "
+        yield (shared, Foreign(metric), f" have one in all ranked systems: {OTHER_CASES}")
     yield from _asked_otherwise(systems)
 
 
@@ -76,12 +77,18 @@ def _means(of_systems: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
 
 
 def _asked_otherwise(systems: Sequence[System]) -> Iterator[Sentence]:
-    """What the suites of systems asked otherwise than that of the best one, those with the same answer together."""
+    """What the suites of systems asked otherwise than that of the best one, and where that of the best asked less."""
+    best = Foreign(systems[0]["name"])
+    for told, names in _alike(systems, "changes"):
+        yield ("changed besides the system in ", *listed(names), " against ", best, f": {told}")
+    for told, names in _alike(systems, "eased"):
+        yield ("changed besides the system in ", best, " against ", *listed(names), f": {told}")
+
+
+def _alike(systems: Sequence[System], member: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """What changed, in words, with the names of all systems of which the same is told."""
     alike: dict[str, list[str]] = {}
     for system in systems:
-        changes = [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system["changes"]]
+        changes = [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system[member]]
         alike.setdefault(", ".join(changes), []).append(system["name"])
-    best = Foreign(systems[0]["name"])
-    for told, names in alike.items():
-        if told:
-            yield ("changed besides the system in ", *listed(names), " against ", best, f": {told}")
+    yield from ((told, names) for told, names in alike.items() if told)
