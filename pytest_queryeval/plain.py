@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_queryeval.redaction import redacted
 from pytest_queryeval.table import IRI, BlankNode, Literal
+from pytest_queryeval.visible import visible
 
 CELL_CHARACTERS = 200
 CELL_AHEAD = 100 * CELL_CHARACTERS
@@ -18,11 +19,6 @@ LEVELS = 20
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d-\d\d.*|<.*>|_:.*|")
 _TOO_LARGE = 10**INTEGER_DIGITS
-# Control characters, what turns the direction of text, what is invisible; joiners stay, as words are made with them.
-_UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 def printable(text: str) -> str:
@@ -32,8 +28,7 @@ def printable(text: str) -> str:
     starts commands of CI services anywhere in a line, is taken apart. Put untrusted text behind a margin: `::` at the
     start of a line is a command too.
     """
-    text = redacted(text).replace("\r\n", "\n")
-    return _UNPRINTABLE.sub(_escaped, text).replace("##", "#\\x23")
+    return visible(redacted(text)).replace("##", "#\\x23")
 
 
 def log_line(text: str) -> str:
@@ -148,8 +143,3 @@ def plain_cell(value: Any) -> Any:
         value = value[:CELL_AHEAD]  # looked through for secrets before it is cut to what is shown
     value = plain(value, text=told)
     return shortened(value, CELL_CHARACTERS) if isinstance(value, str) else value
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 2**8 else f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

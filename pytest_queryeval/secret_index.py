@@ -10,8 +10,12 @@ import html
 import json
 import re
 from base64 import b64encode
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+from urllib.parse import quote, quote_plus, unquote
 
 SECRET = 6  # characters; shorter texts stand everywhere
 PART = 12  # so many characters of a secret in a row are taken out even where something has cut the rest
@@ -22,6 +26,13 @@ _OPAQUE = re.compile(r"""(?!(?:/[\w.@+-]+){2,}/?\Z)[^\s"':]+""")  # no words, an
 _RUN = re.compile(rf"\w{{{RUN},}}")
 _RANDOM = re.compile(r"(?![A-Z]?[a-z]+[0-9]{0,4}(?![^\W_]))(?=[0-9]*[^\W\d_])(?=[^\W\d_]*[0-9])[^\W_]{6}")
 _HEX = re.compile("%[0-9A-F]{2}")
+# Escapes that writers choose as they like: a text with one of these is also looked through as it reads.
+_OF_URLS, _OF_HTML = re.compile("%[0-9A-Fa-f]{2}"), re.compile("&(?:#|apos;|sol;)")
+_ESCAPE = re.compile(
+    r"\\u[0-9A-Fa-f]{4}|\\[\"'/\\]|&(?:\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos|sol);"
+    r"|%[2-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+"
+)
+Span: TypeAlias = tuple[int, int]  # where a secret begins and ends
 
 
 class SecretIndex:
@@ -51,13 +62,82 @@ class SecretIndex:
         """The text with one mark for all secrets that overlap or touch; takes time in proportion to the text."""
         pieces = [(length, known) for length, known in self.pieces.items() if known]
         step = (pieces[-1][0] if pieces else PART) - GRAM + 1
-        places = range(0, len(text) - GRAM + 1, step)
-        ends = range(GRAM, len(text) + 1, step)
-        if self.grams.keys().isdisjoint(map(text.__getitem__, map(slice, places, ends))):
-            return text
-        hits = (place for place in places if text[place : place + GRAM] in self.grams)
-        found = (_places_of(known, text) for known in list(self.texts))
-        return _marked(text, mark, heapq.merge(_pieces_at(text, hits, step, pieces), *found))
+        spans: list[Iterable[Span]] = []
+        if self._has_gram(text, step):
+            spans.append(self._found(text, range(0, len(text) - GRAM + 1, step), step, pieces))
+        if _has_escapes(text) and self._has_gram(_ESCAPE.sub(lambda escape: _meant(escape[0]), text), step):
+            read = _read(text)
+            spans.append(map(read.span, self._found(read.text, read.places(step), step, pieces)))
+        return _marked(text, mark, heapq.merge(*spans)) if spans else text
+
+    def _has_gram(self, text: str, step: int) -> bool:
+        places, ends = range(0, len(text) - GRAM + 1, step), range(GRAM, len(text) + 1, step)
+        return not self.grams.keys().isdisjoint(map(text.__getitem__, map(slice, places, ends)))
+
+    def _found(
+        self, text: str, places: Iterable[int], step: int, pieces: list[tuple[int, dict[str, int]]]
+    ) -> Iterator[Span]:
+        """Where secrets stand, in order; what is looked for has a gram at one of the `places`."""
+        hits = [place for place in places if text[place : place + GRAM] in self.grams]
+        whole = (_places_of(known, text) for known in (list(self.texts) if hits else ()))
+        return heapq.merge(_pieces_at(text, hits, step, pieces), *whole)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Read:
+    """A text as it reads without its escapes; where these begin and end, in both texts."""
+
+    text: str = ""
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    read_starts: list[int] = field(default_factory=list)
+    read_ends: list[int] = field(default_factory=list)
+
+    def places(self, step: int) -> Iterator[int]:
+        """Every `step`-th place near an escape, in order: what stands elsewhere is found without."""
+        done = 0
+        for start, end in zip(self.read_starts, self.read_ends, strict=True):
+            first = max(done, start - PART, 0)
+            done = min(end + PART, len(self.text) - GRAM + 1)
+            yield from range(-(-first // step) * step, done, step)
+
+    def span(self, read: Span) -> Span:
+        """Where a span of the text that was read stands in the text; escapes are never cut in two."""
+        start, end = read
+        last, before = bisect_right(self.read_starts, start) - 1, bisect_left(self.read_starts, end) - 1
+        if last >= 0:
+            behind = start - self.read_ends[last]
+            start = self.starts[last] if behind < 0 else self.ends[last] + behind
+        if before >= 0:
+            end = self.ends[before] + max(0, end - self.read_ends[before])
+        return start, end
+
+
+def _has_escapes(text: str) -> bool:
+    return "\\/" in text or "\\u" in text or bool(_OF_HTML.search(text) or _OF_URLS.search(text))
+
+
+def _read(text: str) -> _Read:
+    found, done, parts, length = _Read(), 0, [], 0
+    for escape in _ESCAPE.finditer(text):
+        parts += [text[done : escape.start()], _meant(escape[0])]
+        length += escape.start() - done
+        done = escape.end()
+        found.starts.append(escape.start())
+        found.ends.append(done)
+        found.read_starts.append(length)
+        length += len(parts[-1])
+        found.read_ends.append(length)
+    found.text = "".join([*parts, text[done:]])
+    return found
+
+
+@lru_cache(maxsize=4_096)
+def _meant(escape: str) -> str:
+    """What an escape of JSON, HTML or a URL stands for."""
+    if escape.startswith("\\"):
+        return chr(int(escape[2:], 16)) if escape[1] == "u" else escape[1]
+    return html.unescape(escape) if escape.startswith("&") else unquote(escape)
 
 
 def _count(counts: dict[str, int], key: str, by: int) -> None:

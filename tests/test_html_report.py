@@ -16,6 +16,7 @@ from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.html.bins import distribution
+from pytest_queryeval.reports.html.comparison import comparison_page
 from pytest_queryeval.reports.html.data import exact
 from pytest_queryeval.reports.html.drawing import drawn, names_shown
 from pytest_queryeval.reports.json import render_json
@@ -284,7 +285,7 @@ def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
     page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
 
     caption_and_description = 2
-    for said, charts in (("first 48", 2), ("most frequent 4", 1)):
+    for said, charts in (("first 48", 3), ("most frequent 4", 1)):
         found = page.text.count(f"The {said} of 60 metrics are drawn; the table has all.")
         assert found == charts * caption_and_description
     assert "m59 a 0.500" in page.text
@@ -296,6 +297,48 @@ def test_a_chart_of_few_metrics_leaves_none_out(usual):
     assert (
         re.findall(r"The .{1,20} metrics are drawn", usual.text) == ["The most frequent 4 of 8 metrics are drawn"] * 2
     )
+
+
+def test_very_many_metrics_make_a_page():
+    scores = {f"m{number}": 0.5 for number in range(2_000)}
+
+    page = page_of(aggregate([case(scores=scores)], gates=(), about={"created": "2025-01-01"}))
+
+    assert page.text.count("The first 48 of 2,000 metrics are drawn") == 2 * 2
+    assert "could not be drawn" not in page.text
+
+
+def test_a_chart_that_cannot_be_drawn_leaves_its_numbers_and_the_page(monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("RangeError: Maximum call stack size exceeded")
+
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", fail)
+    page = page_of(make_report(30))
+
+    charts = page.text.count("The numbers of “")
+    assert page.text.count("This chart could not be drawn; its numbers are in the table below.") == charts > 1
+    assert "svg" not in page.tags
+
+
+def test_a_time_that_turns_text_is_shown_as_escapes():
+    page = page_of(aggregate([case()], gates=(), about={"created": "2024-03-01\u202e10:00:00+00:00"}))
+
+    assert page.text.count("2024-03-01\\u202e10:00") == 2
+    assert "\u202e" not in "".join([page.text, *page.values("datetime")])
+
+
+def test_the_title_of_a_comparison_is_shown_as_escapes_and_whole():
+    page = Page(comparison_page("a\u202eb.json against ok.json", []).encode())
+
+    assert page.texts.count("a\\u202eb.json against ok.json") == 2
+    assert "\u202e" not in page.text
+
+
+def test_scores_beyond_the_limits_that_a_report_tells_lie_at_its_ends():
+    cases = [entry(scores={"m": score}) for score in (-9e149, 9e149)]
+    bins = distribution("m", {"min": -1e-320, "max": 1e-320}, cases)
+
+    assert [own.count for own in bins] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 
 def test_a_group_that_tells_no_cases_apart_has_no_chart():

@@ -21,6 +21,7 @@ from pytest_queryeval.plain import (
     without_middle,
 )
 from pytest_queryeval.table import IRI, BlankNode, Literal
+from pytest_queryeval.visible import visible
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from("\x1b\r\n\t\x9b#:\ud800\u202e\u061c\u2028ab "), max_size=40)
@@ -131,20 +132,45 @@ def test_a_line_without_its_middle_is_the_ends_of_the_whole_line(text, character
         ("\ufeff", "\\ufeff"),
         ("\xad", "\\xad"),
         ("\U000e0041", "\\U000e0041"),
+        ("\u034f", "\\u034f"),
+        ("\u1160", "\\u1160"),
+        ("\u17b5", "\\u17b5"),
+        ("\u180b", "\\u180b"),
+        ("\u2800", "\\u2800"),
+        ("\u3164", "\\u3164"),
+        ("\uffa0", "\\uffa0"),
+        ("\ufe00", "\\ufe00"),
+        ("\ufe0f", "\\ufe0f"),
+        ("\U00013430", "\\U00013430"),
+        ("\U0001bca0", "\\U0001bca0"),
+        ("\U0001d173", "\\U0001d173"),
+        ("\U000e0100", "\\U000e0100"),
     ],
 )
 def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(character, escape):
     text = f"a{character}b"
 
-    assert printable(text) == one_line(text) == both_ends(text, 80) == f"a{escape}b"
+    assert printable(text) == visible(text) == one_line(text) == both_ends(text, 80) == f"a{escape}b"
     assert storable(text) == plain(text) == plain_cell(text) == text
 
 
 @pytest.mark.parametrize(
-    "text", ["\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f4bb"]
+    "text",
+    [
+        "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\U0001f469\u200d\U0001f4bb",
+        *("\u2764\ufe0f", "\u2764\ufe0e", "\xa9\ufe0f", "1\ufe0f\u20e3", "\U0001f3f3\ufe0f\u200d\U0001f308"),
+    ],
 )
-def test_joiners_that_words_and_pictures_are_made_with_stay(text):
-    assert printable(text) == text
+def test_what_words_and_pictures_are_made_with_stays(text):
+    assert printable(text) == visible(text) == text
+
+
+def test_a_look_is_that_of_one_picture_and_no_letter_has_one():
+    assert (
+        visible("\u2764\ufe0f\ufe0f a\ufe0e \ufe0f \u2800\ufe0f")
+        == "\u2764\ufe0f\\ufe0f a\\ufe0e \\ufe0f \\u2800\\ufe0f"
+    )
 
 
 @given(HOSTILE_TEXT)

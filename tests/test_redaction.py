@@ -32,6 +32,10 @@ def lower_hex(text):
     return "".join(f"%{part[:2].lower()}{part[2:]}" if place else part for place, part in enumerate(text.split("%")))
 
 
+def escaped(text, characters, form):
+    return "".join(form.format(ord(character)) if character in characters else character for character in text)
+
+
 SPELLINGS = {
     "itself": lambda value: value,
     "quoted": quote,
@@ -46,6 +50,16 @@ SPELLINGS = {
     "base64": lambda value: base64.b64encode(value.encode()).decode(),
     "base64 without padding": lambda value: base64.b64encode(value.encode()).decode().rstrip("="),
     "base64 of URLs": lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
+    "JSON of PHP": lambda value: json.dumps(value).replace("/", "\\/")[1:-1],
+    "JSON of Go": lambda value: escaped(json.dumps(value, ensure_ascii=False)[1:-1], "<>&", "\\u{:04x}"),
+    "JSON of Gson": lambda value: escaped(json.dumps(value)[1:-1], "<>&='", "\\u{:04x}"),
+    "JSON in capitals": lambda value: escaped(json.dumps(value)[1:-1], "<>&'+/@", "\\u{:04X}"),
+    "HTML of templates": lambda value: escaped(html.escape(value, quote=False), "\"'", "&#{};"),
+    "HTML of lodash": lambda value: escaped(html.escape(value), "/`=", "&#x{:X};"),
+    "HTML with zeros": lambda value: escaped(html.escape(value, quote=False), "\"'", "&#0{};"),
+    "HTML in numbers": lambda value: "".join(f"&#{ord(character)};" for character in value),
+    "quoted as one likes": lambda value: quote(value, safe="/").replace("%2B", "%2b"),
+    "quoted as in scripts": lambda value: quote(value, safe="!'()*").replace("%3C", "%3c"),
     "hexadecimal": lambda value: value.encode().hex(),
     "hexadecimal in capitals": lambda value: value.encode().hex().upper(),
 }
@@ -57,6 +71,29 @@ def test_a_secret_is_taken_out_in_every_spelling(monkeypatch, value, spelled):
     monkeypatch.setenv("MODEL_API_KEY", value)
 
     assert redacted(f"<{spelled(value)}>") == f"<{MARK}>"
+
+
+@pytest.mark.parametrize("around", ["", "\\/", "%2f", "&#47;", "x" * 40, "\\u002f " * 9])
+@pytest.mark.parametrize("spelled", ["aB3\\/kf93+jdk38\\/Jk", "aB3&#x2f;kf93%2bjdk38/Jk", "aB3\\u002Fkf93+jdk38%2FJk"])
+def test_an_escaped_secret_is_taken_out_whatever_escapes_stand_around_it(monkeypatch, spelled, around):
+    monkeypatch.setenv("MODEL_API_KEY", "aB3/kf93+jdk38/Jk")
+
+    assert redacted(f"{around}<{spelled}> {around}") == f"{around}<{MARK}> {around}"
+
+
+@pytest.mark.parametrize(
+    "text", ["%41%zz%", "&#;&#x;&#1114112;&#99999999;", "\\u12\\/\\", "%ff%fe &#0; \\ud800", "&#0;" * 9]
+)
+def test_what_only_looks_like_an_escape_stays(monkeypatch, text):
+    monkeypatch.setenv("MODEL_API_KEY", PLAIN)
+
+    assert redacted(f"{text}<{PLAIN}>{text}") == f"{text}<{MARK}>{text}"
+
+
+def test_a_part_of_an_escaped_secret_is_taken_out(monkeypatch):
+    monkeypatch.setenv("MODEL_API_KEY", "aB3/kf93+jdk38/Jk")
+
+    assert redacted('near "3\\/kf93\\u002bjdk38\\/"') == f'near "{MARK}"'
 
 
 @pytest.mark.parametrize("value", [PLAIN, ODD, SHORT])

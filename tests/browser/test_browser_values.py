@@ -66,8 +66,10 @@ def test_queries_are_shown_without_blank_lines_around_them(browser, written):
 
 
 def test_the_page_escapes_the_same_characters_as_every_other_format(browser, written):
-    every = (*range(1, 0x3100), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0100), 0x10FFFF)
-    text = "".join(map(chr, every))
+    every = (*range(1, 0x3200), *range(0xFE00, 0x10000), *range(0x13400, 0x13460), *range(0x1BC80, 0x1BCC0))
+    every += (*range(0x1D160, 0x1D180), *range(0x1F000, 0x1FB00), *range(0xE0000, 0xE1000), 0x10FFFF)
+    looks = [f"{chr(code)}\ufe0f{chr(code)}\ufe0e" for code in every if code < 0xE0000]
+    text = "".join([*map(chr, every), *looks, "1\ufe0f\u20e3\ufe0f"])
     opened_case(browser, written, "characters", question=text)
 
     assert browser.run("return document.querySelector('#case .question').textContent") == visible(text)

@@ -53,13 +53,14 @@ def distribution(name: str, stats: Mapping[str, Any], cases: Sequence[CaseJson])
     low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
     width = (high - low) / BINS or 1.0
     scores = [score for case in cases if (score := case["scores"].get(name)) is not None]
-    counts = Counter(min(int((score - low) / width), BINS - 1) for score in scores)
+    # A report from elsewhere may tell other limits than its cases, or have no score of a metric.
+    counts = Counter(int(min(max((score - low) / width, 0), BINS - 1)) for score in scores)
     return [
         Bin(
             low=low + place * width,
             high=low + (place + 1) * width,
             count=counts[place],
-            share=counts[place] / len(scores),
+            share=counts[place] / max(len(scores), 1),
         )
         for place in range(BINS)
     ]

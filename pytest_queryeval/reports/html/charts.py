@@ -25,12 +25,12 @@ NAME_SHARE = 0.88  # of the width of a small chart: the page may have a wider fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture with what it says, and its numbers as a table."""
+    """A picture, None where it could not be drawn, with what it says, and its numbers as a table."""
 
     name: str
     title: str
     description: str
-    picture: Picture
+    picture: Picture | None
     header: tuple[str, ...]
     rows: Rows
 
@@ -49,14 +49,16 @@ def charts(report: Report) -> Iterator[Chart]:
 def _means(report: Report) -> Iterator[Chart]:
     """One line a metric, where there are several that share a scale."""
     units = {name: stats for name, stats in report["metrics"].items() if is_unit(stats)}
-    names = names_shown(units)
-    found = {"": {names[name]: stats for name, stats in units.items()}}
     if len(units) < 2:
         return
+    first = list(units)[:METRICS_SHOWN]
+    names = names_shown(first)
+    found = {"": {names[name]: units[name] for name in first}}
     yield Chart(
         name="means",
         title="Every metric",
-        description="The mean of each metric whose scores lie between 0 and 1, with its 95 % confidence interval.",
+        description="The mean of each metric whose scores lie between 0 and 1, with its 95 % confidence interval."
+        f"{_left_out('first', first, units)}",
         picture=drawn(
             {
                 "data": {"values": _dots(found)},

@@ -6,15 +6,19 @@ from collections.abc import Iterable
 
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Table
 from pytest_queryeval.reports.html.templates import template
-from pytest_queryeval.visible import visible_line
+from pytest_queryeval.visible import visible
 
 
 def comparison_page(title: str, passages: Iterable[Passage]) -> str:
     """The HTML of a comparison."""
     return template("comparison.html.jinja").render(
-        title=title,
+        title=_shown(title),
         passages=list(passages),
         is_table=lambda passage: isinstance(passage, Table),
         is_foreign=lambda part: isinstance(part, Foreign),
-        shown=lambda text: visible_line(text, len(text) + 1),
+        shown=_shown,
     )
+
+
+def _shown(text: str) -> str:
+    return visible(" ".join(text.split()))

@@ -63,11 +63,14 @@ class Picture:
     height: int
 
 
-def drawn(spec: Spec) -> Picture:
-    """The picture of a specification; no data is loaded from anywhere."""
+def drawn(spec: Spec) -> Picture | None:
+    """The picture of a specification, None where Vega fails at it; no data is loaded from anywhere."""
     import vl_convert
 
-    whole = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGA_LITE, config=CONFIG, allowed_base_urls=[])
+    try:
+        whole = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGA_LITE, config=CONFIG, allowed_base_urls=[])
+    except ValueError:  # whatever the script of Vega throws
+        return None
     opening = _OPENING.match(whole)
     assert opening is not None
     inside = _EMPTY_PATH.sub("", whole[opening.end() :].removesuffix("</svg>"))

@@ -2,8 +2,11 @@
 
 // The characters that pytest_queryeval/visible.py escapes, as it does.
 const UNPRINTABLE = new RegExp(
-  "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
-    "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
+  "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f" +
+    "\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ud800-\\udfff\\ufe00-\\ufe0d\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff" +
+    "\\u{13430}-\\u{1343f}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]" +
+    "|(?<![\\xa9\\xae\\u203c\\u2049\\u2122\\u2139\\u2190-\\u23ff\\u2460-\\u27ff\\u2900-\\u2bff\\u3030\\u303d\\u3297\\u3299" +
+    "\\u{1f000}-\\u{1faff}])[\\ufe0e\\ufe0f](?!\\u20e3)",
   "gu",
 );
 

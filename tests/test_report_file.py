@@ -1,0 +1,221 @@
+"""What read_report takes, every format can show; what it refuses, it refuses in one line."""
+
+import json
+import random
+
+import pytest
+from report_maker import make_case, make_gate, report_of
+from samples import answer
+from samples import make_case as make_suite_case
+
+from pytest_queryeval import evaluate
+from pytest_queryeval.aggregation import GROUPS, aggregate
+from pytest_queryeval.baseline import compared
+from pytest_queryeval.errors import ReportError
+from pytest_queryeval.gates import judge_all
+from pytest_queryeval.report_file import MOST_LEVELS, read_report
+from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.sql.components import COMPONENTS
+
+MISSING = object()
+PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
+# What stands right below these is called as one likes: one name of each is enough.
+NAMED = frozenset(("metrics", "measures", "dimensions", "spider_table", "scores", "thresholds", *GROUPS))
+SPIDER = {"hardness": "easy", "exact": True, "components": {name: [1, 1, 1] for name in COMPONENTS}}
+
+
+def full_cases():
+    """Cases that give a report every part that it can have."""
+    chance = random.Random(3)
+    cases = [make_case(number, chance) for number in range(12)]
+    for case in cases:
+        case["tags"] = ["a"] if case["line"] % 2 else ["a", "b"]
+        if case["prediction"]:
+            case["prediction"]["metadata"] = {"tokens": 7, "llm_time": 0.5}
+        if case["kind"] == "sdmx" and case["scores"]:
+            case["details"]["dimensions"] = {"PERIOD": {"precision": 1.0, "recall": 0.5}}
+        if case["kind"] == "sql" and case["scores"]:
+            case["details"]["spider"] = SPIDER
+            case["scores"]["exact_set_match_spider"] = 1.0
+            trial = {"passed": True, "scores": {"m": 1.0}, "missed": [], "prediction": case["prediction"]}
+            case["trials"] = [trial | {"predicted": {"query": "q", "error": None}}] * 2
+    return cases
+
+
+def full_report():
+    """A report with gates of every kind, a baseline, dimensions, trials, measures and Spider's table."""
+    before, after = full_cases(), full_cases()
+    after[0]["scores"] |= {"execution_accuracy": 0.0}
+    after[0]["outcome"] = "failed"
+    earlier, run = report_of(before), report_of(after)
+    rules = {"no_regression": {"alpha": 0.05, "max_drop": 0.0}}
+    gates = [
+        make_gate(),
+        make_gate(min=None, metric="execution_accuracy", better="higher", **rules),
+        make_gate(min=None, max_broken=0),
+        make_gate(folder="elsewhere", whole=False, where={"kind": "sql"}),
+    ]
+    known = {name: run[name] for name in ("created", "environment", "predictor", "asked", "collected", "broken")}
+    known |= {"selected": False, "stopped": False, "baseline": compared(earlier, run, path="main.json")}
+    known["environment"] = known["environment"] | {"parts": [{"python": "3.11"}]}
+    return aggregate(after, gates=judge_all(gates, after, run, earlier), about=known)
+
+
+def paths(value, path=()):
+    """The place of every value within a value, outer ones first."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        yield (*path, name)
+        yield from paths(item, (*path, name))
+
+
+def shape(path):
+    """The same for places that are checked alike."""
+    before = (None, *path)
+    return tuple("*" if isinstance(name, int) or before[n] in NAMED else name for n, name in enumerate(path))
+
+
+def changed(report, path, value):
+    *outer, last = path
+    place = report = json.loads(json.dumps(report))
+    for name in outer:
+        place = place[name]
+    if value is not MISSING:
+        place[last] = value
+    elif isinstance(place, dict):
+        del place[last]
+    else:
+        place.pop(last)
+    return report
+
+
+@pytest.fixture(scope="module")
+def full():
+    return full_report()
+
+
+@pytest.fixture
+def read(tmp_path):
+    """A function that reads a report which it writes before, given as values or as text."""
+
+    def read_again(report):
+        path = tmp_path / "report.json"
+        path.write_text(report if isinstance(report, str) else json.dumps(report), encoding="utf-8")
+        return read_report(path)
+
+    return read_again
+
+
+def refusal(read, report):
+    with pytest.raises(ReportError) as caught:
+        read(report)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text.partition("report.json: ")[2]
+
+
+def test_the_report_that_is_changed_has_every_part(full, read):
+    assert {"dimensions", "trials", "measures", "spider_table", "baseline"} <= full.keys()
+    assert [gate["ok"] for gate in full["gates"]].count(None) == 1
+    assert "detectable" in full["gates"][1]
+    assert read(full) == full
+
+
+def test_what_is_read_can_be_shown_and_all_else_is_refused_in_one_line(full, read):
+    places = list({shape(path): path for path in reversed(list(paths(full)))}.values())
+    assert len(places) > 300
+    taken, chance = 0, random.Random(5)
+    for place in places:
+        for value in (MISSING, *chance.sample(PUT[1:], 2)):
+            try:
+                report = read(changed(full, place, value))
+            except ReportError as error:
+                assert "\n" not in str(error)  # noqa: PT017 - the other outcome is as good
+                continue
+            taken += 1
+            formats = (
+                "md",
+                "csv",
+                "json",
+                *(("xlsx",) if taken % 10 == 0 else ()),
+                *(("html",) if taken % 200 == 0 else ()),
+            )
+            for name in formats:
+                assert REPORTS[name].render(report), (place, value)
+    assert taken > 100
+
+
+def test_a_table_that_would_leave_its_fence_in_markdown_is_refused(full, read):
+    taken = changed(full, ("spider_table", "all", "count"), "1\n```\n</details>\n# Passed @octocat")
+
+    said = "is no report: spider_table: expected an object with easy, medium, hard, extra, all, each a count and scores"
+    assert refusal(read, taken).startswith(said)
+    assert refusal(read, changed(full, ("spider_table", "# Passed"), full["spider_table"]["all"])).startswith(said)
+
+
+@pytest.mark.parametrize("schema", [True, 1.0, "1", None, [1]])
+def test_a_schema_is_a_whole_number(full, read, schema):
+    assert refusal(read, full | {"schema": schema}).startswith("has schema ")
+
+
+@pytest.mark.parametrize("place", [(), ("cases", 0), ("cases", 0, "scores")])
+def test_a_key_that_stands_twice_is_refused(full, read, place):
+    doubled = json.dumps(changed(full, (*place, "first"), 1)).replace('"first": 1', '"first": 1, "first": 2')
+
+    assert refusal(read, doubled) == "is no report: 'first' stands twice in an object"
+
+
+def nested(levels):
+    return [] if levels == 0 else [nested(levels - 1)]
+
+
+@pytest.mark.parametrize("place", [("cases", 0, "details", "x"), ("environment", "x"), ("x",)])
+def test_what_is_nested_too_deep_is_refused(full, read, place):
+    # The value stands within the objects that its place names, and the report itself.
+    assert read(changed(full, place, nested(MOST_LEVELS - 2 * len(place))))
+    assert refusal(read, changed(full, place, nested(MOST_LEVELS))) == "is no report: nested too deep"
+    assert refusal(read, changed(full, place, nested(500))) == "is no report: nested too deep"
+
+
+def test_a_whole_number_that_no_cell_can_hold_is_refused(full, read):
+    number = int("9" * 400)
+
+    taken = changed(full, ("cases", 0, "gold", "row_count"), number)
+
+    assert refusal(read, taken) == "is no report: a whole number is too large"
+
+
+def test_a_file_that_takes_more_memory_than_there_is_is_refused(full, read, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("pytest_queryeval.report_file.json.loads", fail)
+
+    assert refusal(read, full) == "cannot be read: it takes more memory than there is"
+
+
+def test_a_metric_that_no_case_has_a_score_of_can_be_drawn(full, read):
+    report = read(full | {"metrics": full["metrics"] | {"gone": full["metrics"]["valid_query"]}})
+
+    assert b"gone" in REPORTS["html"].render(report)
+
+
+def test_a_time_that_has_no_other_zone_is_refused(full, read):
+    said = "is no report: created: expected a time in the form of ISO 8601"
+    assert refusal(read, full | {"created": "0001-01-01T00:00:00+14:00"}) == said
+
+
+@pytest.mark.parametrize("name", ["measures", "dimensions", "trials", "spider_table", "baseline", "asked", "collected"])
+def test_reports_of_older_versions_are_read(full, read, name):
+    older = changed(full, (name,), MISSING)
+    for found in older["metrics"].values():
+        found.pop("better", None)
+
+    for format_name in ("md", "csv", "json"):
+        assert REPORTS[format_name].render(read(older))
+
+
+def test_a_report_without_pytest_is_read(read):
+    report = evaluate([make_suite_case(), make_suite_case(id="b", predicted=answer((2,)))])
+
+    assert read(json.loads(json.dumps(report)))["metrics"] == report["metrics"]
