@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -607,3 +608,11 @@ def test_reports_without_a_common_case_are_not_ranked(write, capsys):
 
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("nothing to rank: no case has a score of 'f1' in all reports; node ids")
+
+
+def test_the_console_script_tells_its_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"pytest-queryeval {version('pytest-queryeval')}\n"

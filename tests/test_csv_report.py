@@ -11,7 +11,20 @@ from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.csv import render_csv
 
 HEADER = [
-    *("path", "line", "id", "nodeid", "kind", "difficulty", "tags", "source", "question", "outcome", "message"),
+    *(
+        "path",
+        "line",
+        "id",
+        "nodeid",
+        "kind",
+        "difficulty",
+        "tags",
+        "source",
+        "question",
+        "outcome",
+        "message",
+        "difference",
+    ),
     *("gold_query", "gold_rows", "gold_seconds", "predicted_query", "predicted_rows", "predicted_seconds"),
     *("predicted_error", "predictor", "prediction_seconds"),
     *("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time"),
@@ -136,3 +149,9 @@ def test_a_database_reads_numbers_and_texts_back(tmp_path):
 
 def test_the_same_report_is_the_same_file():
     assert render_csv(hostile_report()) == render_csv(hostile_report())
+
+
+def test_how_answers_differ_stands_in_a_column_of_its_own():
+    (row,) = rows(make_report(case(1, outcome="failed", difference={"summary": "=the same rows, in another order"})))
+
+    assert row["difference"] == "'=the same rows, in another order"

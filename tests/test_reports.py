@@ -239,3 +239,12 @@ def test_a_stored_report_is_rendered_to_the_same_bytes_wherever_and_whenever(tmp
     assert [name for name in here if here[name] != there[name]] == []
     assert here["report.json"] == file.read_bytes()
     assert all(SECRET.encode() in here[f"report.{name}"] for name in ("json", "md", "csv"))
+
+
+def test_a_name_of_255_bytes_can_be_written(tmp_path):
+    path = tmp_path / f"{'n' * 250}.json"
+
+    check_target(path)
+    write_report(make_report(), path)
+
+    assert json.loads(path.read_bytes())["schema"] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from pytest_queryeval.cli import compare, merge, render
 from pytest_queryeval.errors import QueryEvalError
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="queryeval", description="Works on reports of pytest-queryeval.")
+    parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,27 +151,18 @@ class ReportCollector:
     def _write(self) -> None:
         from pytest_queryeval.errors import ReportError
         from pytest_queryeval.reports import files_of, write_report
+        from pytest_queryeval.reports.step_summary import append_step_summary
 
-        for path in (path for target in self.targets for path in files_of(target)):
+        writers: list[tuple[Path, Callable[[Report, Path], None]]]
+        writers = [(path, write_report) for target in self.targets for path in files_of(target)]
+        writers += [] if self.step_summary is None else [(self.step_summary, append_step_summary)]
+        for path, write in writers:
             try:
-                write_report(self.report or {}, path)
+                write(self.report or {}, path)
             except ReportError as error:
                 self.faults.append(str(error))
             else:
                 self.written.append(path)
-        if self.step_summary is not None:
-            self._append_step_summary(self.step_summary)
-
-    def _append_step_summary(self, path: Path) -> None:
-        from pytest_queryeval.errors import ReportError
-        from pytest_queryeval.reports.step_summary import append_step_summary
-
-        try:
-            append_step_summary(self.report or {}, path)
-        except ReportError as error:
-            self.faults.append(str(error))
-        else:
-            self.written.append(path)
 
     def _show_progress(self) -> None:
         """Where a run takes long, a line now and then tells how far it is and how well it goes."""

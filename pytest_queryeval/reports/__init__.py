@@ -99,7 +99,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all, with its folders; raises `ReportError` where that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".queryeval-")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)

@@ -28,6 +28,7 @@ COLUMNS: dict[str, Callable[[CaseJson], Any]] = {
     "question": lambda case: case["question"],
     "outcome": lambda case: case["outcome"],
     "message": lambda case: case["message"],
+    "difference": lambda case: part(case, "difference", "summary"),
     "gold_query": lambda case: part(case, "gold", "query"),
     "gold_rows": lambda case: part(case, "gold", "row_count"),
     "gold_seconds": lambda case: part(case, "gold", "seconds"),
