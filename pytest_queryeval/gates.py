@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -176,6 +177,7 @@ def _unfit(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> str:
     return ""
 
 
+@lru_cache(maxsize=4_096)  # as many cases are in a file
 def is_below(path: str, folder: str) -> bool:
     """Whether a path lies below a folder, both as reports have them: from the root, above which `..` leads."""
     parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
