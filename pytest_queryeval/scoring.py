@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -185,7 +186,7 @@ class Scoring:
 def _finite(name: str, value: Any) -> float:
     """Return a score as a float; raises `QueryEvalError` where it is NaN, too large to be averaged, or no number."""
     try:
-        if abs(value) < LARGEST:
+        if math.isfinite(value) and abs(value) < LARGEST:
             return float(value)
     except (TypeError, ValueError, OverflowError):
         value = type(value).__name__
