@@ -285,7 +285,7 @@ class FaultServer:
 def read_request(incoming: BinaryIO) -> Request | None:
     """The next request of a connection; None at its end."""
     line = incoming.readline().decode("latin-1").split()
-    if len(line) != 3:
+    if len(line) != 3 or not line[2].startswith("HTTP/"):  # such as the start of a TLS handshake
         return None
     headers = {}
     while header := incoming.readline().decode("latin-1").strip():
