@@ -67,7 +67,9 @@ class ReportCollector:
         if result := getattr(report, "queryeval", None):
             self.cases[report.nodeid] = result
         elif report.failed and _is_case(report.nodeid):
-            self.cases[report.nodeid] = self.cases.get(report.nodeid, {}) | lost_case(self.config.stash[RUN], report)
+            known = self.cases.get(report.nodeid)
+            run = self.config.stash[RUN]
+            self.cases[report.nodeid] = lost_case(run, report) if known is None else _in_error(known, report)
         self._show_progress()
 
     @pytest.hookimpl(tryfirst=True)
@@ -186,6 +188,13 @@ class ReportCollector:
 
 def _is_case(nodeid: str) -> bool:
     return nodeid.partition("::")[0].endswith(SUFFIXES)
+
+
+def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, Any]:
+    """A case that failed once it was evaluated, as in a teardown: what is known of it stays, but for its scores."""
+    from pytest_queryeval.plain import storable
+
+    return {**case, "outcome": "error", "scores": {}, "missed": [], "message": storable(report.longreprtext)}
 
 
 def lost_case(run: Run, report: pytest.TestReport) -> dict[str, Any]:

@@ -173,7 +173,9 @@ def test_a_case_whose_teardown_fails_is_an_error_of_the_report_as_well(suite, wr
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.outcomes == {"good": "passed", "untidy": "error"}
-    assert "left open" in run.case("untidy")["message"]
+    untidy = run.case("untidy")
+    assert "left open" in untidy["message"]
+    assert (untidy["scores"], untidy["predicted"]["query"]) == ({}, GOLD)
 
 
 def test_an_error_is_never_an_expected_failure(suite, write, run_and_parse, workers):
