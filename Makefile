@@ -1,25 +1,43 @@
-# make example: the example suite in an environment of its own.
-# make test:    all tests, lint and types in another one.
-# Both install on the first call and after a change of pyproject.toml; later calls need no network.
+# make quick:       lint, types, and the tests that start no server, no browser and hardly a process; for between edits.
+# make test:        lint, types and all tests but the slow ones.
+# make test-slow:   slow tests, and property tests with many examples.
+# make test-oldest: the plugin's tests on the oldest pytest that is claimed.
+# make example:     the example suite in an environment that has only what `pip install pytest-queryeval` brings.
+# Each installs on the first call and after a change of pyproject.toml; later calls need no network.
 
 PYTHON ?= python3
 PIP_FLAGS = --quiet --quiet --disable-pip-version-check
 EXAMPLE = .venv-example
 TEST = .venv-test
+OLDEST = .venv-oldest
+SLOW = slow or hypothesis
+PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
 
-.PHONY: example test lint clean
+unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
+
+.PHONY: quick test test-slow test-oldest example lint install clean
+
+quick: lint
+	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
+
+test: lint
+	$(PYTEST) -m "not slow"
+
+test-slow: $(TEST)/.installed
+	$(PYTEST) -m "$(SLOW)" --hypothesis-profile=thorough
+
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin tests/test_readme.py
 
 example: $(EXAMPLE)/.installed
 	$(EXAMPLE)/bin/python -m pytest example_suite
-
-test: $(TEST)/.installed
-	$(TEST)/bin/python -m pytest -n 2
-	$(MAKE) --no-print-directory lint
 
 lint: $(TEST)/.installed
 	$(TEST)/bin/ruff check .
 	$(TEST)/bin/ruff format --check .
 	$(TEST)/bin/mypy
+
+install: $(TEST)/.installed $(OLDEST)/.installed $(EXAMPLE)/.installed
 
 $(EXAMPLE)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(EXAMPLE)
@@ -31,5 +49,14 @@ $(TEST)/.installed: pyproject.toml constraints.txt
 	$(TEST)/bin/python -m pip install $(PIP_FLAGS) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# Sees what the other environment has, behind its own older packages.
+SEES = import site, sysconfig; site.addsitedir(sysconfig.get_path('purelib', vars={'base': '$(CURDIR)/$(TEST)'}))
+$(OLDEST)/.installed: $(TEST)/.installed
+	$(PYTHON) -m venv --clear $(OLDEST)
+	echo "$(SEES)" > "$$($(OLDEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/test.pth"
+	$(OLDEST)/bin/python -m pip install $(PIP_FLAGS) --no-deps --editable . \
+		'pytest==8.2.*' 'pytest-xdist==3.6.*' 'pytest-rerunfailures==15.*'
+	touch $@
+
 clean:
-	rm -rf $(EXAMPLE) $(TEST) .venv-oldest
+	rm -rf $(EXAMPLE) $(TEST) $(OLDEST)

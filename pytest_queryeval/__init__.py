@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_queryeval.api import evaluate
+    from pytest_queryeval.case_view import CaseView
     from pytest_queryeval.errors import PredictorError, QueryEvalError, QueryEvalWarning
     from pytest_queryeval.loading import load_cases
     from pytest_queryeval.metrics import METRICS
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Case": "model",
+    "CaseView": "case_view",
     "METRICS": "metrics",
     "Prediction": "model",
     "PredictorError": "errors",
@@ -26,6 +28,7 @@ _HOMES = {
 __all__ = [
     "METRICS",
     "Case",
+    "CaseView",
     "Prediction",
     "PredictorError",
     "QueryEvalError",

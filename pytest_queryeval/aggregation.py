@@ -11,6 +11,7 @@ from pytest_queryeval.errors import QueryEvalError
 from pytest_queryeval.measures import measure_statistics, spread
 from pytest_queryeval.metric import Better
 from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.model import OF_TRIALS
 from pytest_queryeval.plain import score_text
 from pytest_queryeval.trials import pass_at, pass_hat
 
@@ -58,6 +59,7 @@ def aggregate(
             name: {"better": (better or {}).get(name) or better_of(name)} | found
             for name, found in whole["metrics"].items()
         },
+        "ties": sum(case.get("depends_on_tie", False) for case in ordered),
         "groups": {group: _grouped(ordered, group, whole) for group in GROUPS},
         **({"spider_table": table} if table else {}),
         **({"dimensions": dimensions} if dimensions else {}),
@@ -79,15 +81,34 @@ def totals(cases: Sequence[CaseJson]) -> dict[str, int]:
 
 
 def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
-    """Per metric the `statistics` of its scores and how many thresholds were `missed`; scores of None are left out."""
+    """Per metric the `statistics` of its scores, the mean with errors, and how many thresholds were `missed`.
+
+    Scores of None are left out. `mean_with_errors` is over `n_with_errors` cases: those with a score, and those in
+    error which request the metric, as if they had 0; both are None for metrics that are not from 0 to 1, higher being
+    better.
+    """
     values: defaultdict[str, list[float]] = defaultdict(list)
     missed: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
     for case in cases:
+        if case["outcome"] == "error":
+            errors.update((case.get("basis") or {}).get("metrics", ()))
         missed.update(entry["metric"] for entry in case["missed"])
         for name, value in case["scores"].items():
             if value is not None:
                 values[name].append(value)
-    return {name: statistics(scores, most=_most(name)) | {"missed": missed[name]} for name, scores in values.items()}
+    return {
+        name: statistics(scores, most=_most(name)) | _with_errors(name, scores, errors[name]) | {"missed": missed[name]}
+        for name, scores in values.items()
+    }
+
+
+def _with_errors(name: str, scores: Sequence[float], errors: int) -> dict[str, float | int | None]:
+    is_share = name in OF_TRIALS or (name in METRICS and METRICS[name].most == 1 and METRICS[name].better == "higher")
+    if not is_share:
+        return {"mean_with_errors": None, "n_with_errors": None}
+    n = len(scores) + errors
+    return {"mean_with_errors": math.fsum(scores) / n, "n_with_errors": n}
 
 
 def _most(name: str) -> float:

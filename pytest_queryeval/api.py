@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.aggregation import Report, aggregate
 from pytest_queryeval.case_json import case_json, result_json
 from pytest_queryeval.errors import QueryEvalError
-from pytest_queryeval.evaluation import evaluate_case
+from pytest_queryeval.evaluation import Progress, evaluate_case, fault_location
 from pytest_queryeval.model import Case, Outcome
 from pytest_queryeval.session import Session
 
@@ -37,12 +37,12 @@ def _evaluated(case: Case, session: Session) -> dict[str, Any]:
     if case.skip is not None:
         return case_json(case, **place, outcome="skipped", message=case.skip)
     place["state"] = session.state(case.source)
+    progress = Progress()
     try:
-        result = evaluate_case(case, session)
+        result = evaluate_case(case, session, progress)
     except QueryEvalError as error:
-        return case_json(
-            case, **place, outcome="error", message=f"{case.location}: {error}", prediction=error.prediction
-        )
+        message = f"{error} ({fault_location(case, error)})"
+        return case_json(case, **place, outcome="error", message=message, progress=progress)
     return result_json(result, **place, outcome=_outcome(case, missed=result.fails))
 
 

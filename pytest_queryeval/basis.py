@@ -14,11 +14,12 @@ from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.json_value import JsonSchema
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Case, Stated, Threshold
+from pytest_queryeval.model import OF_TRIALS, Case, Stated, Threshold
 from pytest_queryeval.plain import plain, told
 from pytest_queryeval.recording.answers import written_answer
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.selection import Selection, Structure
+from pytest_queryeval.semantic_texts import asked_for
 
 _HEX_DIGITS = 16
 _KEPT_DIGESTS = 64
@@ -26,7 +27,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def basis_json(case: Case, state: str | None) -> dict[str, Any]:
-    """Thresholds, trials, limits, what is set of comparison and options, digests of golds and schemas; without secrets.
+    """What a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
     `answers` are `stated` by the case or `asked` of a predictor; `context` is a digest of its metadata and of what was
     said before it, None where there is neither. `state` is that of the source, None where it is not known.
@@ -35,6 +36,7 @@ def basis_json(case: Case, state: str | None) -> dict[str, Any]:
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest_of_context(case),
+        "metrics": [*asked_for(case), *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
         "thresholds": {name: _limits(threshold) for name, threshold in case.thresholds.items()},
         "on_miss": case.on_miss,
         "trials": case.trials,

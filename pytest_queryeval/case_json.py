@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 from pytest_queryeval.basis import basis_json
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.evaluation import Progress
 from pytest_queryeval.kinds import KINDS, difficulty_of
 from pytest_queryeval.metric import LARGEST
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
@@ -35,14 +37,15 @@ def case_json(
     path: str,
     outcome: Outcome,
     message: str = "",
-    prediction: object = None,
+    progress: Progress | None = None,
     state: str | None = None,
 ) -> dict[str, Any]:
-    """A case that has no result: skipped, or in error; `prediction` is what the system had said by then, if it had.
+    """A case that has no result: skipped, or in error; `progress` is how far its evaluation came.
 
     `state` is that of the case's source, where it is known.
     """
-    said = prediction if isinstance(prediction, Prediction) else None
+    known = progress or Progress()
+    gold, prediction = known.gold, known.prediction
     return {
         "id": case.id,
         "nodeid": nodeid,
@@ -51,10 +54,12 @@ def case_json(
         "outcome": outcome,
         "scores": {},
         "missed": [],
-        "gold": None,
-        "predicted": _unexecuted(said, case) if said else None,
+        "gold": _execution(gold, case, ShortLabels()) | {"index": known.gold_index} if gold else None,
+        "predicted": _unexecuted(prediction, case) if prediction else None,
+        "scoring": None,
+        "depends_on_tie": False,
         "difference": None,
-        "prediction": _prediction(said) if said else None,
+        "prediction": _prediction(prediction) if prediction else None,
         "trials": [],
         "details": {},
         "message": told(message),
@@ -87,12 +92,17 @@ def result_json(
     """A case that was scored; `nodeid` and `path` are as pytest names the test and its file."""
     case = result.case
     labels = ShortLabels()
+    began = perf_counter()
+    difference = _difference(result, labels)
+    scoring_seconds = sum(trial.scoring_seconds for trial in result.trials) + perf_counter() - began
     return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message, state=state) | {
         "scores": dict(result.scores),
         "missed": [_missed(missed) for missed in result.missed],
         "gold": _execution(result.gold, case, labels) | {"index": result.gold_index},
         "predicted": _execution(result.predicted, case, labels) | {"error": _failure(result.predicted)},
-        "difference": _difference(result, labels),
+        "scoring": {"seconds": scoring_seconds},
+        "depends_on_tie": result.shown.depends_on_tie,
+        "difference": difference,
         "prediction": _prediction(result.prediction),
         "trials": _trials(result),
         "details": plain(result.details, text=told),
@@ -183,6 +193,9 @@ def _difference(result: CaseResult, labels: ShortLabels) -> dict[str, Any] | Non
         "extra": _rows(found.extra, labels),
         "changed": [
             {"gold": _row(gold, labels), "predicted": _row(predicted, labels)} for gold, predicted in found.changed
+        ],
+        "repeated": [
+            {"row": _row(row, labels), "gold": gold, "predicted": predicted} for row, gold, predicted in found.repeated
         ],
     }
 

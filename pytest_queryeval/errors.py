@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 
 class QueryEvalError(Exception):
-    """Root of all errors that this package raises on purpose.
-
-    `prediction` is what the system under test had said of the case by then, so that it is not lost.
-    """
-
-    prediction: object = None
+    """Root of all errors that this package raises on purpose."""
 
 
 class QueryEvalWarning(UserWarning):
@@ -43,6 +39,10 @@ class PredictorError(QueryEvalError):
         super().__init__(problem)
         self.temporary = temporary
         self.pause = pause
+
+
+class TimeLimitExceeded(BaseException):
+    """A user's function has run for too long; no `Exception`, which the function may catch."""
 
 
 class GoldError(QueryEvalError):
@@ -92,9 +92,32 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("golden", ["gold", "source"])
     ": did you mean 'gold'?"
+    >>> did_you_mean("SQL", ["json", "sql"])
+    ": did you mean 'sql'?"
+    >>> did_you_mean("acuracy", ["execution_accuracy", "valid_query"])
+    ": did you mean 'execution_accuracy'?"
     """
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1)
+    # Parts of names as well: "acuracy" is nearer to "accuracy" than to "execution_accuracy".
+    lowered = {part: name for name in sorted(names, key=len, reverse=True) for part in name.lower().split("_")}
+    lowered |= {name.lower(): name for name in names}
+    near = difflib.get_close_matches(word.lower(), lowered, n=1)
     if near:
-        return f": did you mean '{near[0]}'?"
+        return f": did you mean '{lowered[near[0]]}'?"
     return f": known are {', '.join(names)}" if 0 < len(names) <= 12 else ""
+
+
+def names_beside(path: Path, name: str) -> list[str]:
+    """Return `name`, which led to `path`, for each file in the same folder; none where that cannot be listed."""
+    with suppress(OSError, ValueError):
+        return [str(Path(name).with_name(other.name)) for other in path.parent.iterdir()]
+    return []
+
+
+def nearest_file(path: Path) -> str:
+    """Return the tail of a message on a missing file: the file beside it that is called nearly so, if there is one."""
+    beside: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        beside |= {other.stem.lower(): other.name for other in path.parent.iterdir() if other.suffix == path.suffix}
+    near = difflib.get_close_matches(path.stem.lower(), beside, n=1)
+    return f": did you mean '{beside[near[0]]}'?" if near else ""

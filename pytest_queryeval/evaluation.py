@@ -3,47 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from time import perf_counter
 
-from pytest_queryeval.errors import GoldError, QueryEvalError
+from pytest_queryeval.errors import GoldError, Location, QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, CaseResult, Execution, Missed, Prediction, Stated, Trial
 from pytest_queryeval.scoring import Scoring
 from pytest_queryeval.session import Session
+from pytest_queryeval.sql.unknown_names import nearest_name
 from pytest_queryeval.trials import result_of, thresholds_missed
 
 
-def evaluate_case(case: Case, session: Session) -> CaseResult:
+@dataclass(slots=True)
+class Progress:
+    """What is known of a case so far, for the report of one whose evaluation ends in an error.
+
+    `gold` is the one of that index: as it is stated, or with its answer once all golds have run. `prediction` is that
+    of the trial under way.
+    """
+
+    gold: Execution | None = None
+    gold_index: int = 0
+    prediction: Prediction | None = None
+
+
+def evaluate_case(case: Case, session: Session, progress: Progress | None = None) -> CaseResult:
     """Execute and score one case, as often as it has trials.
 
     Raises `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
-    and has a threshold; what was predicted by then is the error's `prediction`. A predicted query that fails is not an
-    error: it scores 0 on metrics that need its answer.
+    and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it scores 0
+    on metrics that need its answer.
     """
-    golds = [_checked_gold(stated, case, session) for stated in case.golds]
-    return result_of(case, [_trial(case, golds, session, number) for number in range(1, case.trials + 1)])
+    progress = progress or Progress()
+    golds = _golds(case, session, progress)
+    return result_of(case, [_trial(case, golds, session, number, progress) for number in range(1, case.trials + 1)])
 
 
-def _checked_gold(stated: Stated, case: Case, session: Session) -> Execution:
+def fault_location(case: Case, fault: Exception) -> Location:
+    """Return the place in a suite where a fault can be mended: where the source is described, if that cannot answer."""
+    if isinstance(fault, SourceError) and case.source is not None and case.source.location is not None:
+        return case.source.location
+    return case.location
+
+
+def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Execution]:
+    """Execute all golds of a case.
+
+    Where one fails, the system is asked all the same: its answer belongs in the report and in a recording. Where the
+    source is at fault, no other case could be scored either, so only a prediction that costs no call is kept.
+    """
+    try:
+        golds = [_executed_gold(case, index, session, progress) for index in range(len(case.golds))]
+    except GoldError as error:
+        try:
+            progress.prediction = session.predict(case)
+        except QueryEvalError as other:
+            raise GoldError(f"{error}; and there is no prediction: {other}") from error
+        raise
+    except SourceError:
+        progress.prediction = session.prediction_at_hand(case)
+        raise
+    progress.gold, progress.gold_index = golds[0], 0
+    return golds
+
+
+def _executed_gold(case: Case, index: int, session: Session, progress: Progress) -> Execution:
+    stated = case.golds[index]
+    progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
     gold = session.execute_once(stated, case)
     if gold.error is not None:
-        raise GoldError(f"gold query failed ({gold.error.kind}): {gold.error.message}")
+        hint = _hint(gold, case, session) if gold.error.kind == "invalid" else ""
+        raise GoldError(f"gold query failed ({gold.error.kind}): {gold.error.message}{hint}")
     return gold
 
 
-def _trial(case: Case, golds: Sequence[Execution], session: Session, number: int) -> Trial:
-    prediction = None
+def _hint(gold: Execution, case: Case, session: Session) -> str:
+    """Return which table or column of the source a gold query may mean that names an unknown one."""
     try:
-        prediction = session.predict(case, number)
-        return _scored(case, golds, prediction, session)
-    except QueryEvalError as error:
-        error.prediction = prediction
-        raise
+        schema = session.schema(case)
+    except SourceError:
+        return ""
+    return nearest_name(gold.query or "", gold.error.message if gold.error else "", schema)
+
+
+def _trial(case: Case, golds: Sequence[Execution], session: Session, number: int, progress: Progress) -> Trial:
+    progress.prediction = None
+    progress.prediction = session.predict(case, number)
+    return _scored(case, golds, progress.prediction, session)
 
 
 def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
     predicted = _executed(prediction.stated, case, session)
+    began = perf_counter()
     names = tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
     index = _best(candidates, names, case)
@@ -55,10 +108,12 @@ def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, sess
         gold=best.gold,
         gold_index=index,
         prediction=prediction,
-        predicted=predicted,
+        predicted=best.predicted,
         scores=scores,
         missed=missed,
         details=best.details,
+        depends_on_tie=best.depends_on_tie,
+        scoring_seconds=perf_counter() - began,
         passed=not missed and predicted.error is None if case.thresholds else None,
     )
 

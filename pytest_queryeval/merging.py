@@ -11,7 +11,7 @@ from typing import Any
 from pytest_queryeval.aggregation import Report, aggregate, costs
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
-from pytest_queryeval.gates import are_left_out, is_below, judge_all, united
+from pytest_queryeval.gates import are_left_out, evaluate_gate, merge_gates
 from pytest_queryeval.metric import Better
 from pytest_queryeval.plain import one_line
 
@@ -22,7 +22,7 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     It is compared with a `baseline`, which comes with what it is called.
 
     Cases are united by node id; where several parts have one, the last of them counts. What is counted or averaged is
-    so anew, and gates are judged on all cases. The time is the latest one, the environment that of the first part;
+    so anew, and gates are evaluated on all cases. The time is the latest one, the environment that of the first part;
     other ones stand under `parts` in it.
 
     Raises `ReportError` where parts were made by different versions of this package, whose scores may differ, where one
@@ -40,11 +40,12 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
         **seen,
     }
     try:
-        verdicts = judge_all(_gates(reports), cases, seen, None if baseline is None else baseline[1])
+        earlier = None if baseline is None else baseline[1]
+        gates = merge_gates(report["gates"] for report in reports)
+        gates = [evaluate_gate(gate, cases, broken=seen["broken"], baseline=earlier) for gate in gates]
         if baseline is not None:
-            name, earlier = baseline
-            about["baseline"] = compared(earlier, {**about, "cases": cases, "gates": verdicts}, path=name)
-        return aggregate(cases, gates=verdicts, about=about, better=_better(reports))
+            about["baseline"] = compared(baseline[1], {**about, "cases": cases, "gates": gates}, path=baseline[0])
+        return aggregate(cases, gates=gates, about=about, better=_better(reports))
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 
@@ -133,6 +134,7 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
         "broken": sorted({path for report in reports for path in report["broken"]}),
         "selected": bool(selective) and are_left_out(cases, collected),
         "stopped": any(report["stopped"] for report in reports),
+        "interrupted": any(report["interrupted"] for report in reports),
     }
 
 
@@ -150,18 +152,3 @@ def _asked(reports: Sequence[Report]) -> dict[str, list[str]]:
 def _better(reports: Iterable[Report]) -> dict[str, Better]:
     """The metrics of which a part says that lower is better: it may be known only where that part was made."""
     return {name: "lower" for report in reports for name in costs(report["metrics"])}
-
-
-def _gates(reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """The gates of all parts; parts that saw different files of a gate's folder are taken to be all of it together."""
-    gates = united(report["gates"] for report in reports)
-    return [gate | {"whole": gate["whole"] or _is_split(gate["folder"], reports)} for gate in gates]
-
-
-def _is_split(folder: str, reports: Iterable[Report]) -> bool:
-    return len({files for report in reports if (files := _files(report, folder))}) > 1
-
-
-def _files(report: Report, folder: str) -> frozenset[str]:
-    known = {*report["collected"], *report["broken"], *(case["path"] for case in report["cases"])}
-    return frozenset(path for path in known if is_below(path, folder))

@@ -45,7 +45,8 @@ class Metric:
     `reads` says what the function is given as gold and predicted: their answers, their whole executions, or the texts
     of their queries, which are scored also where the predicted query does not run; or `predictions`, for which it is
     given predicted's execution and its `Prediction`, whatever became of them. With `rewrite` both queries are
-    first rewritten (gold's function, then predicted's) and run again where that changes their text.
+    first rewritten (gold's function, then predicted's) and run again where that changes their text; `rewrite_note`
+    returns what is to be said of that where a predicted query fails as it stands, if anything.
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
     raises `SettingError` for the first of them whose value cannot be right. The arguments in `supplied` come from the
     evaluation: the comparison `policy`, the `dialect` of the queries as sqlglot calls it, the `schema` of the database,
@@ -54,12 +55,15 @@ class Metric:
     one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
     Scores lie from 0 to `most`, which may be infinite; None where nobody has said so. `better` tells whether higher
     scores are better, as where they say how right an answer is, or lower ones, as where they say what it costs.
+    `counts` is what the score is made of, for `details.counts`: the name that it has there, which metrics may share,
+    and a function that gives plain values for gold, predicted and what the metric is supplied with.
     """
 
     function: Scorer
     kinds: frozenset[str] | None = None
     reads: Reads = "answers"
     rewrite: tuple[Rewrite, Rewrite] | None = None
+    rewrite_note: Rewrite | None = None
     options: frozenset[str] = frozenset()
     check: Check = unchecked
     supplied: frozenset[str] = frozenset()
@@ -68,6 +72,7 @@ class Metric:
     parameter: str = ""
     most: float | None = None
     better: Better = "higher"
+    counts: tuple[str, Callable[..., Any]] | None = None
 
     def applies_to(self, kind: str) -> bool:
         """Whether cases of this kind can be scored; a metric that names no kinds suits all."""
@@ -79,16 +84,19 @@ def metric(
     kinds: frozenset[str] | None = TABLE_KINDS,
     reads: Reads = "answers",
     rewrite: tuple[Rewrite, Rewrite] | None = None,
+    rewrite_note: Rewrite | None = None,
     check: Check = unchecked,
     extra: str = "",
     paths: frozenset[str] = frozenset(),
     parameter: str = "",
     most: float = 1.0,
     better: Better = "higher",
+    counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
     """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
-    facts: dict[str, Any] = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "check": check}
-    facts |= {"extra": extra, "paths": paths, "parameter": parameter, "most": most, "better": better}
+    facts: dict[str, Any] = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "rewrite_note": rewrite_note}
+    facts |= {"check": check, "extra": extra, "paths": paths, "parameter": parameter, "most": most, "better": better}
+    facts["counts"] = counts
 
     def describe(function: Function) -> Function:
         function.metric = describe_metric(function, **facts)  # type: ignore[attr-defined]

@@ -54,13 +54,14 @@ class NoRegression:
 class Gate:
     """What all cases below `folder` must reach together: the mean of a metric, or the `pass_rate`.
 
-    `where` narrows the cases to those with the given difficulty, tag, kind, file or source. With `no_regression` the
+    `where` narrows the cases to those with the given difficulty, tag, kind, file or source, and its `not` leaves out
+    those that fit all that stands there. With `no_regression` the
     metric is compared with the baseline's; with `max_broken` cases are counted that met their thresholds in it and no
     longer do. There are no limits then.
     """
 
     metric: str
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, Any] = field(default_factory=dict)
     minimum: float | None = None
     maximum: float | None = None
     no_regression: NoRegression | None = None
@@ -73,13 +74,15 @@ class Gate:
 class Source:
     """Where queries run: the engine's name and its settings, paths in them relative to `folder`.
 
-    `name` is what reports may show; settings can hold secrets and never leave the process.
+    `name` is what reports may show; settings can hold secrets and never leave the process. `location` is the line of a
+    suite that describes it.
     """
 
     name: str
     engine: str
     settings: Mapping[str, Any] = field(repr=False)
     folder: Path
+    location: Location | None = field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -92,7 +95,8 @@ class PredictorSpec:
     """A predictor as a suite names it; `folder` is where relative paths start.
 
     `concurrency` is how many calls may be under way at once and `retries` how often one is made again that may succeed
-    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds.
+    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. `location` is the
+    place that names it.
     """
 
     kind: str
@@ -101,6 +105,7 @@ class PredictorSpec:
     concurrency: int | None = None
     timeout: float = PREDICTOR_TIMEOUT
     retries: int | None = None
+    location: Location | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -224,7 +229,9 @@ class Missed:
 class Trial:
     """One answer of the system, scored; `gold_index` tells which of several golds counted.
 
-    `passed` is None where nothing is required.
+    `passed` is None where nothing is required. `scoring_seconds` is the time of comparing gold and predicted, with the
+    queries that are run again for that. `depends_on_tie` is true where the answer is right only since a LIMIT of
+    gold cuts through rows that tie.
     """
 
     gold: Execution
@@ -235,6 +242,8 @@ class Trial:
     missed: tuple[Missed, ...]
     details: Mapping[str, Any]
     passed: bool | None
+    depends_on_tie: bool = False
+    scoring_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

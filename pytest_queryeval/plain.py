@@ -69,6 +69,15 @@ def score_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "case"), counted(2_000, "case")
+    ('1 case', '2,000 cases')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def interval_text(ci95: Sequence[float] | None, number: Callable[[float], str] = score_text) -> str:
     """An interval for people; empty where there is none."""
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"

@@ -177,7 +177,10 @@ def _like(checks: Checks) -> Check:
 
 
 def _is_where(value: Any) -> bool:
-    return TEXTS_BY_NAME[0](value) and value.keys() <= set(GROUPS)
+    if not isinstance(value, dict):
+        return False
+    named = {name: text for name, text in value.items() if name != "not"}
+    return TEXTS_BY_NAME[0](named) and named.keys() <= set(GROUPS) and ("not" not in value or _is_where(value["not"]))
 
 
 def _are_trials(value: Any) -> bool:
@@ -210,10 +213,17 @@ DEFAULTS: dict[str, Any] = {
     "broken": [],
     "selected": False,
     "stopped": False,
+    "interrupted": False,
 }
 TOTALS = _object_of(COUNT, "cases", *TOTAL_OF.values())
 SPREAD: Checks = {**dict.fromkeys(("mean", "min", "median", "max"), NUMBER), "n": COUNT, "std": _optional(NUMBER)}
-STATISTICS: Checks = {**SPREAD, "ci95": INTERVAL, "missed": COUNT}
+STATISTICS: Checks = {
+    **SPREAD,
+    "ci95": INTERVAL,
+    "missed": COUNT,
+    "mean_with_errors?": _optional(NUMBER),
+    "n_with_errors?": _optional(COUNT),
+}
 BETTER: Check = (lambda value: value in ("higher", "lower"), "higher or lower")
 MEASURES = _object_of(_like({**SPREAD, "p95": NUMBER}))
 MEMBER = _like({"totals": TOTALS, "metrics": _object_of(_like(STATISTICS)), "measures?": MEASURES})
@@ -244,6 +254,8 @@ HEAD: Checks = {
     "broken": TEXTS,
     "selected": FLAG,
     "stopped": FLAG,
+    "ties?": COUNT,
+    "interrupted": FLAG,
     "gates": LIST,
     "cases": LIST,
 }
@@ -267,15 +279,16 @@ BASIS: Checks = {
     **dict.fromkeys(("on_miss", "trials", "trials_rule", "golds"), ANYTHING),
     **dict.fromkeys(("compare", "options", "limits?", "schemas?"), OBJECT),
     "answers?": TEXT,
+    "metrics?": TEXTS,
     **dict.fromkeys(("source", "context?"), _optional(TEXT)),
 }
 GATE: Checks = {
     "folder": TEXT,
-    "whole": FLAG,
     "metric": TEXT,
-    "where": (_is_where, f"an object of texts with {', '.join(GROUPS)}"),
+    "where": (_is_where, f"an object of texts with {', '.join(GROUPS)}, or not, the same"),
     **dict.fromkeys(("min", "max", "value"), _optional(NUMBER)),
-    **dict.fromkeys(("n", "errors"), COUNT),
+    **dict.fromkeys(("n", "errors", "ran"), COUNT),
+    "cases": _optional(COUNT),
     "ok": _optional(FLAG),
     "reason": TEXT,
     "no_regression?": _like({"alpha": NUMBER, "max_drop": NUMBER}),
@@ -285,12 +298,13 @@ JUDGED: Checks = {**dict.fromkeys(("before", "after", "p"), NUMBER), "detectable
 CASE: Checks = {
     **dict.fromkeys(("id", "nodeid", "path", "kind", "question", "message"), TEXT),
     **dict.fromkeys(("difficulty", "source"), _optional(TEXT)),
-    **dict.fromkeys(("gold", "predicted", "prediction"), TIMED),
+    **dict.fromkeys(("gold", "predicted", "prediction", "scoring?"), TIMED),
     "line": COUNT,
     "tags": TEXTS,
     "outcome": (lambda value: _is_text(value) and value in TOTAL_OF, f"one of {', '.join(TOTAL_OF)}"),
     "scores": _object_of(_optional(NUMBER)),
     "missed": _list_of(_like({"metric": TEXT})),
+    "depends_on_tie?": FLAG,
     "difference": _optional(OBJECT),
     "trials": _list_of(TRIAL),
     "details": (

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.ordered import in_strict_order
 from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.comparison.ties import OrderPlan, ties_of
+from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.table import Table
 
 Planned: TypeAlias = Callable[[], OrderPlan | None]
-Run: TypeAlias = Callable[[str], Table | None]
+Run: TypeAlias = Callable[[str], Table | str]
 
 
 def settled_order(
@@ -21,8 +21,8 @@ def settled_order(
 ) -> tuple[Table, tuple[str, ...]]:
     """Gold with what its query says of the order of rows, and notes on what could not be told.
 
-    `planned` reads gold's query, and `run` executes a rewritten one; they are called only where the verdict depends on
-    them.
+    `planned` reads gold's query, and `run` executes a rewritten one, or returns why it failed; they are called only
+    where the verdict depends on them.
     """
     if policy.row_order != "auto" or policy.duplicates == "ignore":
         return gold, ()
@@ -43,3 +43,11 @@ def _by_plan(plan: OrderPlan, gold: Table, predicted: Table, policy: Policy, run
         return strict, ()
     ties, notes = ties_of(plan, gold, policy, run)
     return (strict if ties is None else replace(gold, ties=ties)), notes
+
+
+def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
+    is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
+    if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
+        return False
+    return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0

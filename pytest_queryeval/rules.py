@@ -10,11 +10,15 @@ from pytest_queryeval.errors import SettingError, did_you_mean
 
 
 class Rule(NamedTuple):
-    """What a setting may be: a test, and the words for what passes it; with `names_files`, names of files only."""
+    """What a setting may be: a test, and the words for what passes it; with `names_files`, names of files only.
+
+    `suggestion` is the end of the message for a value that does not pass.
+    """
 
     accepts: Callable[[Any], bool]
     words: str
     names_files: bool = False
+    suggestion: Callable[[Any], str] = lambda _: ""
 
 
 def is_text(value: Any) -> bool:
@@ -37,7 +41,7 @@ def check_rules(settings: Mapping[str, Any], known: Mapping[str, Rule]) -> None:
         if name not in known:
             raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, known)}")
         if not known[name].accepts(value):
-            raise SettingError(name, f"'{name}' is not {known[name].words}")
+            raise SettingError(name, f"'{name}' is not {known[name].words}{known[name].suggestion(value)}")
         # The name of a file stands in messages and reports.
         if known[name].names_files and any(map(may_hold_secrets, _names(value))):
             raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")

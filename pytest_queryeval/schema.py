@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
+
+from pytest_queryeval.table_definition import ColumnDefinition, ForeignKey, TableDefinition
 
 Thing = TypeVar("Thing")
 NO_TABLE = -1  # of the column `*`
@@ -17,11 +20,13 @@ DescribedColumn: TypeAlias = tuple[str, str, str | None, str | None, str | None]
 class Schema:
     """Names in lower case; tables, columns and foreign keys in the order in which the database or the file has them.
 
-    A foreign key is a pair of columns, the one that refers first.
+    A foreign key is a pair of columns, the one that refers first. `definitions` are the tables of a file as predictors
+    see them; of a database the engine lists them.
     """
 
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     foreign_keys: tuple[tuple[Column, Column], ...] = ()
+    definitions: tuple[TableDefinition, ...] = field(default=(), compare=False)
 
     def __hash__(self) -> int:
         return hash((tuple(self.tables), self.foreign_keys))
@@ -43,8 +48,8 @@ def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
     """The schema in one entry of Spider's tables.json.
 
     Such an entry has `table_names_original`, `column_names_original` as [number of the table, name] with [-1, "*"] in
-    front, and `foreign_keys` as pairs of numbers of columns. Raises KeyError, IndexError, TypeError or ValueError for
-    what is no such entry.
+    front, `foreign_keys` as pairs of numbers of columns, and perhaps `column_types` and `primary_keys`, numbers of
+    columns, or lists of them. Raises KeyError, IndexError, TypeError or ValueError for what is no such entry.
     """
     names = [_name(name) for name in entry["table_names_original"]]
     columns = [(table, _name(name)) for table, name in entry["column_names_original"]]
@@ -58,7 +63,35 @@ def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
         return _at(names, table, "table"), name
 
     keys = tuple((column(first), column(second)) for first, second in entry.get("foreign_keys", ()))
-    return Schema(tables={name: tuple(found) for name, found in tables.items()}, foreign_keys=keys)
+    return Schema(
+        tables={name: tuple(found) for name, found in tables.items()},
+        foreign_keys=keys,
+        definitions=_definitions(entry),
+    )
+
+
+def _definitions(entry: Mapping[str, Any]) -> tuple[TableDefinition, ...]:
+    """Return the tables of an entry with their keys, names as it spells them; raises as `schema_of_entry` does."""
+    names, columns = entry["table_names_original"], entry["column_names_original"]
+    types = entry.get("column_types") or [""] * len(columns)
+    if len(types) != len(columns):
+        raise ValueError(f"{len(types):,} column_types for {len(columns):,} columns")
+    of_table: dict[int, list[ColumnDefinition]] = defaultdict(list)
+    primary_keys: dict[int, list[str]] = defaultdict(list)
+    foreign_keys: dict[int, list[ForeignKey]] = defaultdict(list)
+    for (table, name), type_ in zip(columns, types, strict=True):
+        of_table[table].append(ColumnDefinition(name, str(type_)))
+    for number in entry.get("primary_keys", ()):
+        for each in number if isinstance(number, list) else [number]:
+            table, name = _at(columns, each, "column")
+            primary_keys[table].append(name)
+    for first, second in entry.get("foreign_keys", ()):
+        (table, name), (other, referred) = (_at(columns, number, "column") for number in (first, second))
+        foreign_keys[table].append(ForeignKey((name,), _at(names, other, "table"), (referred,)))
+    return tuple(
+        TableDefinition(name, tuple(of_table[at]), tuple(primary_keys[at]), tuple(foreign_keys[at]))
+        for at, name in enumerate(names)
+    )
 
 
 def _name(name: Any) -> str:

@@ -12,28 +12,34 @@ from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.metric import LARGEST, Metric, Score
 from pytest_queryeval.metrics import METRICS, options_of
-from pytest_queryeval.model import Case, Execution, Prediction, Stated
-from pytest_queryeval.row_order import settled_order
+from pytest_queryeval.model import Answer, Case, Execution, Prediction, Stated
+from pytest_queryeval.row_order import depends_on_tie, settled_order
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.session import Session
+from pytest_queryeval.sparql.terms import GRAPH_COLUMNS, graph_table
 from pytest_queryeval.table import Table
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
+DEPENDS = "order: predicted is right only by such a choice, which a wrong query may hit by chance"
 
 
 class Scoring:
     """Scores `predicted` against `gold`; `gold` is then gold with what is known of the order of its rows.
 
-    `details` are those of the case in report.json, `reasons` why metrics gave None, as far as they said.
+    Where one of two answers is an RDF graph, a table that is stated on the other side is read as a graph, too.
+
+    `details` are those of the case in report.json, `reasons` why metrics gave None, as far as they said;
+    `depends_on_tie` is true where predicted is right only since a LIMIT of gold cuts through rows that tie.
     """
 
     def __init__(
         self, case: Case, gold: Execution, predicted: Execution, prediction: Prediction, session: Session
     ) -> None:
         self.details: dict[str, Any] = {}
+        self.depends_on_tie = False
         self.reasons: dict[str, str] = {}
         self._case = case
-        self._predicted = predicted
+        gold, self.predicted = _as_graph(gold, predicted), _as_graph(predicted, gold)
         self._prediction = prediction
         self._session = session
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
@@ -48,7 +54,7 @@ class Scoring:
         """
         metric = METRICS[name]
         if metric.reads == "predictions":
-            return self._scored(name, self._predicted, self._prediction)
+            return self._scored(name, self.predicted, self._prediction)
         gold, predicted = self._rewritten(metric)
         if metric.reads == "queries":
             return self._scored(name, gold.query, predicted.query)
@@ -67,7 +73,7 @@ class Scoring:
 
     def tell_what_is_unproven(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
-        gold, predicted = self.gold.answer, self._predicted.answer
+        gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return
         if pair(gold, predicted, self._case.policy).unproven:
@@ -90,6 +96,10 @@ class Scoring:
         if isinstance(score, Score):
             self._keep(name, score)
             score = score.value
+        is_answered = self.predicted.error is None or metric.reads == "queries"
+        if metric.counts is not None and score is not None and is_answered:
+            key, count = metric.counts
+            self._count({key: count(gold, predicted, **supplied)})
         return None if score is None else _finite(name, score)
 
     def _supplied(self, name: str) -> Any:
@@ -114,7 +124,7 @@ class Scoring:
             return Schema()
 
     def _timed(self, iterations: int) -> Sequence[tuple[float, float]] | None:
-        gold, predicted = self.gold.query, self._predicted.query
+        gold, predicted = self.gold.query, self.predicted.query
         if gold is None or predicted is None:
             return None
         if iterations not in self._times:
@@ -123,9 +133,11 @@ class Scoring:
 
     def _rewritten(self, metric: Metric) -> tuple[Execution, Execution]:
         if metric.rewrite is None:
-            return self.gold, self._predicted
+            return self.gold, self.predicted
         gold, predicted = metric.rewrite
-        return self._run_again(self.gold, gold), self._run_again(self._predicted, predicted)
+        if self.predicted.error is not None and self.predicted.query and metric.rewrite_note is not None:
+            self._note([note for note in [metric.rewrite_note(self.predicted.query)] if note])
+        return self._run_again(self.gold, gold), self._run_again(self.predicted, predicted)
 
     def _run_again(self, execution: Execution, rewrite: Callable[[str], str]) -> Execution:
         if execution.query is None:
@@ -134,7 +146,7 @@ class Scoring:
         return execution if query == execution.query else self._session.execute_once(Stated(query=query), self._case)
 
     def _with_order(self, gold: Execution) -> Execution:
-        predicted = self._predicted.answer
+        predicted = self.predicted.answer
         if not isinstance(gold.answer, Table) or not isinstance(predicted, Table) or gold.query is None:
             return gold
         query, answer = gold.query, gold.answer
@@ -142,27 +154,34 @@ class Scoring:
             answer,
             predicted,
             self._case.policy,
-            planned=lambda: KINDS[self._case.kind].order_plan(query, answer, self._case.dialect),
+            planned=lambda: KINDS[self._case.kind].order_plan(query, answer, self._case),
             run=self._table_of,
         )
         self._note(notes)
+        self.depends_on_tie = depends_on_tie(table, predicted, self._case.policy)
+        if self.depends_on_tie:
+            self._note([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)
 
-    def _table_of(self, query: str) -> Table | None:
-        answer = self._session.execute_once(Stated(query=query), self._case).answer
-        return answer if isinstance(answer, Table) else None
+    def _table_of(self, query: str) -> Table | str:
+        execution = self._session.execute_once(Stated(query=query), self._case)
+        if isinstance(execution.answer, Table):
+            return execution.answer
+        return execution.error.message if execution.error else "no table"
 
     def _tell(self, gold: Execution) -> None:
         """Begin the details with what the executions themselves say."""
         if isinstance(gold.answer, Table) and not gold.answer.rows and not self._case.allow_empty:
             self.details["empty_gold"] = True
-        runs = {"gold": gold, "predicted": self._predicted}
+        if note := _surplus(gold.answer, self.predicted.answer):
+            self._note([note])
+        runs = {"gold": gold, "predicted": self.predicted}
         if notes := [f"{name}: {run.note}" for name, run in runs.items() if run.note]:
             self._note(notes)
         if notes and any(run.engine for run in runs.values()):
             self.details["answered_by"] = {name: run.engine for name, run in runs.items()}
-        if self._predicted.violations:
-            self.details["violations"] = list(self._predicted.violations)
+        if self.predicted.violations:
+            self.details["violations"] = list(self.predicted.violations)
 
     def _keep(self, name: str, score: Score) -> None:
         details: Any = score.details
@@ -172,15 +191,44 @@ class Scoring:
         if score.value is None:
             self.reasons[name] = "; ".join(notes)
         if (
-            score.value is None or self._predicted.error is None
+            score.value is None or self.predicted.error is None
         ):  # notes on the answer of a failed prediction mean nothing
             self._note(notes)
-        self.details |= {key: value for key, value in details.items() if key != "notes"}
+        self.details |= {key: value for key, value in details.items() if key not in ("notes", "counts")}
+        if "counts" in details:
+            self._count(details["counts"])
+
+    def _count(self, counts: Any) -> None:
+        """Add what scores are made of; a metric of the user's may tell anything under this name."""
+        known = self.details.get("counts")
+        if isinstance(known, Mapping) and isinstance(counts, Mapping):
+            counts = {**known, **counts}
+        self.details["counts"] = counts
 
     def _note(self, notes: Sequence[str]) -> None:
         """Add sentences, each once."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
+
+
+def _as_graph(execution: Execution, other: Execution) -> Execution:
+    """Return the execution, a stated table of triples made a graph where the other answer is one."""
+    answer = execution.answer
+    if not isinstance(answer, Table) or not isinstance(other.answer, Table) or not other.answer.is_graph:
+        return execution
+    if answer.is_graph or execution.query is not None or len(answer.columns) != len(GRAPH_COLUMNS):
+        return execution
+    return replace(execution, answer=graph_table(answer.rows))
+
+
+def _surplus(gold: Answer | None, predicted: Answer | None) -> str:
+    """Return a note where predicted has many columns that gold has not, which metrics under the best alignment drop."""
+    if not isinstance(gold, Table) or not isinstance(predicted, Table):
+        return ""
+    width, needed = len(predicted.columns), len(gold.columns)
+    if width <= 2 * needed:
+        return ""
+    return f"columns: predicted has {width:,}, gold {needed:,}; row_matching_f1 and entity_set_f1 ignore the surplus"
 
 
 def _finite(name: str, value: Any) -> float:

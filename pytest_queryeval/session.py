@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from pytest_queryeval.calling import Calls
-from pytest_queryeval.engines import ENGINES, Described, Engine, Timed
+from pytest_queryeval.calling.schema_text import SchemaTexts, schema_script
+from pytest_queryeval.case_view import CaseView
+from pytest_queryeval.engines import ENGINES, Described, Engine, SupportsDDL, Timed
 from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.engines.settings import check_exists
 from pytest_queryeval.errors import QueryEvalError, SourceError
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, Execution, Prediction, Source, Stated
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.recording import Recording
 
 CACHE_CELLS = 1_000_000
+LISTING_SECONDS = 60.0  # for a source to list its tables, whatever a case allows its queries
 
 
 class Limits(TypedDict):
@@ -46,15 +51,17 @@ class Session:
         tell: Callable[[str], None] = lambda _: None,
         *,
         recording: Recording | None = None,
-        hook: Callable[[Case], object] | None = None,
+        hook: Callable[[CaseView], object] | None = None,
         one_at_a_time: bool = False,
     ) -> None:
         self._tell = tell
         self._recording = recording
-        self._calls = Calls(tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time)
+        schemas = SchemaTexts(self._listed_ddl)
+        self._calls = Calls(tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=schemas)
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
+        self._opening = threading.Lock()  # predictors list schemas in threads
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
         self._states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
@@ -89,14 +96,24 @@ class Session:
         if source is None:
             raise SourceError("the case has a query and no source to run it on")
         key = source.key
-        if key not in self._engines:
-            hide_settings(source.settings)
-            self._engines[key] = opened(lambda: ENGINES[source.engine].open(source, self._hosts), SourceError)
+        with self._opening:
+            if key not in self._engines:
+                hide_settings(source.settings)
+                self._engines[key] = opened(lambda: self._open(source), SourceError)
         return or_raise(self._engines[key])
+
+    def _open(self, source: Source) -> Engine:
+        for name in ENGINES[source.engine].identity.files(source.settings):
+            check_exists(source, name)
+        return ENGINES[source.engine].open(source, self._hosts)
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """The system's answer to the `trial`th time of asking; raises `PredictorError`."""
         return self._calls.prediction(case, trial)
+
+    def prediction_at_hand(self, case: Case) -> Prediction | None:
+        """The system's answer where no call is needed for it, as where the suite states it; else None."""
+        return self._calls.prediction_at_hand(case)
 
     def execute(self, stated: Stated, case: Case) -> Execution:
         """Read what is stated as the case's kind does, or run it; raises `SourceError`, `PredictorError`."""
@@ -152,6 +169,21 @@ class Session:
             if self._recording is not None:
                 self._recording.keep_schema(source, found)
         return found
+
+    def _listed_ddl(self, source: Source) -> str | None:
+        """How the tables of a source are made, or what is recorded of it; None where it cannot tell."""
+        found = None if self._recording is None else self._recording.ddl(source)
+        if found is not None:
+            return found[0]
+        engine = self.engine(source)
+        ddl = None
+        if isinstance(engine, SupportsDDL):
+            ddl = engine.ddl(timeout=LISTING_SECONDS)
+        elif isinstance(engine, Described):
+            ddl = schema_script(engine.schema(timeout=LISTING_SECONDS), ENGINES[source.engine].dialect(source.settings))
+        if self._recording is not None:
+            self._recording.keep_ddl(source, ddl)
+        return ddl
 
     def state(self, source: Source | None) -> str | None:
         """What tells the contents of a source from earlier ones; None where that is not known, or not for little.

@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import wrap
 from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
-from pytest_queryeval.gates import GATE_WORDS, gate_text
-from pytest_queryeval.plain import both_ends, interval_text, one_line, score_text, without_middle
+from pytest_queryeval.gates import GATE_WORDS, gate_line, gate_text
+from pytest_queryeval.plain import both_ends, counted, interval_text, one_line, score_text, without_middle
 from pytest_queryeval.reports.comparison.baseline import baseline_passages, changes_besides, headline
 from pytest_queryeval.reports.comparison.passages import text_lines
 from pytest_queryeval.text_table import Part, parts_of
 from pytest_queryeval.verdict import (
+    COLOURS,
     GROUPS_SHOWN,
     by_weight,
-    counted,
     counts_of_cases,
     reason,
     said,
+    ties_text,
     verdict,
     worst_first,
 )
@@ -29,25 +31,21 @@ Line: TypeAlias = tuple[str, dict[str, bool]]
 LISTED = 5
 ROWS = 20  # of a table of groups or dimensions: tags are as many as one likes, and predicted may name any dimension
 SLOW_SECONDS = 0.1
+TIMED_PARTS = ("gold", "predicted", "prediction", "scoring")
 NAME_WIDTH = 40
 LEAST_WIDTH = 40
 FEW_PAIRS = 10
 GATE_CHARACTERS = 1_000
-# How much is told, as pytest counts -v and -q.
-ALL, USUAL, SHORT = 1, 0, -1
+ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
 
 def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iterator[Line]:
     """Metrics, groups, worst and slowest cases, empty golds, gates: each line with its colours.
 
     Lines keep within `width` where numbers allow it. With `verbosity` 1 no table is cut; with -1 only metrics, worst
-    cases, flips in numbers and gates that are not met are told, with less the verdict alone.
+    cases, flips in numbers and gates that are not met are shown.
     """
     width = max(width, LEAST_WIDTH)
-    if verbosity < SHORT:
-        found = verdict(report, one_line)
-        yield f"{found.word}: {found.counts} ({found.rule})", {"bold": True}
-        return
     yield counts_of_cases(report), {"bold": True}
     yield from _metrics(report["metrics"], width)
     if verbosity >= USUAL:
@@ -56,9 +54,23 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     if verbosity >= USUAL:
         yield from _slowest(report["cases"], width)
         yield from _empty_golds(report["cases"])
+        yield from _ties(report)
         yield from _other_engines(report["cases"])
     yield from _baseline(report, width, short=verbosity <= SHORT)
     yield from _gates(report["gates"], short=verbosity <= SHORT)
+
+
+def missed_gate_lines(report: Report) -> Iterator[Line]:
+    """The missed gates as lines of pytest's short summary."""
+    for gate in report["gates"]:
+        if gate["ok"] is False:
+            yield f"GATE {one_line(gate_line(gate), GATE_CHARACTERS)}", {"red": True}
+
+
+def verdict_line(report: Report) -> Line:
+    """The verdict, with its colour."""
+    found = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
+    return found.line, {COLOURS[found.state]: True, "bold": True}
 
 
 def _baseline(report: Report, width: int, *, short: bool) -> Iterator[Line]:
@@ -195,18 +207,28 @@ def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
 
 
 def _seconds(case: CaseJson) -> float:
-    return sum(float(case[part]["seconds"]) for part in ("gold", "predicted", "prediction") if case[part])
+    return sum(float(case[part]["seconds"]) for part in TIMED_PARTS if case.get(part))
 
 
 def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:
     empty = [case["nodeid"] for case in cases if case["details"].get("empty_gold")]
     if empty:
-        named = f"{', '.join(map(one_line, empty[:LISTED]))}{', …' * (len(empty) > LISTED)}"
         yield "", {}
         yield (
-            f"{len(empty):,} gold answer(s) without rows, which any query that returns nothing matches: {named}",
+            f"{len(empty):,} gold answer(s) without rows, which any query that returns nothing matches: {_some(empty)}",
             {"yellow": True},
         )
+
+
+def _ties(report: Report) -> Iterator[Line]:
+    if text := ties_text(report):
+        yield "", {}
+        tied = [case["nodeid"] for case in report["cases"] if case.get("depends_on_tie")]
+        yield f"{text}: {_some(tied)}", {"yellow": True}
+
+
+def _some(nodeids: Sequence[str]) -> str:
+    return f"{', '.join(map(one_line, nodeids[:LISTED]))}{', …' * (len(nodeids) > LISTED)}"
 
 
 def _other_engines(cases: Sequence[CaseJson]) -> Iterator[Line]:

@@ -1,17 +1,20 @@
-"""Whether a run is well, which rule says so, and which cases are the worst: what every short report begins with."""
+"""The verdict of a run, the rule that decided, and the worst cases: what every short report begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import TOTAL_OF, CaseJson, Report, costs
-from pytest_queryeval.gates import gate_text
+from pytest_queryeval.gates import GATE_WORDS, gate_text
+from pytest_queryeval.plain import counted
 
 GROUPS_SHOWN = ("difficulty", "tag", "kind")  # of a report in short
-PASSED = "Passed"
+PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
+COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 LISTED = 3  # changes besides the system
 FAULTS = ("error", "failed", "missed")
 Quote: TypeAlias = Callable[[str], str]
@@ -19,40 +22,73 @@ Quote: TypeAlias = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One word or two, the counts of cases and of what is wrong beside them, and the rule that decided.
+    """The state of a run, the counts of cases and of what is wrong beside them, and the rule that decided."""
 
-    A run is faulty where its exit status is that of a failed one; it is good where it passed something, too.
-    """
-
-    word: str
+    state: str
     counts: str
     rule: str
-    is_faulty: bool
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether the exit status is that of a failed run."""
+        return self.state in (FAILED, INTERRUPTED)
 
     @property
     def is_good(self) -> bool:
-        """Whether cases were evaluated, and nothing is wrong."""
-        return self.word == PASSED
+        """Whether cases were evaluated, gates as well where there are any, and nothing is wrong."""
+        return self.state == PASSED
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        says_all = self.state in (FAILED, NO_VERDICT)
+        return f"queryeval: {self.state}: {self.rule if says_all else f'{self.counts} ({self.rule})'}"
 
 
 def verdict(report: Report, quoted: Quote = str) -> Verdict:
     """The verdict of a run, as its exit status is; `quoted` is done to what the suites or a model wrote."""
-    rules = list(_faults(report, quoted))
-    return Verdict(
-        word=_word(report, faulty=bool(rules)),
-        counts=", ".join([counts_of_cases(report), *_counts_beside(report, quoted)]),
-        rule="; ".join(rules) or _reason_to_pass(report),
-        is_faulty=bool(rules),
+    state, rules = _decided(report, quoted)
+    counts = ", ".join([counts_of_cases(report), *_counts_beside(report, quoted)])
+    return Verdict(state=state, counts=counts, rule="; ".join(rules))
+
+
+def _decided(report: Report, quoted: Quote) -> tuple[str, list[str]]:
+    """The state of the run, and by which rules."""
+    totals, gates = report["totals"], report["gates"]
+    faults = list(_faults(report, quoted))
+    if report.get("interrupted"):
+        return INTERRUPTED, ["the run was interrupted", *faults]
+    if report.get("stopped"):
+        return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
+    if faults:
+        return FAILED, faults
+    if totals["cases"] == totals["skipped"]:
+        return NO_VERDICT, ["no case was evaluated"]
+    if gates and all(gate["ok"] is None for gate in gates):
+        return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]
+    return PASSED, [", ".join(("no case failed", *_gate_counts(gates)))]
+
+
+def _first_of(gates: Sequence[Mapping[str, Any]], quoted: Quote) -> str:
+    others = f" and {len(gates) - 1:,} more" if gates[1:] else ""
+    return f"{quoted(gate_text(gates[0]))}{others}"
+
+
+def _gate_counts(gates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not gates:
+        yield "no gate is set"
+    for ok in (True, None):
+        if number := sum(gate["ok"] is ok for gate in gates):
+            yield f"{counted(number, 'gate')} {GATE_WORDS[ok]}"
+
+
+def ties_text(report: Report) -> str:
+    """Return how many right answers depend on a tie; empty where none does."""
+    ties = report.get("ties", 0)
+    verb = "depends" if ties == 1 else "depend"
+    return (
+        f"{counted(ties, 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit" if ties else ""
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "case"), counted(2_000, "case")
-    ('1 case', '2,000 cases')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def worst_first(report: Report) -> list[CaseJson]:
@@ -64,8 +100,8 @@ def worst_first(report: Report) -> list[CaseJson]:
 
 def said(case: CaseJson) -> str:
     """The first line of a case's message, without its place, which the node id tells."""
-    place = f"{PurePosixPath(case['path']).name}:{case['line']}: "
-    return str(case["message"]).partition("\n")[0].rpartition(place)[2]
+    place = rf" \([^()]*{re.escape(PurePosixPath(case['path']).name)}:{case['line']}(:\d+)?\)$"
+    return re.sub(place, "", str(case["message"]).partition("\n")[0])
 
 
 def reason(case: CaseJson) -> str:
@@ -83,15 +119,6 @@ def by_weight(report: Report) -> list[str]:
 def _badness(case: CaseJson, beside: Collection[str]) -> tuple[float, int]:
     known = [min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in beside]
     return (sum(known) / len(known) if known else -1.0), FAULTS.index(case["outcome"])
-
-
-def _word(report: Report, *, faulty: bool) -> str:
-    totals = report["totals"]
-    if report.get("stopped"):
-        return "Stopped early"
-    if faulty:
-        return "Failed"
-    return PASSED if totals["cases"] > totals["skipped"] else "Nothing evaluated"
 
 
 def counts_of_cases(report: Report) -> str:
@@ -123,22 +150,11 @@ def _counts_beside(report: Report, quoted: Quote) -> Iterator[str]:
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     """What makes the run fail, the most serious first."""
     totals = report["totals"]
-    if report.get("stopped"):
-        yield "the run was stopped"
     if broken := report.get("broken"):
         yield f"{quoted(broken[0])} could not be read"
     if totals["errors"]:
         yield f"{counted(totals['errors'], 'case')} in error"
     if totals["failed"]:
         yield f"{counted(totals['failed'], 'case')} failed"
-    missed = [gate for gate in report["gates"] if gate["ok"] is False]
-    if missed:
-        others = f" and {len(missed) - 1:,} more" if missed[1:] else ""
-        yield f"gate missed: {quoted(gate_text(missed[0]))}{others}"
-
-
-def _reason_to_pass(report: Report) -> str:
-    met = sum(gate["ok"] is True for gate in report["gates"])
-    unjudged = sum(gate["ok"] is None for gate in report["gates"])
-    told = [f"{counted(met, 'gate')} met"] * bool(met) + [f"{counted(unjudged, 'gate')} not judged"] * bool(unjudged)
-    return ", ".join(["no case failed", *(told or ["no gate is set"])])
+    if missed := [gate for gate in report["gates"] if gate["ok"] is False]:
+        yield f"gate missed: {_first_of(missed, quoted)}"

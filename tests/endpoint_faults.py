@@ -179,6 +179,10 @@ SOURCE_ERRORS = {
     "deep nesting": (says(GOOD[:-2] + b"[" * 200_000), "no whole SPARQL JSON"),
     "bytes that are no text": (says(b'{"head": {"vars": ["\xff\xfe"]}'), "no whole SPARQL JSON"),
     "gzip that is none": (says(GOOD, Content_Encoding="gzip"), "gzip|breaks off"),
+    "bad request to everything": (
+        says("no such repository", "400 Bad Request"),
+        "nor does it answer ASK {}: .*no such",
+    ),
     "not found": (says("no such store", "404 Not Found"), "404 Not Found.*no such store"),
     "unauthorised": (says("", "401 Unauthorized"), "401 Unauthorized"),
     "forbidden": (says("not you", "403 Forbidden"), "403 Forbidden.*not you"),
@@ -214,9 +218,21 @@ SHAPES = {
 }
 # The endpoint answers the trivial query: this query is to blame.
 FAILURES = {
-    "bad request": (says("Parse error at line 1", "400 Bad Request"), "invalid", "Parse error at line 1"),
-    "bad request in JSON": (says('{"message": "no such prefix"}', "400 Bad Request"), "invalid", "no such prefix"),
-    "escape codes": (says("\x1b[2J\r\n##[error]x\u202e", "400 Bad Request"), "invalid", r"\\x1b\[2J"),
+    "bad request": (
+        unless_probed(says("Parse error at line 1", "400 Bad Request")),
+        "invalid",
+        "Parse error at line 1",
+    ),
+    "bad request in JSON": (
+        unless_probed(says('{"message": "no such prefix"}', "400 Bad Request")),
+        "invalid",
+        "no such prefix",
+    ),
+    "escape codes": (
+        unless_probed(says("\x1b[2J\r\n##[error]x\u202e", "400 Bad Request")),
+        "invalid",
+        r"\\x1b\[2J",
+    ),
     "error": (unless_probed(says("no memory", "500 Internal Server Error")), "rejected", "500.*no memory"),
     "error once": (
         unless_probed(then_good(says("no memory", "500 Internal Server Error"))),

@@ -118,6 +118,7 @@ LARGE = {
 SLOW = {
     "too many bytes": f"select repeat('x', 9000000) from {GENERATED}",
     "a text of half a gigabyte": "select repeat('x', 500000000)",
+    "a text that doubles": "with recursive r(x) as (select 'x' union all select x || x from r) select length(x) from r",
     "sleep": "select pg_sleep(60)",
     "sleep a row": f"select pg_sleep(0.01) from {GENERATED}",
     "sleep in the middle": "select i, case when i > 500 then pg_sleep(60) end from generate_series(1, 9999) i",

@@ -4,7 +4,7 @@ import random
 
 from pytest_queryeval.aggregation import TOTAL_OF, aggregate
 from pytest_queryeval.baseline import compared
-from pytest_queryeval.gates import judge_all
+from pytest_queryeval.gates import evaluate_gate
 
 KINDS = ("sql", "sparql", "json", "sdmx")
 LEVELS = ("easy", "medium", "hard", "extra")
@@ -42,13 +42,13 @@ def make_report(size, *, hostile=False, **about):
 
 
 def report_of(cases, **about):
-    """A report of these cases, with a gate that is met, one that is missed, and one that nobody judges."""
+    """A report of these cases, with a gate that is met, one that is missed, and one that is not evaluated."""
     asked = {"paths": ["."], "ignored": []}
-    run = {"asked": asked, "collected": {}, "broken": [], "selected": False, "stopped": False}
+    run = {"asked": asked, "collected": {}, "broken": [], "selected": False, "stopped": False, "interrupted": False}
     gates = [
         make_gate(metric="pass_rate", min=0.5),
         make_gate(metric="execution_accuracy", where={"difficulty": "hard"}, min=0.95),
-        make_gate(metric="execution_accuracy", folder="elsewhere", whole=False),
+        make_gate(metric="execution_accuracy", folder="elsewhere", cases=1),
     ]
     known = {
         "created": "2025-03-01T09:30:00+00:00",
@@ -56,7 +56,7 @@ def report_of(cases, **about):
         "predictor": {"sources": ["inline"]},
         **run,
     }
-    return aggregate(cases, gates=judge_all(gates, cases, run), about=known | about)
+    return aggregate(cases, gates=[evaluate_gate(gate, cases) for gate in gates], about=known | about)
 
 
 def make_compared(size):
@@ -80,7 +80,7 @@ def make_compared(size):
 
 
 def make_gate(**changes):
-    return {"folder": "suite", "whole": True, "metric": "pass_rate", "where": {}, "min": 0.5, "max": None} | changes
+    return {"folder": "suite", "cases": 0, "metric": "pass_rate", "where": {}, "min": 0.5, "max": None} | changes
 
 
 def make_case(number, chance):

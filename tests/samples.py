@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pytest_queryeval.case_view import view_of
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.engines import ENGINES, EngineType
 from pytest_queryeval.errors import Location
@@ -55,6 +56,11 @@ def make_case(**changes):
     return Case(**(known | changes))
 
 
+def make_view(*, schema=None, **changes):
+    """What predictors see of a case that `make_case` makes."""
+    return view_of(make_case(**changes), lambda: schema)
+
+
 def make_result(case, *, gold, predicted, **changes):
     """The result of a case whose gold and predicted are tables."""
     known = {
@@ -87,8 +93,8 @@ def entry(**changes):
         "missed": [],
         "trials": [],
         "details": {},
-    }
-    return known | changes
+    } | changes
+    return known | {"nodeid": known.get("nodeid", f"{known['path']}::{known['id']}")}
 
 
 class FakeEngine:

@@ -23,6 +23,37 @@ def near(value):
     return pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
+def test_right_answers_that_depend_on_a_tie_are_counted():
+    assert aggregate([entry(), entry(depends_on_tie=True)], gates=[], about={})["ties"] == 1
+
+
+def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
+    def error(*metrics):
+        return entry(outcome="error", basis={"metrics": list(metrics)})
+
+    cases = [
+        entry(scores={"valid_query": 1.0, "cell_f1": None}),
+        entry(scores={"valid_query": 0.5, "cell_f1": 0.5}),
+        error("valid_query", "cell_f1"),
+        error("valid_query"),
+        entry(outcome="skipped"),
+        entry(outcome="error", basis=None),
+    ]
+
+    found = metric_statistics(cases)
+
+    assert (found["valid_query"]["mean_with_errors"], found["valid_query"]["n_with_errors"]) == (0.375, 4)
+    assert (found["cell_f1"]["mean_with_errors"], found["cell_f1"]["n_with_errors"]) == (0.25, 2)
+    assert (found["valid_query"]["mean"], found["valid_query"]["n"]) == (0.75, 2)
+
+
+@pytest.mark.parametrize("name", ["prediction_seconds", "ves", "r_ves", "metadata[tokens]", "of_my_own"])
+def test_costs_and_scores_without_bound_have_no_mean_with_errors(name):
+    found = metric_statistics([entry(scores={name: 1.0}), entry(outcome="error", basis={"metrics": [name]})])
+
+    assert (found[name]["mean_with_errors"], found[name]["n_with_errors"]) == (None, None)
+
+
 @given(SCORES)
 def test_statistics_agree_with_the_standard_library(values):
     found = statistics(values)

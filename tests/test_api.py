@@ -100,8 +100,18 @@ def test_an_error_names_the_place_of_its_case_and_the_others_are_evaluated():
     report = evaluate([make_case(predicted=None), make_case(id="b")])
 
     assert outcomes(report) == {"a": "error", "b": "passed"}
-    assert report["cases"][0]["message"].startswith("music/s.queryeval.yaml:4: ")
+    assert report["cases"][0]["message"].endswith(" (music/s.queryeval.yaml:4)")
     assert report["totals"]["errors"] == 1
+
+
+def test_a_missing_script_is_an_error_at_the_source_that_names_it(suite):
+    (suite / "music.sql").rename(suite / "musics.sql")
+
+    report = evaluate(load_cases(suite, root=suite))
+
+    problem, _, place = report["cases"][0]["message"].rpartition(" (")
+    assert problem.endswith("music.sql: no such file: did you mean 'musics.sql'?")
+    assert place.endswith("s.queryeval.yaml:3)")
 
 
 def test_a_metric_that_raises_is_an_error_of_its_case_alone(monkeypatch):

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -17,7 +18,7 @@ ROOT = Path(pytest_queryeval.__file__).parent
 LAYERS = (
     # cells, tables, texts, errors
     (
-        *("errors", "table", "schema", "json_value", "json_path", "selection"),
+        *("errors", "table", "table_definition", "schema", "json_value", "json_path", "selection"),
         *(
             "plain",
             "text_table",
@@ -33,8 +34,8 @@ LAYERS = (
     ),
     # equality of tables; files as trees of nodes
     ("comparison", "documents"),
-    # the types a case goes through
-    ("model", "metric"),
+    # the types a case goes through; what predictors see of it
+    ("model", "metric", "case_view"),
     # services behind HTTP; what queries say of themselves
     ("http", "sql", "sparql", "json", "sdmx", "embeddings"),
     # the places to extend
@@ -60,7 +61,16 @@ LAYERS = (
 )
 # In folders whose members stand for themselves: the modules that members share.
 SHARED_MODULES = {
-    "engines": {"host", "host_child", "child_process", "settings", "graph_store", "live", "database_file"},
+    "engines": {
+        "host",
+        "host_child",
+        "child_process",
+        "settings",
+        "graph_store",
+        "live",
+        "database_file",
+        "information_schema",
+    },
     "metrics": set(),
     "predictors": {"answer", "entries"},
     "reports": {
@@ -113,8 +123,8 @@ OWNERS = {
     "jsonschema": {"json.schema_child", "json.schema_file"},
     "referencing": {"json.schema_child", "json.schema_file"},
     "xlsxwriter": {f"reports.excel.{name}" for name in ("charts", "sheet", "summary", "workbook")},
-    "numpy": {"comparison.solver", "baseline.statistics"},
-    "scipy": {"comparison.solver", "baseline.statistics"},
+    "numpy": {"comparison.assignment", "comparison.row_overlap", "baseline.statistics"},
+    "scipy": {"comparison.assignment", "comparison.row_overlap", "baseline.statistics"},
 }
 # Modules that run in a child process: what they import beside the standard library.
 CHILDREN = {
@@ -131,7 +141,8 @@ CHILDREN = {
     "engines.sqlalchemy_child": {"sqlalchemy", "pytest_queryeval"},
     "json.schema_child": {"jsonschema", "referencing"},
     "sql.servers.commands": set(),
-    "sql.servers.databases": {"sqlalchemy"},
+    "sql.servers.databases": {"sqlalchemy", "pytest_queryeval"},
+    "table_definition": set(),
     "sql.servers.postgres_values": {"psycopg", "pytest_queryeval"},
     # What the children of live services import of ours, which imports nothing else of ours but each other.
     "http.auth": {"requests"},
@@ -148,8 +159,6 @@ CHILDREN = {
     "sql.cells": set(),
     "sparql.request": {"requests", "SPARQLWrapper"},
 }
-FILE_LINES = 300
-FUNCTION_LINES = 30
 
 TREES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip("."): ast.parse(
@@ -171,10 +180,12 @@ def imported_by(nodes):
     return names
 
 
+@cache
 def imports(module):
     return imported_by(ast.walk(TREES[module]))
 
 
+@cache
 def imports_at_start(module):
     """What is imported as soon as the module is: neither within functions nor for type checkers only."""
     return imported_by(TREES[module].body)
@@ -267,6 +278,12 @@ def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
     assert loaded & {*OWNERS, "sqlite3"} == set()
 
 
+def test_gates_without_a_baseline_load_no_statistics(tmp_path):
+    loaded = loaded_after(f"from {PACKAGE}.baseline.regression import nothing; nothing()", cwd=tmp_path)
+
+    assert loaded & {"numpy", "scipy"} == set()
+
+
 def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
     suite = "kind: sql\nsource: a.db\ncases:\n  - {id: a, gold: SELECT 1, predicted: SELECT 1}\n"
     (tmp_path / "a.queryeval.yaml").write_text(suite, encoding="utf-8")
@@ -275,32 +292,6 @@ def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):
 
     assert "yaml" in loaded
     assert loaded & (OWNERS.keys() - {"yaml"}) == set()
-
-
-def functions():
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{module}:{node.lineno} {node.name}", node
-
-
-def length(function):
-    """The lines of a function without its decorators and its docstring."""
-    first = function.body[0]
-    documented = ast.get_docstring(function) is not None
-    return function.end_lineno - function.lineno + 1 - documented * (first.end_lineno - first.lineno + 1)
-
-
-def test_functions_are_short():
-    assert {name: length(node) for name, node in functions() if length(node) > FUNCTION_LINES} == {}
-
-
-def test_files_are_short():
-    lines = {
-        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")
-    }
-
-    assert {name: number for name, number in lines.items() if number > FILE_LINES} == {}
 
 
 def test_nothing_prints():

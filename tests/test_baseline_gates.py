@@ -7,15 +7,15 @@ from samples import entry
 
 from pytest_queryeval.baseline import statistics
 from pytest_queryeval.errors import Location
-from pytest_queryeval.gates import gate_json, gate_text, judge, united
+from pytest_queryeval.gates import evaluate_gate, gate_json, gate_text, merge_gates
 from pytest_queryeval.model import Gate, NoRegression
 
 PLACE = {"folder": Path("/suite/music"), "location": Location(Path("/suite/music/queryeval.yaml"), 2)}
 
 
-def no_regression(metric="f1", *, alpha=0.05, max_drop=0.0, whole=True, **where):
+def no_regression(metric="f1", *, alpha=0.05, max_drop=0.0, **where):
     rule = NoRegression(alpha=alpha, max_drop=max_drop)
-    return gate_json(Gate(metric=metric, no_regression=rule, where=where, **PLACE), "music", whole=whole)
+    return gate_json(Gate(metric=metric, no_regression=rule, where=where, **PLACE), "music")
 
 
 def max_broken(number, **where):
@@ -24,19 +24,21 @@ def max_broken(number, **where):
 
 def scored(*values, **changes):
     return [
-        entry(id=str(n), nodeid=f"s::{n}", scores={"f1": value}, outcome="passed" if value else "failed", **changes)
+        entry(
+            id=str(n), nodeid=f"music/s::{n}", scores={"f1": value}, outcome="passed" if value else "failed", **changes
+        )
         for n, value in enumerate(values)
     ]
 
 
-def verdict(gate, before, after, **run):
+def result(gate, before, after, *, number=0, **how):
     baseline = None if before is None else {"cases": before}
-    return judge(gate, after, baseline=baseline, **({"broken": (), "selected": False} | run))
+    return evaluate_gate(gate | {"cases": number}, after, baseline=baseline, **how)
 
 
 @pytest.mark.parametrize(("fallen", "ok"), [(0, True), (4, True), (5, False), (8, False)])
 def test_a_fall_is_a_regression_once_chance_hardly_explains_it(fallen, ok):
-    found = verdict(no_regression(), scored(*[1.0] * 8), scored(*[0.0] * fallen, *[1.0] * (8 - fallen)))
+    found = result(no_regression(), scored(*[1.0] * 8), scored(*[0.0] * fallen, *[1.0] * (8 - fallen)))
 
     assert found["ok"] is ok
     assert found["p"] == (0.5**fallen)
@@ -46,25 +48,25 @@ def test_a_fall_is_a_regression_once_chance_hardly_explains_it(fallen, ok):
 def test_alpha_says_how_hardly():
     before, after = scored(*[1.0] * 8), scored(*[0.0] * 5, *[1.0] * 3)
 
-    assert verdict(no_regression(alpha=0.01), before, after)["ok"] is True
-    assert verdict(no_regression(alpha=0.04), before, after)["ok"] is False
+    assert result(no_regression(alpha=0.01), before, after)["ok"] is True
+    assert result(no_regression(alpha=0.04), before, after)["ok"] is False
 
 
 @pytest.mark.parametrize(("max_drop", "ok"), [(0.0, False), (0.09, False), (0.1, True), (0.2, True)])
 def test_a_fall_by_no_more_than_max_drop_is_tolerated_however_sure_it_is(max_drop, ok):
-    found = verdict(no_regression(max_drop=max_drop), scored(*[0.9] * 100), scored(*[0.8] * 100))
+    found = result(no_regression(max_drop=max_drop), scored(*[0.9] * 100), scored(*[0.8] * 100))
 
     assert found["ok"] is ok
 
 
 def test_a_rise_is_no_regression():
-    found = verdict(no_regression(), scored(*[0.0] * 50), scored(*[1.0] * 50))
+    found = result(no_regression(), scored(*[0.0] * 50), scored(*[1.0] * 50))
 
     assert (found["ok"], found["p"]) == (True, 1.0)
 
 
 def test_the_gate_says_what_so_many_cases_could_have_shown():
-    few, many = (verdict(no_regression(), scored(*[1.0] * n), scored(*[1.0] * n)) for n in (3, 100))
+    few, many = (result(no_regression(), scored(*[1.0] * n), scored(*[1.0] * n)) for n in (3, 100))
 
     assert (few["ok"], few["detectable"]) == (True, None)
     assert "so few cases can prove no drop" in gate_text(few)
@@ -75,7 +77,7 @@ def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
     fast, slow = ([case | {"scores": {"prediction_seconds": s}} for case in scored(*[1.0] * 20)] for s in (0.5, 2.0))
     gate = no_regression("prediction_seconds")
 
-    slower, faster = verdict(gate, fast, slow), verdict(gate, slow, fast)
+    slower, faster = result(gate, fast, slow), result(gate, slow, fast)
 
     assert (slower["ok"], slower["value"], slower["before"], slower["after"]) == (False, 1.5, 0.5, 2.0)
     assert faster["ok"] is True
@@ -85,43 +87,43 @@ def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
 
 
 def timed(*values):
-    return [entry(nodeid=f"s::{n}", scores={"prediction_seconds": value}) for n, value in enumerate(values)]
+    return [entry(nodeid=f"music/s::{n}", scores={"prediction_seconds": value}) for n, value in enumerate(values)]
 
 
 def test_the_rise_of_a_cost_that_so_many_cases_show_has_no_bound():
-    found = verdict(no_regression("prediction_seconds"), timed(*[0.1, 5.0] * 3), timed(*[5.0, 0.1] * 3))
+    found = result(no_regression("prediction_seconds"), timed(*[0.1, 5.0] * 3), timed(*[5.0, 0.1] * 3))
 
     assert found["detectable"] > 5.0
     assert "a rise of 5.049 is proven in 4 of 5 runs" in gate_text(found)
 
 
 def test_the_cost_of_an_unchanged_system_has_no_sign():
-    found = verdict(no_regression("prediction_seconds"), timed(0.0, 0.0), timed(0.0, 0.0))
+    found = result(no_regression("prediction_seconds"), timed(0.0, 0.0), timed(0.0, 0.0))
 
     assert [str(found[name]) for name in ("value", "before", "after")] == ["0.0"] * 3
 
 
-def test_random_signs_are_drawn_once_for_a_verdict(monkeypatch):
+def test_random_signs_are_drawn_once_for_a_result(monkeypatch):
     drawn = []
     signs = statistics._random_signs
     monkeypatch.setattr(statistics, "_random_signs", lambda number: drawn.append(number) or signs(number))
 
-    found = verdict(no_regression(), scored(*[0.9] * 40), scored(*[0.8] * 40))
+    found = result(no_regression(), scored(*[0.9] * 40), scored(*[0.8] * 40))
 
     assert (found["ok"], drawn) == (False, [40])
 
 
 @pytest.mark.parametrize(("number", "ok"), [(0, False), (1, False), (2, True)])
 def test_broken_cases_are_counted_one_by_one(number, ok):
-    found = verdict(max_broken(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
+    found = result(max_broken(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
 
     assert (found["ok"], found["value"], found["n"]) == (ok, 2, 4)
     assert gate_text(found) == f"at most {number} broken in music: 2 of 4"
 
 
 @pytest.mark.parametrize("gate", [no_regression(), max_broken(0)])
-def test_without_a_baseline_nothing_is_judged(gate):
-    found = verdict(gate, None, scored(1.0))
+def test_without_a_baseline_nothing_is_evaluated(gate):
+    found = result(gate, None, scored(1.0))
 
     assert (found["ok"], found["value"], found["reason"]) == (None, None, "no baseline was given")
     assert gate_text(found).endswith(": no baseline was given")
@@ -131,25 +133,31 @@ def test_without_a_baseline_nothing_is_judged(gate):
 def test_a_baseline_without_these_cases_misses_the_gate_unless_a_part_was_asked_for(gate):
     reason = "no case has a value in the baseline as well"
 
-    assert verdict(gate, [], scored(1.0))["reason"] == reason
-    assert verdict(gate, [], scored(1.0))["ok"] is False
-    assert verdict(gate, [], scored(1.0), selected=True)["ok"] is None
-    assert verdict(gate | {"whole": False}, [], scored(1.0))["ok"] is None
-    assert verdict(gate, scored(1.0), scored(1.0), broken=["music/x.queryeval.yaml"])["ok"] is False
-    assert verdict(gate, scored(1.0), scored(1.0), stopped=True)["ok"] is None
+    assert result(gate, [], scored(1.0))["reason"] == reason
+    assert result(gate, [], scored(1.0))["ok"] is False
+    assert result(gate, [], scored(1.0), number=2)["ok"] is None
+    assert result(gate, scored(1.0), scored(1.0), broken=["music/x.queryeval.yaml"])["ok"] is False
+
+
+@pytest.mark.parametrize("gate", [no_regression(), max_broken(0)])
+def test_pairs_are_compared_whatever_else_there_is(gate):
+    found = result(gate, scored(1.0), scored(1.0), number=40)
+
+    assert found["ok"] is True
+    assert gate_text(found).endswith(" (1 of 40 cases ran)")
 
 
 def test_a_filter_that_fits_no_case_is_named():
-    found = verdict(no_regression(tag="nigthly"), scored(1.0), scored(1.0, tags=["nightly"]))
+    found = result(no_regression(tag="nigthly"), scored(1.0), scored(1.0, tags=["nightly"]))
 
-    assert (found["ok"], found["reason"]) == (False, "no case has the tag 'nigthly': did you mean 'nightly'?")
+    assert (found["ok"], found["reason"]) == (False, "no case that ran has the tag 'nigthly': did you mean 'nightly'?")
 
 
 def test_the_pass_rate_counts_errors_as_cases_that_did_not_pass():
     before = scored(*[1.0] * 6)
     after = [case | {"outcome": "error", "scores": {}} for case in scored(*[1.0] * 6)]
 
-    found = verdict(no_regression("pass_rate"), before, after)
+    found = result(no_regression("pass_rate"), before, after)
 
     assert (found["ok"], found["value"], found["errors"]) == (False, -1.0, 0)
 
@@ -157,4 +165,4 @@ def test_the_pass_rate_counts_errors_as_cases_that_did_not_pass():
 def test_gates_of_several_processes_are_told_apart_by_their_rules():
     gates = [no_regression(), no_regression(alpha=0.01), no_regression(max_drop=0.1), max_broken(1), max_broken(2)]
 
-    assert united([gates, gates]) == gates
+    assert merge_gates([gates, gates]) == [gate | {"cases": None} for gate in gates]

@@ -7,7 +7,7 @@ from samples import make_case
 
 from pytest_queryeval.basis import basis_json
 from pytest_queryeval.json_value import JsonSchema
-from pytest_queryeval.model import Message
+from pytest_queryeval.model import Message, Threshold
 from pytest_queryeval.schema import Schema
 from pytest_queryeval.selection import DatasetStructure, Dimension, Structure
 
@@ -53,6 +53,13 @@ def test_a_digest_tells_what_a_schema_says_wherever_it_lies(name, one, same, oth
 
 def test_a_case_without_schemas_has_no_digest_of_one():
     assert schemas_of() == {}
+
+
+def test_the_metrics_that_a_case_requests_are_kept_also_where_it_is_in_error():
+    known = {"metrics": ("soft_f1",), "thresholds": {"valid_query": Threshold(minimum=1.0)}}
+
+    assert basis_json(make_case(**known), None)["metrics"] == ["soft_f1", "valid_query"]
+    assert basis_json(make_case(**known, trials=3), None)["metrics"][2:] == ["pass_at_k", "pass_hat_k"]
 
 
 def test_limits_of_queries_are_kept():

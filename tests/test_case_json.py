@@ -17,6 +17,8 @@ from pytest_queryeval.table import IRI, BlankNode, Literal, Table
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
 MISSED = Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
 KEYS = {
+    "depends_on_tie",
+    "scoring",
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
     *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
     "basis",

@@ -12,11 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from samples import make_case, query
+from samples import fake_source, make_view, query
 
 from pytest_queryeval.errors import PredictorError, SettingError
 from pytest_queryeval.model import Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
+
+pytestmark = pytest.mark.process
 
 LIMIT = 1.0
 SLACK = 2.0  # a call ends so many seconds after its limit at the latest
@@ -73,7 +75,7 @@ def answers(predictor, *cases, limit=30.0, together=False):
 
 def answer(predictor, limit=30.0, **changes):
     """The prediction for one case; raises what the predictor does."""
-    (found,) = answers(predictor, make_case(**changes), limit=limit)
+    (found,) = answers(predictor, make_view(**changes), limit=limit)
     if isinstance(found, Exception):
         raise found
     return found
@@ -105,25 +107,31 @@ def open_files():
     return len(list(Path("/dev/fd").iterdir()))
 
 
+def children():
+    return {pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """Neither threads nor open files nor children."""
-    threads, files = set(threading.enumerate()), open_files()
+    """Neither threads nor open files nor children; servers of other tests may run."""
+    threads, files, before = set(threading.enumerate()), open_files(), children()
     yield
     for thread in set(threading.enumerate()) - threads:
         thread.join(5)
     assert set(threading.enumerate()) <= threads
     assert open_files() == files
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children() <= before
 
 
 def test_a_program_is_told_the_case_on_stdin(tmp_path):
-    case = make_case(
+    case = make_view(
         question="wie viele Züge?",
         evidence="count",
         metadata={"limit": 17, "of": ["a"]},
         conversation=(Message(role="user", content="wie viele Züge?"),),
+        source=fake_source(),
+        tags=("x",),
+        difficulty="hard",
     )
 
     (found,) = answers(program(tmp_path, "import json, sys\nprint(json.dumps({'predicted': sys.stdin.read()}))"), case)
@@ -135,8 +143,22 @@ def test_a_program_is_told_the_case_on_stdin(tmp_path):
         "metadata": {"limit": 17, "of": ["a"]},
         "conversation": [{"role": "user", "content": "wie viele Züge?"}],
         "kind": "sql",
+        "dialect": "sqlite",
+        "source": "music",
+        "tags": ["x"],
+        "difficulty": "hard",
         "trial": 1,
     }
+
+
+def test_a_program_is_sent_the_schema_where_that_is_asked_for(tmp_path):
+    code = "import json, sys\nprint(json.load(sys.stdin)['schema'])"
+
+    found = answers(program(tmp_path, code, send_schema=True), make_view(schema="CREATE TABLE t (n)"))
+
+    assert found[0].stated.query == "CREATE TABLE t (n)"
+    with pytest.raises(PredictorError, match="KeyError: 'schema'"):
+        answer(program(tmp_path, code))
 
 
 def test_text_on_stdout_is_the_answer(tmp_path):
@@ -328,7 +350,7 @@ def test_a_call_that_is_cancelled_twice_leaves_nothing(tmp_path):
     predictor = program(tmp_path, code)
 
     async def cancelled():
-        call = asyncio.create_task(predictor.predict(make_case(), 1))
+        call = asyncio.create_task(predictor.predict(make_view(), 1))
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             await asyncio.sleep(0.01)
         call.cancel()
@@ -351,8 +373,8 @@ def test_it_works_with_the_other_watcher_of_children_as_well(tmp_path):
         asyncio.get_child_watcher().attach_loop(asyncio.get_running_loop())
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(LIMIT):
-                await predictor.predict(make_case(id="slow"), 1)
-        return await predictor.predict(make_case(), 1)
+                await predictor.predict(make_view(id="slow"), 1)
+        return await predictor.predict(make_view(), 1)
 
     asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     try:
@@ -373,7 +395,7 @@ def test_a_watcher_of_children_that_does_not_watch_is_told_of(tmp_path):
 def test_lines_are_answered_by_one_process(tmp_path):
     predictor = lines(tmp_path, "say({'predicted': case['question'], 'id': case['id'], 'pid': os.getpid()})")
 
-    found = answers(predictor, *(make_case(id=name, question=name) for name in "abc"))
+    found = answers(predictor, *(make_view(id=name, question=name) for name in "abc"))
 
     assert [prediction.stated.query for prediction in found] == ["a", "b", "c"]
     assert len({prediction.metadata["pid"] for prediction in found}) == 1
@@ -383,7 +405,7 @@ def test_lines_are_answered_by_one_process(tmp_path):
 def test_lines_that_are_asked_at_once_are_answered_by_a_process_each(tmp_path):
     predictor = lines(tmp_path, "time.sleep(0.5); say({'predicted': case['id'], 'pid': os.getpid()})")
 
-    found = answers(predictor, *(make_case(id=name) for name in "abc"), together=True)
+    found = answers(predictor, *(make_view(id=name) for name in "abc"), together=True)
 
     assert [prediction.stated.query for prediction in found] == ["a", "b", "c"]
     pids = {prediction.metadata["pid"] for prediction in found}
@@ -418,7 +440,7 @@ def test_a_long_line_crosses_both_ways(tmp_path):
 def test_a_process_that_prints_anything_else_is_replaced(tmp_path, said, told):
     code = f"if case['id'] == 'bad':\n        {said}\n    else:\n        say({{'predicted': 'x', 'pid': os.getpid()}})"
 
-    before, bad, after = answers(lines(tmp_path, code), *(make_case(id=name) for name in ("good", "bad", "good")))
+    before, bad, after = answers(lines(tmp_path, code), *(make_view(id=name) for name in ("good", "bad", "good")))
 
     assert told in str(bad)
     assert before.stated == after.stated == query("x")
@@ -430,10 +452,10 @@ def test_a_late_second_line_is_not_taken_for_the_next_answer(tmp_path):
 
     async def two():
         try:
-            first = await predictor.predict(make_case(id="a"), 1)
+            first = await predictor.predict(make_view(id="a"), 1)
             await asyncio.sleep(1)
             with pytest.raises(PredictorError, match="printed '\"late\"' that nothing asked for"):
-                await predictor.predict(make_case(id="b"), 1)
+                await predictor.predict(make_view(id="b"), 1)
             return first
         finally:
             await predictor.close()
@@ -444,7 +466,7 @@ def test_a_late_second_line_is_not_taken_for_the_next_answer(tmp_path):
 def test_a_process_that_dies_is_replaced_at_the_next_call(tmp_path):
     code = "if case['id'] == 'bad': sys.exit('no key')\n    say('x')"
 
-    bad, good = answers(lines(tmp_path, code), make_case(id="bad"), make_case(id="good"))
+    bad, good = answers(lines(tmp_path, code), make_view(id="bad"), make_view(id="good"))
 
     assert str(bad).endswith("ask.py ended with exit code 1:\nno key")
     assert bad.temporary
@@ -460,7 +482,7 @@ def test_a_process_that_ends_between_two_cases_is_replaced(tmp_path, end, pause)
         try:
             found = []
             for name in "abc":
-                found.append(await predictor.predict(make_case(id=name), 1))
+                found.append(await predictor.predict(make_view(id=name), 1))
                 await asyncio.sleep(pause)
             return found
         finally:
@@ -477,9 +499,9 @@ def test_a_process_that_dies_between_two_cases_is_replaced(tmp_path):
 
     async def two():
         try:
-            first = await predictor.predict(make_case(id="a"), 1)
+            first = await predictor.predict(make_view(id="a"), 1)
             await asyncio.sleep(0.5)
-            return first, await predictor.predict(make_case(id="b"), 1)
+            return first, await predictor.predict(make_view(id="b"), 1)
         finally:
             await predictor.close()
 
@@ -520,7 +542,7 @@ def test_a_process_that_stays_at_the_end_is_ended(tmp_path):
 def test_a_late_answer_does_not_meet_the_next_case(tmp_path):
     code = "time.sleep(2 if case['id'] == 'slow' else 0); say(case['id'])"
 
-    slow, quick = answers(lines(tmp_path, code), make_case(id="slow"), make_case(id="quick"), limit=LIMIT)
+    slow, quick = answers(lines(tmp_path, code), make_view(id="slow"), make_view(id="quick"), limit=LIMIT)
 
     assert isinstance(slow, TimeoutError)
     assert quick.stated == query("quick")
@@ -628,8 +650,8 @@ def test_numbers_among_the_arguments_are_texts(tmp_path):
 def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(tmp_path):
     code = READ + "print(json.dumps({'sql': 'SELECT 1', 'tokens': 3}))"
 
-    (found,) = answers(program(tmp_path, code), make_case())
-    (value,) = answers(program(tmp_path, code), make_case(kind="json"))
+    (found,) = answers(program(tmp_path, code), make_view())
+    (value,) = answers(program(tmp_path, code), make_view(kind="json"))
 
     assert "printed an object with `sql`, `tokens`: the answer stands under `predicted`" in str(found)
     assert json.loads(value.stated.query) == {"sql": "SELECT 1", "tokens": 3}

@@ -14,7 +14,7 @@ from samples import entry
 from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.baseline.leaderboard import leaderboard
 from pytest_queryeval.cli import main
-from pytest_queryeval.gates import unjudged
+from pytest_queryeval.gates import evaluate_gate
 from pytest_queryeval.report_file import DEFAULTS
 from pytest_queryeval.reports import write_report
 
@@ -519,10 +519,10 @@ def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
     assert capsys.readouterr().err == "damaged.json: is no report: baseline.path: expected a text\n"
 
 
-def test_a_merge_judges_the_gates_that_compare_with_a_baseline(write, capsys):
+def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys):
     gate = {
         "folder": "music",
-        "whole": True,
+        "cases": 2,
         "metric": "broken",
         "where": {},
         "min": None,
@@ -531,24 +531,25 @@ def test_a_merge_judges_the_gates_that_compare_with_a_baseline(write, capsys):
     }
     write("base.json", *scores(1.0, 1.0))
     for number, value in enumerate((1.0, 0.0)):
-        part = report(case(f"c{number}", value, outcome="passed" if value else "missed")) | {"gates": [unjudged(gate)]}
-        write_report(part, Path(f"part{number}.json"))
+        part = report(case(f"c{number}", value, outcome="passed" if value else "missed"))
+        write_report(part | {"gates": [evaluate_gate(gate, (), mode="off")]}, Path(f"part{number}.json"))
 
     alone = main(["merge", "part0.json", "part1.json"])
     compared = main(["merge", "part0.json", "part1.json", "--baseline", "base.json", "-o", "all.json"])
 
     out = capsys.readouterr().out
     assert (alone, compared) == (0, 1)
-    assert "gate not judged: at most 0 broken in music: no baseline was given" in out
+    assert "gate not evaluated: at most 0 broken in music: no baseline was given" in out
     assert "gate MISSED: at most 0 broken in music: 1 of 2" in out
     assert json.loads(Path("all.json").read_bytes())["baseline"]["broken"] == ["music/s.queryeval.yaml::c1"]
 
 
-def test_a_rule_with_a_member_that_is_not_known_is_judged_by_those_that_are(write, capsys):
+def test_a_rule_with_a_member_that_is_not_known_is_evaluated_by_those_that_are(write, capsys):
     rule = {"alpha": 0.05, "max_drop": 0.0, "of_a_later_version": 1}
-    gate = {"folder": "music", "whole": True, "metric": "f1", "where": {}, "min": None, "max": None}
+    gate = {"folder": "music", "cases": 8, "metric": "f1", "where": {}, "min": None, "max": None}
     write("base.json", *scores(*[1.0] * 8))
-    part = report(*scores(*[0.0] * 8)) | {"gates": [unjudged(gate | {"no_regression": rule, "better": "higher"})]}
+    evaluated = evaluate_gate(gate | {"no_regression": rule, "better": "higher"}, (), mode="off")
+    part = report(*scores(*[0.0] * 8)) | {"gates": [evaluated]}
     write_report(part, Path("part.json"))
 
     status = main(["merge", "part.json", "--baseline", "base.json"])

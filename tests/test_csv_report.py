@@ -26,7 +26,7 @@ HEADER = [
         "difference",
     ),
     *("gold_query", "gold_rows", "gold_seconds", "predicted_query", "predicted_rows", "predicted_seconds"),
-    *("predicted_error", "predictor", "prediction_seconds"),
+    *("predicted_error", "predictor", "prediction_seconds", "scoring_seconds"),
     *("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time"),
 ]
 # What models, databases and suites can fill with texts.

@@ -75,8 +75,11 @@ def test_the_nearest_level_holds_and_its_file_is_found_from_there():
         ("db_schema: {file: tables.json, db_id: musik}", "tables.json has no database 'musik': did you mean 'music'?"),
         ("db_schema: {db_id: music}", "db_schema needs a file"),
         ("db_schema: {file: tables.json, database: music}", "unknown key 'database': known are db_id, file"),
-        ("db_schema:", "expected text, found nothing"),
-        ("db_schema: [tables.json]", "expected text, found a list"),
+        ("db_schema:", "db_schema: expected text, found nothing: write a value, or leave out the key"),
+        (
+            "db_schema: [tables.json]",
+            "db_schema: expected text, found a list: write one text, in quotes if it begins with [ or {",
+        ),
     ],
 )
 def test_what_the_key_cannot_mean_is_reported(written, expected):
@@ -103,7 +106,7 @@ def test_of_several_databases_one_has_to_be_named():
     [
         (b"", "Expecting value: line 1 column 1 (char 0)"),
         (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        (b"\xff", "not UTF-8 text: byte 0xff"),
+        (b"\xff", "not UTF-8 text: byte 0xff: save the file as UTF-8"),
         (b"[" * 200_000, "its JSON is nested too deeply"),
         (b"[]", "it lists no database"),
         (b"5", "entry 1 is not as in Spider's tables.json (it is no object)"),
@@ -160,7 +163,7 @@ def test_a_file_that_is_missing_or_no_file_is_a_problem():
     Path("folder.json").mkdir()
     os.mkfifo("pipe.json")
 
-    assert problem("db_schema: none.json") == ("no schema in none.json: cannot be read: No such file or directory")
+    assert problem("db_schema: none.json") == ("no schema in none.json: no such file")
     assert problem("db_schema: folder.json") == "no schema in folder.json: is not a file"
     assert problem("db_schema: pipe.json") == "no schema in pipe.json: is not a file"
 

@@ -37,10 +37,32 @@ def test_rows_of_one_side_alone_are_missing_or_extra():
     )
 
 
-def test_a_row_that_is_there_too_often_is_extra():
+def test_a_row_that_is_there_too_often_is_no_extra_one_but_repeated():
     predicted = Table(columns=GOLD.columns, rows=(*GOLD.rows, GOLD.rows[0]))
 
-    assert found(GOLD, predicted).extra == (GOLD.rows[0],)
+    changes = found(GOLD, predicted)
+
+    assert changes.repeated == ((GOLD.rows[0], 1, 2),)
+    assert (changes.missing, changes.extra, changes.counts) == ((), (), (0, 0))
+    assert changes.summary.endswith("; the same rows, but 1 is there more often on one side")
+
+
+def test_rows_that_are_there_less_often_are_told_with_their_numbers():
+    gold = table(("France",), ("France",), ("Japan",), ("Japan",), ("Japan",), ("Kenya",), ("Peru",))
+
+    changes = found(gold, table(("Japan",), ("Kenya",), ("France",)))
+
+    assert changes.repeated == ((("France",), 2, 1), (("Japan",), 3, 1))
+    assert (changes.missing, changes.extra) == ((("Peru",),), ())
+    assert changes.summary.endswith(
+        "; 1 of gold's rows are not in predicted, 0 of predicted's not in gold, 2 are there more often on one side"
+    )
+
+
+def test_repeated_rows_are_told_by_golds_columns_and_values_that_are_equal_count_as_one():
+    changes = found(table((1.0, "a"), (2, "b")), table(("a", 1), ("a", 1.0000001), ("b", 2)))
+
+    assert changes.repeated == (((1.0, "a"), 1, 2),)
 
 
 def test_a_row_that_shares_most_cells_with_a_gold_row_is_a_changed_one():
@@ -96,7 +118,10 @@ def test_what_is_left_and_what_differs_make_up_both_tables(gold, predicted, dupl
     assert {*changes.missing, *(old for old, _ in changes.changed)} <= set(gold.rows)
     if duplicates == "count":
         same = Counter(gold.rows) - Counter((*changes.missing, *(old for old, _ in changes.changed)))
-        assert same.total() == len(predicted.rows) - changes.counts[1]
+        less_often = sum(max(mine - its, 0) for _, mine, its in changes.repeated)
+        more_often = sum(max(its - mine, 0) for _, mine, its in changes.repeated)
+        assert same.total() - less_often == len(predicted.rows) - changes.counts[1] - more_often
+        assert all(gold.rows.count(row) == mine != its for row, mine, its in changes.repeated)
     assert all(len(row) == len(gold.columns) for row in changes.extra)
 
 
@@ -104,7 +129,7 @@ def test_what_is_left_and_what_differs_make_up_both_tables(gold, predicted, dupl
 def test_no_more_rows_are_told_than_asked_for_but_all_are_counted(gold, predicted, limit):
     short, whole = found(gold, predicted, limit), found(gold, predicted)
 
-    assert max(len(short.missing), len(short.extra), len(short.changed)) <= limit
+    assert max(map(len, (short.missing, short.extra, short.changed, short.repeated))) <= limit
     assert short.counts == whole.counts
     assert short.summary == whole.summary
 
@@ -114,9 +139,9 @@ def test_equal_tables_have_no_differences_and_others_have(gold, predicted):
     changes = found(gold, predicted)
 
     if execution_accuracy(gold, predicted) == 1.0 and len(gold.columns) <= len(predicted.columns):
-        assert changes.counts == (0, 0)
+        assert (changes.counts, changes.repeated) == ((0, 0), ())
     elif len(gold.columns) == len(predicted.columns):
-        assert max(changes.counts) > 0
+        assert max(changes.counts) > 0 or changes.repeated
 
 
 def test_a_difference_says_the_shapes_of_both():

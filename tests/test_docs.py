@@ -12,11 +12,12 @@ from pytest_queryeval.metrics import METRICS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison")}
-ROW = re.compile(r"^\| `(\w+)` \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", re.MULTILINE)
 
 
 def rows(page):
-    return {name: rest.split(" | ") for name, rest in ROW.findall(PAGES[page])}
+    """The cells behind the first one of each row, by each name in that."""
+    return {name: rest.split(" | ") for names, rest in ROW.findall(PAGES[page]) for name in re.findall(r"\w+", names)}
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 from embedding_models import linked_model, model_folder, needs_model, replaced
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.embeddings import Embedder, embedder
 from pytest_queryeval.embeddings.embedder import MAX_CHARACTERS
 
-pytestmark = needs_model
+pytestmark = [needs_model, pytest.mark.process]
 VALUES = [
     "Bound",
     "Not Bound",
@@ -131,6 +131,7 @@ def test_nothing_is_printed_or_logged_and_settings_stay(tmp_path, capfd, caplog)
     assert {name: logging.getLogger(name).level for name in levels} == levels
 
 
+@pytest.mark.slow
 def test_processes_that_need_the_same_texts_load_one_model(tmp_path):
     command = [sys.executable, "-c", SECOND_RUN, json.dumps([str(model_folder()), str(tmp_path), [["one", "other"]]])]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(3)]
@@ -141,6 +142,7 @@ def test_processes_that_need_the_same_texts_load_one_model(tmp_path):
     assert len({tuple(run["cosines"]) for run in found}) == 1
 
 
+@pytest.mark.slow
 def test_long_work_tells_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(embedder, "TOLD_SECONDS", 0.0)
     told = []
@@ -196,7 +198,6 @@ def test_odd_texts_have_a_cosine(shared, text):
     assert -1.0 <= cosine < 0.999
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(codec=None, exclude_categories=())), st.text(max_size=3))
 def test_any_texts_have_a_cosine_whichever_comes_first(shared, one, other):
     there, back = shared.similarities([(one, other), (other, one)])

@@ -14,6 +14,8 @@ from pytest_queryeval import cache_folder
 from pytest_queryeval.embeddings import cache as cache_module
 from pytest_queryeval.embeddings.cache import Cache
 
+pytestmark = pytest.mark.process
+
 KEY, OTHER = b"k" * 32, b"o" * 32
 VECTOR = b"a vector of some floats."
 

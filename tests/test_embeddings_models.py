@@ -11,6 +11,8 @@ from embedding_models import COMMIT, hub, linked_model, model_folder, needs_mode
 
 from pytest_queryeval.embeddings import Embedder, EmbeddingError
 
+pytestmark = pytest.mark.process
+
 ONE_RUN = """
 import json, sys
 from pathlib import Path
@@ -119,6 +121,7 @@ def test_a_missing_library_is_named_with_what_installs_it(tmp_path):
 
 
 @needs_model
+@pytest.mark.slow
 def test_a_hub_out_of_reach_is_tried_once(tmp_path):
     told, said = run(tmp_path, "org/mini", HF_ENDPOINT="http://127.0.0.1:9")
 
@@ -130,6 +133,7 @@ def test_a_hub_out_of_reach_is_tried_once(tmp_path):
 
 
 @needs_model
+@pytest.mark.slow
 def test_a_model_of_the_hub_is_fetched_once_and_then_needs_no_network(tmp_path):
     with hub() as (url, asked):
         told, said = run(tmp_path, "org/mini", HF_ENDPOINT=url)
@@ -144,6 +148,7 @@ def test_a_model_of_the_hub_is_fetched_once_and_then_needs_no_network(tmp_path):
 
 
 @needs_model
+@pytest.mark.slow
 def test_a_name_without_organization_is_looked_for_where_the_library_looks(tmp_path):
     snapshot = tmp_path / "hub/hub/models--sentence-transformers--mini/snapshots" / COMMIT
     shutil.copytree(model_folder(), snapshot, symlinks=True)

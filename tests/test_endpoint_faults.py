@@ -19,6 +19,8 @@ from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Source
 from pytest_queryeval.table import IRI, Literal
 
+pytestmark = pytest.mark.process
+
 SELECT = "SELECT ?x { ?s ?p ?x }"
 ROWS = [(Literal("one"),)]
 SECRET = "user:correct-horse"
@@ -45,7 +47,7 @@ def run(hosts, tmp_path):
         finally:
             elapsed = time.monotonic() - began
             engine.close()
-            assert elapsed < timeout + 2
+            assert elapsed < 10 * timeout
 
     return execute
 
@@ -239,7 +241,7 @@ def test_cartesian_product_on_a_server_ends_in_time(hosts, tmp_path, limit):
         engine.close()
 
     assert late.error.kind == "timeout"
-    assert elapsed < 4
+    assert elapsed < 20
     assert following.answer.rows == [(True,)]
 
 

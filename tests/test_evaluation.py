@@ -1,6 +1,9 @@
+import time
+
 import pytest
 from samples import answer, fake_source, install_engine, make_case, query, table
 
+from pytest_queryeval.case_json import result_json
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import GoldError, PredictorError, QueryEvalError
 from pytest_queryeval.evaluation import evaluate_case
@@ -72,7 +75,7 @@ def test_a_missed_threshold_is_reported_with_its_value(session, engine):
 
 
 @pytest.mark.parametrize("golds", [("broken",), ("gold", "broken"), ("broken", "gold")])
-def test_a_gold_that_fails_is_an_error_and_nothing_is_predicted(session, engine, golds):
+def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(session, engine, golds):
     with pytest.raises(GoldError, match=r"^gold query failed \(invalid\): no such table$"):
         evaluate_case(run_case(*golds), session)
 
@@ -248,6 +251,21 @@ def test_a_metric_reads_executions_where_it_says_so(session, engine, register):
     assert evaluate_case(run_case("gold", metrics=("same_text",)), session).scores["same_text"] == 0.0
 
 
+def test_the_time_of_scoring_is_kept_and_reported(session, engine, register):
+    @metric()
+    def thorough(gold, predicted):
+        time.sleep(0.05)
+        return 1.0
+
+    register("thorough", thorough)
+    case = run_case("gold", metrics=("thorough",), trials=3)
+
+    result = evaluate_case(case, session)
+
+    assert all(trial.scoring_seconds >= 0.05 for trial in result.trials)
+    assert result_json(result, nodeid="a::a", path="a", outcome="passed")["scoring"]["seconds"] >= 0.15
+
+
 @pytest.fixture
 def rewriting(register):
     """A metric that reads `better` in a prediction as `gold`, and leaves gold as it is."""
@@ -281,6 +299,40 @@ def test_a_prediction_that_runs_only_when_rewritten_counts_for_that_metric_alone
 
     assert result.scores == {"rewritten": 1.0, "execution_accuracy": 0.0}
     assert result.predicted.error is not None
+
+
+@pytest.mark.parametrize("predicted", ["select n from t; drop table t", "select n from t; select n from t;"])
+def test_further_statements_fail_the_prediction_though_the_published_rule_ignores_them(tmp_path, session, predicted):
+    (tmp_path / "s.sql").write_text("create table t (n); insert into t values (1), (2);")
+    case = make_case(
+        source=Source(name="db", engine="sqlite", settings={"script": "s.sql"}, folder=tmp_path),
+        golds=(query("select n from t"),),
+        predicted=query(predicted),
+        metrics=("execution_accuracy", "execution_accuracy_bird", "soft_f1_bird", "row_matching_f1", "valid_query"),
+        thresholds={"execution_accuracy_spider": Threshold(minimum=1.0)},
+    )
+
+    result = evaluate_case(case, session)
+
+    assert result.fails
+    assert result.predicted.error.kind == "unsafe"
+    assert {name for name, score in result.scores.items() if score} == {"execution_accuracy_spider"}
+    assert result.details["notes"] == ["published rule: text after the first `;` ignored"]
+
+
+@pytest.mark.parametrize(
+    "predicted", ["select n from t;", "select n from t ; -- all of them", "select n as 'a;b' from t"]
+)
+def test_nothing_is_said_of_a_statement_that_runs_as_it_stands(tmp_path, session, predicted):
+    (tmp_path / "s.sql").write_text("create table t (n); insert into t values (1), (2);")
+    source = Source(name="db", engine="sqlite", settings={"script": "s.sql"}, folder=tmp_path)
+    metrics = ("execution_accuracy_spider",)
+    case = make_case(source=source, golds=(query("select n from t"),), predicted=query(predicted), metrics=metrics)
+
+    result = evaluate_case(case, session)
+
+    assert not result.fails
+    assert "notes" not in result.details
 
 
 def test_a_case_without_any_prediction_is_an_error(session):

@@ -1,7 +1,10 @@
 """Exact set match of two queries in any dialect, and its components."""
 
-from itertools import pairwise
+import re
+import sqlite3
+from itertools import pairwise, permutations
 
+import duckdb
 import pytest
 from query_pairs import DIFFERENT, DIFFERENT_BY_DIALECT, GOLDS, MATCHING, MATCHING_BY_DIALECT, TOWN
 
@@ -171,3 +174,73 @@ def test_more_tables_joined_with_themselves_keep_their_order():
 
     assert score(f"SELECT p3.name FROM {tables}", f"SELECT p3.city AS c, p3.name FROM {tables}").value == 0.0
     assert score(f"SELECT p3.name FROM {tables}", f"SELECT p3.name AS n FROM {tables}").value == 1.0
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_clauses_match_in_the_one_order_that_databases_read(engine):
+    database = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
+    for name in ("shop", "visit"):
+        database.execute(f"CREATE TABLE {name} (id INTEGER, city TEXT)")
+    clauses = ["JOIN visit v ON s.id = v.id", "WHERE v.id > 1", "GROUP BY s.id", "HAVING count(*) > 1"]
+    clauses += ["ORDER BY s.id", "LIMIT 2"]
+    gold = f"SELECT s.id FROM shop s {' '.join(clauses)}"
+
+    def runs(query):
+        try:
+            database.execute(query)
+        except (sqlite3.Error, duckdb.Error):
+            return False
+        return True
+
+    orders = [f"SELECT s.id FROM shop s {' '.join(order)}" for order in permutations(clauses)]
+    assert [query for query in orders if matched(gold, query, engine, Schema()).exact] == list(filter(runs, orders))
+
+
+BROKEN = [
+    "SELECT id, FROM shop",
+    "SELECT , id FROM shop",
+    "SELECT id,, id FROM shop",
+    "SELECT id FROM shop, WHERE id = 1",
+    "SELECT id FROM shop WHERE id IN (1, 2,)",
+    "SELECT max(id,) FROM shop",
+    "SELECT id FROM shop GROUP BY id, HAVING id > 1",
+    "SELECT id FROM shop ORDER BY id,",
+    "SELECT id FROM shop ORDER BY id UNION SELECT id FROM shop",
+    "SELECT id FROM shop LIMIT 1 EXCEPT SELECT id FROM shop",
+    "SELECT id FROM shop WHERE id IN (SELECT id FROM shop LIMIT 1 ORDER BY id)",
+    "SELECT id FROM shop LIMIT -1 ORDER BY id",
+]
+
+
+@pytest.mark.parametrize("query", BROKEN)
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_what_the_database_cannot_read_is_no_match(engine, query):
+    database = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
+    database.execute("CREATE TABLE shop (id INTEGER)")
+    try:
+        database.execute(query)
+        runs = True
+    except (sqlite3.Error, duckdb.Error):
+        runs = False
+
+    broken = matched("SELECT id FROM shop", query, engine, Schema()).broken
+
+    assert (broken == "") == runs
+    assert runs or re.search(r" after |a comma without an item", broken)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "query"),
+    [
+        ("oracle", "SELECT id FROM shop HAVING count(*) > 1 GROUP BY id"),
+        ("tsql", "SELECT id, limit FROM shop WHERE limit > 3 ORDER BY limit"),
+        ("bigquery", "FROM shop |> WHERE id > 1 |> AGGREGATE count(*) AS n GROUP BY id |> WHERE n > 2"),
+        ("bigquery", "SELECT id, FROM shop"),
+        ("snowflake", "SELECT id, FROM shop"),
+        ("clickhouse", "SELECT id FROM shop LIMIT 1 UNION ALL SELECT id FROM shop"),
+        ("postgres", "SELECT id FROM shop OFFSET 1 LIMIT 2"),
+        ("postgres", "SELECT count(*) FILTER (WHERE id > 1) OVER (ORDER BY id) FROM shop WHERE id IN (1) GROUP BY id"),
+    ],
+)
+def test_what_a_dialect_allows_is_read(dialect, query):
+    assert matched(query, f"{query} ", dialect, Schema()).exact

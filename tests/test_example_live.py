@@ -6,10 +6,13 @@ import sys
 import urllib.parse
 import urllib.request
 
+import pytest
 import servers
 from test_example_suite import EXAMPLE
 
 from pytest_queryeval import evaluate, load_cases
+
+pytestmark = pytest.mark.process
 
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -49,4 +52,4 @@ def test_without_a_server_the_folder_is_skipped_with_the_reason():
 
     assert result.returncode == 0
     assert "QUERYEVAL_EXAMPLE_ENDPOINT is not set" in result.stdout
-    assert "gate not judged" in result.stdout
+    assert "gate not evaluated" in result.stdout

@@ -14,6 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 CASES = 12
 BEYOND_THE_RULES = {"trees-of-red", "largest-plot", "never-picked"}
@@ -62,10 +64,10 @@ def translator():
             thread.join()
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """The folder of the translator, as a suite of its own."""
-    suite = tmp_path / "suite"
+    suite = tmp_path_factory.mktemp("translator") / "suite"
     shutil.copytree(EXAMPLE / "predictors", suite, ignore=shutil.ignore_patterns("__pycache__"))
     (suite / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     return suite
@@ -89,13 +91,17 @@ def run(folder, *arguments, **variables):
     return files
 
 
+@pytest.fixture(scope="module")
+def files(folder):
+    """The cases of a run of all files."""
+    return run(folder)
+
+
 def scores(cases):
     return {name: (case["outcome"], case["scores"], case["predicted"]["query"]) for name, case in cases.items()}
 
 
-def test_a_function_and_a_program_score_the_same(folder):
-    files = run(folder)
-
+def test_a_function_and_a_program_score_the_same(files):
     function, program = files["python.queryeval.yaml"], files["command.queryeval.yaml"]
     assert len(function) == CASES
     assert scores(function) == scores(program)
@@ -109,7 +115,7 @@ def test_the_python_of_the_program_may_be_named(folder):
     assert "there is no program 'no-such-python' on the PATH" in result.stdout
 
 
-def test_a_service_scores_the_same_and_tells_more(folder):
+def test_a_service_scores_the_same_and_tells_more(folder, files):
     suite = """
 predictor: {http: {url: "${TRANSLATOR}/translate", answer: $.sql, metadata: {words: $.usage.words}}}
 cases: questions/*.yaml
@@ -117,28 +123,16 @@ cases: questions/*.yaml
     (folder / "http.queryeval.yaml").write_text(suite, encoding="utf-8")
 
     with translator() as (url, asked):
-        files = run(folder, "http.queryeval.yaml", "python.queryeval.yaml", TRANSLATOR=url)
+        (service,) = run(folder, "http.queryeval.yaml", TRANSLATOR=url).values()
 
-    function, service = files["python.queryeval.yaml"], files["http.queryeval.yaml"]
-    assert scores(service) == scores(function)
+    assert scores(service) == scores(files["python.queryeval.yaml"])
     assert sorted(asked) == sorted(service)
     assert service["trees"]["prediction"]["metadata"] == {"words": 5}
 
 
-def test_a_service_may_be_named_on_the_command_line(folder):
-    function = run(folder, "python.queryeval.yaml")["python.queryeval.yaml"]
-
+def test_a_service_may_be_named_on_the_command_line(folder, files):
     with translator() as (url, asked):
-        files = run(folder, "python.queryeval.yaml", f"--queryeval-predictor={url}/text")
+        (service,) = run(folder, "python.queryeval.yaml", f"--queryeval-predictor={url}/text").values()
 
-    service = files["python.queryeval.yaml"]
-    assert scores(service) == scores(function)
-    assert sorted(asked) == sorted(function)
-
-
-def test_workers_may_be_as_many_as_the_calls_that_are_allowed_at_once(folder):
-    alone = run(folder)
-
-    together = run(folder, "-n2", "--queryeval-concurrency=2")
-
-    assert {name: scores(cases) for name, cases in together.items()} == {n: scores(cases) for n, cases in alone.items()}
+    assert scores(service) == scores(files["python.queryeval.yaml"])
+    assert sorted(asked) == sorted(service)

@@ -64,6 +64,22 @@ def test_a_file_answers_each_case_with_the_entry_of_its_id():
     assert answered(predictor, id="b") == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("preds.json", ['{"a": "SELECT 1\\t----- bird -----\\tcard_games"}']),
+        ("preds.jsonl", [{"id": "a", "predicted": "SELECT 1\t----- bird -----\tcard_games"}]),
+        ("preds.csv", ["id,predicted", "a,SELECT 1\t----- bird -----\tcard_games"]),
+        ("preds.sql", ["SELECT 1\t----- bird -----\tcard_games"]),
+    ],
+)
+def test_the_database_that_bird_names_behind_a_query_is_taken_off(name, lines):
+    predictor = predictions(*lines, name=name)
+    predictor.expect(cases("a"))
+
+    assert answered(predictor, id="a", location=Location(Path("s.queryeval.yaml"), 4)) == "SELECT 1"
+
+
 def test_a_file_is_found_from_the_folder_of_the_suite():
     Path("runs").mkdir()
 
@@ -103,7 +119,7 @@ def test_a_mapping_of_json_leads_from_ids_to_answers():
 
 @pytest.mark.parametrize("text", ["[]", "{}", " [ ] "])
 def test_a_file_may_hold_nothing(text):
-    assert no_answer(predictions(text, name="p.json")) == "p.json: no prediction for 'a'"
+    assert no_answer(predictions(text, name="p.json")) == "p.json: no prediction for 'a': it is empty"
 
 
 def test_a_cell_may_hold_lines_quotes_and_a_million_characters():
@@ -168,7 +184,7 @@ def test_a_file_without_ids_is_read_by_question(name, lines):
     predictor = predictions(*lines, name=name)
 
     assert answered(predictor, id="any", question="How many?\n") == "x"
-    assert no_answer(predictor, question="How much?") == f"{name}: no prediction for 'How much?'"
+    assert no_answer(predictor, question="How much?") == f"{name}: no prediction for 'How much?': it has How many?"
 
 
 @pytest.mark.parametrize(
@@ -269,6 +285,15 @@ def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
     assert no_answer(predictor, id="singer-by-age") == told
 
 
+def test_a_case_without_an_entry_is_told_what_the_file_has():
+    predictor = predictions(*({"id": f"c{number:02}", "predicted": "x"} for number in range(12)))
+
+    predictor.expect(cases(*(f"c{number:02}" for number in range(11)), "sizes"))
+
+    told = "preds.jsonl: no prediction for 'sizes': it has c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more"
+    assert no_answer(predictor, id="sizes") == told
+
+
 def test_a_value_is_no_query():
     predictor = predictions("", {"id": "a", "predicted": ["x"]})
 
@@ -361,7 +386,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_place(lines, told):
     assert problem(*lines, name="p.csv").startswith(f"p.csv:{told}")
 
 
-@pytest.mark.parametrize(("path", "told"), [("absent.jsonl", "cannot be read: "), ("folder.txt", "is not a file")])
+@pytest.mark.parametrize(("path", "told"), [("absent.jsonl", "no such file"), ("folder.txt", "is not a file")])
 def test_a_file_that_cannot_be_read_is_named(path, told):
     Path("folder.txt").mkdir()
 
@@ -382,7 +407,7 @@ def test_a_pipe_is_refused_instead_of_waited_for():
 def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
     told = problem("x", '{"id": "é"}', name=name, encoding="latin-1")
 
-    assert told == f"{name}:2:9: not UTF-8 text: byte 0xe9"
+    assert told == f"{name}:2:9: not UTF-8 text: byte 0xe9: save the file as UTF-8"
 
 
 @pytest.mark.parametrize(

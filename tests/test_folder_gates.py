@@ -24,7 +24,10 @@ def gate_problem(line):
 
 def test_a_suite_names_the_folders_whose_gates_apply(here):
     folder("kind: sql\nsource: a.db\ngates:\n  - {metric: execution_accuracy, min: 0.85}\n")
-    folder("gates:\n  - {metric: pass_rate, where: {tag: 012, difficulty: hard}, min: 0.6, max: 1}\n", "a/b")
+    folder(
+        "gates:\n  - {metric: pass_rate, where: {tag: 012, difficulty: hard, not: {kind: sparql}}, min: 0.6, max: 1}\n",
+        "a/b",
+    )
 
     suite = load_suite(write(CASES, "a/b/s.queryeval.yaml"), root=here)
 
@@ -34,7 +37,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
     assert (top.folder, str(top.location)) == (here, "queryeval.yaml:4")
     assert (low.metric, low.where, low.minimum, low.maximum) == (
         "pass_rate",
-        {"tag": "012", "difficulty": "hard"},
+        {"tag": "012", "difficulty": "hard", "not": {"kind": "sparql"}},
         0.6,
         1.0,
     )
@@ -48,34 +51,42 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
             "{metric: execution_acuracy, min: 1}",
             "unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?",
         ),
-        ("{metric: arity_f1}", "'arity_f1' needs min or max"),
-        ("{min: 1}", "a gate needs a metric"),
-        ("{metric: arity_f1, min: high}", "expected a number, found 'high'"),
+        ("{metric: arity_f1}", "'arity_f1' needs min or max, such as {min: 0.8}"),
+        ("{min: 1}", "a gate needs a metric: write {metric: NAME, min: NUMBER}"),
+        ("{metric: arity_f1, min: high}", "min: expected a number, found 'high'"),
         ("{metric: arity_f1, min: 1, max: 0}", "min 1 of 'arity_f1' is above its max 0"),
         ("{metric: arity_f1, minimum: 1}", "unknown key 'minimum': did you mean 'min'?"),
         ("{metric: arity_f1, min: 1, where: {level: hard}}", None),
-        ("{metric: arity_f1, min: 1, where: hard}", "expected a mapping, found 'hard'"),
-        ("{no_regression: true}", "expected a mapping, found 'true'"),
-        ("{no_regression: {}}", "'no_regression' needs a metric"),
+        ("{metric: arity_f1, min: 1, where: hard}", "where: expected a mapping, found 'hard': write `key: value`"),
+        ("{no_regression: true}", "no_regression: expected a mapping, found 'true': write `key: value`"),
+        ("{no_regression: {}}", "'no_regression' needs a metric: write {metric: NAME}"),
+        (
+            "{metric: arity_f1, min: 1, where: {not: {tga: x}}}",
+            "unknown key 'tga': did you mean 'tag'?",
+        ),
+        (
+            "{metric: arity_f1, min: 1, where: {not: x}}",
+            "not: expected a mapping, found 'x': write `key: value`",
+        ),
         ("{no_regression: {metric: arity_f2}}", "unknown metric 'arity_f2': did you mean 'arity_f1'?"),
-        ("{no_regression: {metric: arity_f1, alpha: 0}}", "expected a number from 0.001 to 0.5, found '0'"),
-        ("{no_regression: {metric: arity_f1, max_drop: -1}}", "expected a number from 0 on, found '-1'"),
+        ("{no_regression: {metric: arity_f1, alpha: 0}}", "alpha: expected a number from 0.001 to 0.5, found '0'"),
+        ("{no_regression: {metric: arity_f1, max_drop: -1}}", "max_drop: expected a number from 0 on, found '-1'"),
         ("{no_regression: {metric: arity_f1, maxdrop: 1}}", "unknown key 'maxdrop': did you mean 'max_drop'?"),
         (
             "{no_regression: {metric: pass_at_k}}",
             "'pass_at_k' is not compared with a baseline: name the metric of the trials",
         ),
-        ("{max_broken: -1}", "expected a whole number from 0 on, found '-1'"),
+        ("{max_broken: -1}", "max_broken: expected a whole number from 0 on, found '-1'"),
         ("{metric: arity_f1, max_broken: 3}", "'max_broken' does not go with 'metric': write a gate for each"),
         (
             "{no_regression: {metric: arity_f1}, max_broken: 3}",
             "'no_regression' does not go with 'max_broken': write a gate for each",
         ),
-        ("just text", "expected a mapping, found 'just text'"),
+        ("just text", "item of gates: expected a mapping, found 'just text': write `key: value`"),
     ],
 )
 def test_wrong_gates_are_reported(line, message):
-    assert gate_problem(line) == (message or "unknown key 'level': known are difficulty, file, kind, source, tag")
+    assert gate_problem(line) == (message or "unknown key 'level': known are difficulty, file, kind, not, source, tag")
 
 
 def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):

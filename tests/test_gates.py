@@ -1,3 +1,4 @@
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -6,11 +7,11 @@ from hypothesis import strategies as st
 from samples import entry
 
 from pytest_queryeval.errors import Location
-from pytest_queryeval.gates import gate_json, judge
+from pytest_queryeval.gates import evaluate_gate, gate_json, gate_text, matches
 from pytest_queryeval.model import Gate
 
 
-def gate(metric="f1", *, folder="music", minimum=None, maximum=None, whole=True, **where):
+def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):
     made = Gate(
         metric=metric,
         where=where,
@@ -19,11 +20,12 @@ def gate(metric="f1", *, folder="music", minimum=None, maximum=None, whole=True,
         folder=Path("/suite/music"),
         location=Location(Path("/suite/music/queryeval.yaml"), 2),
     )
-    return gate_json(made, folder, whole=whole)
+    return gate_json(made, folder)
 
 
-def verdict(given_gate, *cases, broken=(), **run):
-    return judge(given_gate, cases, broken=broken, **({"selected": False} | run))
+def result(given_gate, *cases, number=0, **how):
+    """The gate evaluated on cases, where it is about `number` cases, or all of these if they are more."""
+    return evaluate_gate(given_gate | {"cases": number}, cases, **how)
 
 
 def scored(*values, **changes):
@@ -31,7 +33,7 @@ def scored(*values, **changes):
 
 
 def test_a_gate_is_the_mean_of_the_scores_that_there_are():
-    found = verdict(gate(minimum=0.5), *scored(1.0, 0.5, None))
+    found = result(gate(minimum=0.5), *scored(1.0, 0.5, None))
 
     assert (found["value"], found["n"], found["ok"]) == (0.75, 2, True)
 
@@ -48,11 +50,11 @@ def test_a_gate_is_the_mean_of_the_scores_that_there_are():
     ],
 )
 def test_a_gate_admits_what_lies_within_its_limits(limits, ok):
-    assert verdict(gate(**limits), *scored(0.1, 0.1, 0.7))["ok"] is ok  # a mean of 0.3, but for rounding
+    assert result(gate(**limits), *scored(0.1, 0.1, 0.7))["ok"] is ok  # a mean of 0.3, but for rounding
 
 
 def test_the_verdict_keeps_what_the_gate_asked_for():
-    found = verdict(gate(minimum=0.85, maximum=1.0, difficulty="hard"), *scored(1.0, difficulty="hard"))
+    found = result(gate(minimum=0.85, maximum=1.0, difficulty="hard"), *scored(1.0, difficulty="hard"))
 
     assert {key: found[key] for key in ("folder", "metric", "where", "min", "max")} == {
         "folder": "music",
@@ -63,17 +65,17 @@ def test_the_verdict_keeps_what_the_gate_asked_for():
     }
 
 
-def test_pass_rate_counts_errors_against_and_leaves_out_what_was_not_judged():
+def test_pass_rate_counts_errors_against_and_leaves_out_what_has_no_verdict():
     outcomes = ("passed", "passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
 
-    found = verdict(gate("pass_rate", minimum=0.4), *(entry(outcome=outcome) for outcome in outcomes))
+    found = result(gate("pass_rate", minimum=0.4), *(entry(outcome=outcome) for outcome in outcomes))
 
     assert (found["value"], found["n"], found["ok"]) == (0.4, 5, True)
 
 
 @given(st.lists(st.sampled_from(["passed", "failed", "missed", "error"]), min_size=1))
 def test_pass_rate_is_the_share_of_passed_cases(outcomes):
-    found = verdict(gate("pass_rate", minimum=0.0), *(entry(outcome=outcome) for outcome in outcomes))
+    found = result(gate("pass_rate", minimum=0.0), *(entry(outcome=outcome) for outcome in outcomes))
 
     assert found["value"] == outcomes.count("passed") / len(outcomes)
 
@@ -99,7 +101,7 @@ def test_pass_rate_is_the_share_of_passed_cases(outcomes):
     ],
 )
 def test_a_gate_judges_the_cases_below_its_folder(folder, path, counts):
-    found = verdict(gate(folder=folder, minimum=0.0), *scored(1.0, path=path))
+    found = result(gate(folder=folder, minimum=0.0), *scored(1.0, path=path))
 
     assert found["n"] == int(counts)
 
@@ -111,64 +113,163 @@ def test_where_narrows_the_cases_by_every_group_it_names():
         *scored(0.0, tags=[], difficulty="hard"),
     ]
 
-    assert verdict(gate(minimum=0.0, tag="nightly"), *cases)["value"] == 0.75
-    assert verdict(gate(minimum=0.0, tag="nightly", difficulty="hard"), *cases)["value"] == 1.0
-    assert verdict(gate(minimum=0.0, kind="sparql"), *cases)["n"] == 0
+    assert result(gate(minimum=0.0, tag="nightly"), *cases)["value"] == 0.75
+    assert result(gate(minimum=0.0, tag="nightly", difficulty="hard"), *cases)["value"] == 1.0
+    assert result(gate(minimum=0.0, kind="sparql"), *cases)["n"] == 0
 
 
 def test_a_gate_without_evaluated_cases_is_missed():
-    found = verdict(gate(minimum=0.5))
+    found = result(gate(minimum=0.5))
 
     assert (found["ok"], found["value"], found["n"]) == (False, None, 0)
     assert found["reason"] == "no case was evaluated"
 
 
-def test_a_gate_is_not_judged_where_a_selection_removed_its_cases():
-    assert verdict(gate(minimum=0.5), selected=True)["ok"] is None
+@pytest.mark.parametrize("outcome", ["skipped", "error"])
+def test_a_gate_whose_cases_all_ran_without_a_score_is_missed(outcome):
+    found = result(gate(minimum=0.5), entry(outcome=outcome))
+
+    assert (found["ok"], found["reason"]) == (False, "no case was evaluated")
 
 
-def test_a_gate_is_not_judged_where_only_a_part_of_its_folder_was_asked_for_and_no_case_fits():
-    assert verdict(gate(minimum=0.5, whole=False))["ok"] is None
+def test_a_gate_is_not_evaluated_where_the_rest_of_its_cases_could_change_it():
+    found = result(gate(minimum=0.5), *scored(0.0, 1.0, 1.0), number=40)
+
+    assert (found["ok"], found["value"], found["cases"], found["ran"]) == (None, 2 / 3, 40, 3)
+    assert found["reason"] == "3 of 40 cases ran"
+    assert gate_text(found) == "f1 in music: 3 of 40 cases ran (0.667, needs at least 0.5)"
 
 
-def test_a_gate_on_a_part_of_its_folder_is_judged_on_the_cases_there_are():
-    assert verdict(gate(minimum=0.5, whole=False), *scored(0.0))["ok"] is False
+@pytest.mark.parametrize(("value", "ok"), [(1.0, True), (0.0, False)])
+def test_a_gate_is_evaluated_where_the_rest_of_its_cases_cannot_change_it(value, ok):
+    settled, open_ = (result(gate("valid_query", minimum=0.5), *cases(value, 7), number=n) for n in (12, 16))
+
+    assert (settled["ok"], open_["ok"]) == (ok, None)
+    assert gate_text(settled).endswith("(7 cases, 7 of 12 cases ran)")
 
 
-def test_a_gate_is_not_judged_where_the_run_was_stopped():
-    found = verdict(gate(minimum=0.5), *scored(0.0), stopped=True)
-
-    assert (found["ok"], found["value"]) == (None, 0.0)
-    assert found["reason"] == "the run was stopped"
+def cases(value, number):
+    return [entry(id=str(n), scores={"valid_query": value}) for n in range(number)]
 
 
-def test_a_gate_is_missed_where_selected_cases_ran_without_any_score():
-    assert verdict(gate(minimum=0.5), entry(outcome="error"), selected=True)["ok"] is False
+SHARES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
 
-@pytest.mark.parametrize("selected", [True, False])
-def test_a_file_that_could_not_be_read_misses_the_gates_above_it(selected):
-    cases = scored(1.0)
+@given(
+    st.lists(st.none() | SHARES, max_size=4),
+    st.integers(1, 3),
+    st.sampled_from([(0.5, None), (None, 0.5), (0.25, 0.75), (0.0, None), (None, 1.0)]),
+)
+def test_a_gate_that_is_evaluated_early_is_what_any_rest_of_its_cases_would_make_it(scores, rest, limits):
+    asked = gate("valid_query", minimum=limits[0], maximum=limits[1])
+    ran = [entry(id=str(n), scores={"valid_query": value}) for n, value in enumerate(scores)]
+    wholes = [
+        [*ran, *(entry(id=f"rest-{n}", scores={"valid_query": value}) for n, value in enumerate(values))]
+        for values in product((None, 0.0, 0.25, 0.5, 0.75, 1.0), repeat=rest)
+    ]
 
-    below = verdict(gate(minimum=0.5), *cases, broken=["music/bad.queryeval.yaml"], selected=selected)
-    beside = verdict(gate(minimum=0.5), *cases, broken=["sports/bad.queryeval.yaml"], selected=selected)
+    early = result(asked, *ran, number=len(ran) + rest)
+    verdicts = {found["ok"] for whole in wholes if (found := result(asked, *whole))["value"] is not None}
+
+    assert early["ok"] is (verdicts.pop() if len(verdicts) == 1 and early["value"] is not None else None)
+
+
+def test_no_rest_settles_what_may_have_any_score():
+    assert result(gate("my_own", minimum=0.1), entry(scores={"my_own": 5.0}), number=2)["ok"] is None
+
+
+def test_a_cost_is_over_its_limit_whatever_the_rest_costs():
+    asked = gate("prediction_seconds", maximum=5)
+
+    over, under = (
+        result(asked, entry(scores={"prediction_seconds": seconds}), number=2)["ok"] for seconds in (20.0, 0.0)
+    )
+
+    assert (over, under) == (False, None)
+
+
+def test_a_gate_is_not_evaluated_where_files_that_nobody_asked_for_cannot_be_read():
+    found = result(gate(minimum=0.5), *scored(1.0), number=None)
+
+    assert (found["ok"], found["cases"]) == (None, None)
+    assert found["reason"] == "1 case ran, but other suite files below could not be read"
+
+
+def test_a_selection_is_evaluated_on_the_cases_that_ran_where_that_is_wanted():
+    met = result(gate(minimum=0.5), *scored(1.0), number=40, mode="selection")
+    nothing = result(gate(minimum=0.5), number=40, mode="selection")
+
+    assert (met["ok"], gate_text(met)) == (True, "f1 in music: 1.000, needs at least 0.5 (1 case, 1 of 40 cases ran)")
+    assert (nothing["ok"], nothing["reason"]) == (None, "0 of 40 cases ran")
+
+
+def test_a_gate_of_a_shard_is_left_to_the_merge():
+    found = result(gate(minimum=0.5), *scored(0.0), mode="off")
+
+    assert (found["ok"], found["value"], found["cases"], found["reason"]) == (None, None, 1, "gates are off")
+
+
+def test_cases_that_are_skipped_are_not_left_out():
+    found = result(gate(minimum=0.5), *scored(1.0), *scored(None, outcome="skipped"), number=1)
+
+    assert (found["ok"], found["cases"], found["ran"]) == (True, 1, 1)
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_a_file_that_could_not_be_read_misses_the_gates_above_it(number):
+    ran = scored(1.0)
+
+    below = result(gate(minimum=0.5), *ran, broken=["music/bad.queryeval.yaml"], number=number)
+    beside = result(gate(minimum=0.5), *ran, broken=["sports/bad.queryeval.yaml"])
 
     assert (below["ok"], below["reason"]) == (False, "music/bad.queryeval.yaml could not be read")
     assert beside["ok"] is True
 
 
-@pytest.mark.parametrize("part", [{"selected": True}, {"whole": False}])
-def test_a_gate_of_a_part_without_its_metric_is_not_judged(part):
-    asked, selected = gate(minimum=0.5, whole=part.get("whole", True)), part.get("selected", False)
-    other = entry(scores={"json_equal": 1.0})
-
-    found = verdict(asked, other, selected=selected)
-
-    assert (found["ok"], found["reason"]) == (None, f"no case has a score of {asked['metric']}")
-    assert verdict(asked, other, entry(scores={asked["metric"]: None}), selected=selected)["ok"] is False
-
-
 def test_a_gate_of_a_whole_folder_without_its_metric_is_missed_and_says_so():
-    found = verdict(gate(minimum=0.5), entry(scores={"json_equal": 1.0}))
+    found = result(gate(minimum=0.5), entry(scores={"json_equal": 1.0}))
 
     assert (found["ok"], found["reason"]) == (False, f"no case has a score of {found['metric']}")
+
+
+def test_a_gate_names_what_no_case_has():
+    found = result(gate(minimum=0.5, tag="nigthly"), *scored(1.0, tags=["nightly"]))
+
+    assert (found["ok"], found["reason"]) == (False, "no case that ran has the tag 'nigthly': did you mean 'nightly'?")
+
+
+def test_not_leaves_out_the_cases_that_fit_all_of_it():
+    mixed = [
+        *scored(1.0, tags=["slow"], difficulty="hard"),
+        *scored(0.5, tags=["slow"], difficulty="easy"),
+        *scored(0.0, difficulty="hard"),
+    ]
+
+    assert result(gate(minimum=0.0, **{"not": {"tag": "slow"}}), *mixed)["value"] == 0.0
+    assert result(gate(minimum=0.0, **{"not": {"tag": "slow", "difficulty": "hard"}}), *mixed)["value"] == 0.25
+    assert result(gate(minimum=0.0, difficulty="hard", **{"not": {"tag": "slow"}}), *mixed)["n"] == 1
+
+
+@given(st.dictionaries(st.sampled_from(["tag", "kind"]), st.sampled_from("ab"), min_size=1), st.data())
+def test_where_and_its_not_are_each_others_rest(where, data):
+    values = {group: data.draw(st.lists(st.sampled_from("ab"))) for group in ("tag", "kind")}
+
+    assert matches(where, values.__getitem__) is not matches({"not": where}, values.__getitem__)
+
+
+def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():
+    asked = gate(minimum=0.85, maximum=0.99, difficulty="hard", **{"not": {"tag": "slow"}})
+    known = {"difficulty": "hard"}
+
+    found = result(asked, *scored(0.75, 0.83, **known), entry(outcome="error", **known))
+
+    assert gate_text(found) == (
+        "f1 where difficulty is hard and not (tag is slow) in music: "
+        "0.790, needs at least 0.85 and at most 0.99 (2 cases, 1 in error not counted)"
+    )
+
+
+def test_the_value_of_a_gate_has_as_many_digits_as_it_takes_to_see_why_it_is_missed():
+    found = result(gate(minimum=0.85), *scored(0.8496))
+
+    assert gate_text(found) == "f1 in music: 0.8496, needs at least 0.85 (1 case)"

@@ -144,7 +144,7 @@ def test_late_child_is_killed_and_the_next_query_gets_a_new_one(host):
     following = run(host, "rows 1")
 
     assert (late.error.kind, late.error.message) == ("timeout", "no answer within 0.2 s")
-    assert elapsed < 5
+    assert elapsed < 20
     assert not is_running(pid)
     assert first.answer.rows == following.answer.rows
     assert host.pid != pid

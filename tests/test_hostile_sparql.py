@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from endpoint_faults import good
+from endpoint_faults import good, says, unless_probed
 from hostile_sparql import ANSWER, BACKTRACKING, HOSTILE, SERVICES, UPDATES
 from servers import FaultServer
 from sparql_queries import ENTITIES, RDF_XML
@@ -15,6 +15,8 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Source
+
+pytestmark = pytest.mark.process
 
 LOCAL = ("oxigraph", "rdflib")
 LINKS = 2_000
@@ -97,7 +99,7 @@ def test_hostile_query_ends_as_named_and_the_next_one_answers(engines, listening
     following = engines[name].execute(COUNT, timeout=30, max_rows=1)
 
     assert (execution.error.kind if execution.error else ANSWER) in kinds, execution.error
-    assert elapsed < 3
+    assert elapsed < 10
     assert nobody_came(listening)
     assert following.answer.rows[0][0].lexical == str(LINKS)
     assert "secret" not in str(execution.answer and execution.answer.rows)
@@ -135,7 +137,7 @@ def test_limits_hold_over_27_000_triples(hosts, tmp_path):
         began = time.monotonic()
         error = engine.execute(f"SELECT (COUNT(*) AS ?n) {{ {pattern} }}", timeout=1, max_rows=1).error
         assert error.kind == "timeout"
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
 
 
 def test_regular_expression_without_end_is_stopped(engines):
@@ -168,12 +170,12 @@ def test_text_of_any_length_is_refused_at_once(hosts, engines, tmp_path, engine_
 
     assert error.kind == "invalid"
     assert "too long" in error.message
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("query", ['SELECT * { ?s ?p "\ud800" }', "SELECT \0", "nonsense", "# nothing"])
 def test_endpoint_gets_any_text_or_none(hosts, tmp_path, query):
-    with FaultServer(lambda exchange: exchange.reply("no query", "400 Bad Request")) as server:
+    with FaultServer(unless_probed(says("no query", "400 Bad Request"))) as server:
         error = opened(hosts, tmp_path, "endpoint", url=server.url).execute(query, timeout=5, max_rows=10).error
 
     assert error.kind == "invalid"

@@ -60,32 +60,38 @@ def page_of(report):
 
 @pytest.fixture(scope="module")
 def usual():
+    """A page with its charts."""
     return page_of(make_report(300))
 
 
 @pytest.fixture(scope="module")
 def hostile():
+    """A page whose texts would like to act, with its charts."""
     return page_of(make_report(60, hostile=True))
 
 
+@pytest.fixture
+def empty_charts(monkeypatch):
+    """Charts without anything in them: Vega takes most of the time that a page takes."""
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda *_, **__: '<svg width="1" height="1"></svg>')
+
+
 def test_totals_gates_and_metrics_stand_in_the_page_itself(usual):
-    assert "Failed" in usual.texts
+    assert "FAILED" in usual.texts
     assert "300 cases on 2025-03-01 09:30" in usual.text
-    assert re.search(r"met pass_rate at least 0\.5 in suite: 0\.\d{3} over \d+", usual.text)
-    assert re.search(
-        r"missed execution_accuracy at least 0\.95 where difficulty is hard in suite: 0\.\d{3}", usual.text
-    )
-    assert "not judged execution_accuracy at least 0.5 in elsewhere: no case was evaluated" in usual.text
+    assert re.search(r"met pass_rate in suite: 0\.\d{3}, needs at least 0\.5", usual.text)
+    assert re.search(r"missed execution_accuracy where difficulty is hard in suite: 0\.\d{3}", usual.text)
+    assert "not evaluated execution_accuracy in elsewhere: 0 of 1 case ran" in usual.text
     assert re.search(r"valid_query \d\.\d{3} \d\.\d{3} to \d\.\d{3}", usual.text)
 
 
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
-        ({"outcome": "passed"}, "Passed"),
-        ({"outcome": "failed"}, "Failed"),
-        ({"outcome": "error"}, "Failed"),
-        ({"outcome": "skipped"}, "Nothing evaluated"),
+        ({"outcome": "passed"}, "PASSED"),
+        ({"outcome": "failed"}, "FAILED"),
+        ({"outcome": "error"}, "FAILED"),
+        ({"outcome": "skipped"}, "NO VERDICT"),
     ],
 )
 def test_the_verdict_is_the_heading(changes, verdict):
@@ -95,11 +101,11 @@ def test_the_verdict_is_the_heading(changes, verdict):
 def test_the_rule_that_decided_stands_below_the_heading():
     page = page_of(aggregate([case(outcome="failed")], gates=(), about={"created": "2025-01-01"}))
 
-    assert "Failed 1 case failed 1 case on 2025-01-01" in page.text
+    assert "FAILED 1 case failed 1 case on 2025-01-01" in page.text
 
 
 @pytest.mark.parametrize(
-    ("about", "verdict"), [({"stopped": True}, "Stopped early"), ({"broken": ["a.queryeval.yaml"]}, "Failed")]
+    ("about", "verdict"), [({"stopped": True}, "INTERRUPTED"), ({"broken": ["a.queryeval.yaml"]}, "FAILED")]
 )
 def test_a_run_that_is_not_whole_never_passes(about, verdict):
     assert verdict in page_of(aggregate([case()], gates=(), about={"created": "2025-01-01", **about})).texts
@@ -156,6 +162,7 @@ def test_characters_that_hide_or_turn_text_are_shown_as_escapes(hostile):
     assert [value for _, _, value in hostile.attributes if UNPRINTABLE.search(value)] == []
 
 
+@pytest.mark.usefixtures("empty_charts")
 def test_all_of_a_case_is_in_the_page():
     report = make_report(50)
     listed, *pieces = page_of(report).packed
@@ -171,6 +178,7 @@ def test_all_of_a_case_is_in_the_page():
     ]
 
 
+@pytest.mark.usefixtures("empty_charts")
 def test_pieces_tell_their_first_case():
     report = make_report(3_000)
     page = page_of(report)
@@ -227,10 +235,13 @@ def test_thresholds_of_a_case_stand_with_its_details():
     assert page.packed[1][0]["thresholds"] == basis["thresholds"]
 
 
-def test_ten_thousand_small_cases_take_less_than_two_megabytes():
-    assert len(render_html(make_report(10_000))) < 2_000_000
+def test_small_cases_take_less_than_two_hundred_bytes_each():
+    few, many = (len(render_html(make_report(size))) for size in (100, 2_000))
+
+    assert many - few < 1_900 * 200
 
 
+@pytest.mark.usefixtures("empty_charts")
 @pytest.mark.parametrize("hostile", [False, True])
 def test_a_stored_report_renders_to_the_same_bytes(hostile):
     report = make_report(40, hostile=hostile)
@@ -241,7 +252,7 @@ def test_a_stored_report_renders_to_the_same_bytes(hostile):
 def test_a_report_without_cases_is_a_page():
     page = page_of(aggregate([], gates=(), about={"created": "2025-01-01"}))
 
-    assert "Nothing evaluated" in page.texts
+    assert "NO VERDICT" in page.texts
     assert "No case was scored." in page.texts
 
 
@@ -252,8 +263,14 @@ def test_a_path_that_is_no_utf8_does_not_keep_the_page_from_being_made():
     assert page.packed[0]["path"] == [path]
 
 
-def test_a_baseline_has_a_section_with_links_to_its_cases():
-    report = make_compared(60)
+@pytest.fixture(scope="module")
+def compared():
+    return make_compared(60)
+
+
+@pytest.mark.usefixtures("empty_charts")
+def test_a_baseline_has_a_section_with_links_to_its_cases(compared):
+    report = compared
     page, metrics = page_of(report), report["baseline"]["metrics"]
 
     head = "against the baseline main/report.json of 2025-02-01T00:00:00+00:00: 59 cases in both, 1 fixed, 1 broken"
@@ -262,8 +279,9 @@ def test_a_baseline_has_a_section_with_links_to_its_cases():
     assert f"#case={quote(report['baseline']['broken'][0], safe='')}" in page.values("href")
 
 
-def test_what_changed_besides_the_system_stands_before_the_figures_and_flips_behind_them():
-    text = page_of(make_compared(60)).text
+@pytest.mark.usefixtures("empty_charts")
+def test_what_changed_besides_the_system_stands_before_the_figures_and_flips_behind_them(compared):
+    text = page_of(compared).text
     told = ("cases removed (1)", "thresholds lowered (1)", "sqlite 3.44.0 became 3.45.1", "metric before after")
     flips = ("Broken (1)", "Fixed (1)")
     places = [text.index(part) for part in ("Against the baseline", *told, *flips)]
@@ -288,6 +306,7 @@ def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
     for said, charts in (("first 48", 3), ("most frequent 4", 1)):
         found = page.text.count(f"The {said} of 60 metrics are drawn; the table has all.")
         assert found == charts * caption_and_description
+    assert "could not be drawn" not in page.text
     assert "m59 a 0.500" in page.text
     assert "m59 0.5 to 0.6 2" in page.text
     assert "m59 0.1 s to 1 s 0 0 2 0" in page.text
@@ -297,15 +316,6 @@ def test_a_chart_of_few_metrics_leaves_none_out(usual):
     assert (
         re.findall(r"The .{1,20} metrics are drawn", usual.text) == ["The most frequent 4 of 8 metrics are drawn"] * 2
     )
-
-
-def test_very_many_metrics_make_a_page():
-    scores = {f"m{number}": 0.5 for number in range(2_000)}
-
-    page = page_of(aggregate([case(scores=scores)], gates=(), about={"created": "2025-01-01"}))
-
-    assert page.text.count("The first 48 of 2,000 metrics are drawn") == 2 * 2
-    assert "could not be drawn" not in page.text
 
 
 def test_a_chart_that_cannot_be_drawn_leaves_its_numbers_and_the_page(monkeypatch):
@@ -356,15 +366,14 @@ def test_a_drawing_has_the_colours_of_the_page_and_no_style_of_its_own():
     assert not re.search(r'style=|<style|id="|<b>', inside)
 
 
-@pytest.mark.parametrize(
-    "name", ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\", "a\ufffeb\uffff"]
-)
-def test_a_name_of_any_form_can_be_drawn(name):
-    cases = [case(tags=[tag], scores={name: 0.5, "other": 1.0}) for tag in (name, "another")]
+def test_names_of_any_form_can_be_drawn():
+    names = ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\", "a\ufffeb\uffff"]
+    cases = [case(tags=[tag], scores=dict.fromkeys(names, 0.5)) for tag in names]
 
     page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
 
     assert "By tag" in page.texts
+    assert "could not be drawn" not in page.text
     assert not {"\ufffe", "\uffff"} & set(page.text)
 
 
@@ -387,8 +396,9 @@ def test_scores_beyond_one_are_counted_between_their_ends():
     assert [(own.low, own.high) for own in bins if own.count] == [(0.0, 2.0), (2.0, 4.0), (18.0, 20.0)]
 
 
-@pytest.mark.parametrize("score", [-1e149, 1e149, 1e-300])
-@pytest.mark.parametrize("seconds", [0.0, -1.0, 5e-324, 1e149])
+@pytest.mark.parametrize(
+    ("score", "seconds"), [(-1e149, 0.0), (1e149, -1.0), (1e-300, 5e-324), (-1e149, 1e149), (1e-300, 1e149)]
+)
 def test_numbers_of_any_size_are_drawn(score, seconds):
     prediction = {"source": "", "seconds": seconds, "metadata": {}}
     cases = [case(prediction=prediction, scores={"m": own, "unit": 0.5}) for own in (0.0, score)]

@@ -17,6 +17,8 @@ from pytest_queryeval.engines.http import DRIVER
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Source
 
+pytestmark = pytest.mark.process
+
 QUERY = "SELECT x FROM t"
 PROBE = "SELECT 1"
 GOOD = '{"rows": [[1], [2]], "next": null}'
@@ -41,7 +43,7 @@ def run(hosts, tmp_path):
             return engine.execute(query, timeout=timeout, max_rows=max_rows)
         finally:
             elapsed = time.monotonic() - began
-            assert elapsed < timeout + 2
+            assert elapsed < 10 * timeout
 
     return execute
 

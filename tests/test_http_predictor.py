@@ -19,9 +19,9 @@ import servers
 import yaml
 from http_predictor_faults import CAP, FINAL, GOOD, TEMPORARY, answers
 from http_services import Said, serving
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from samples import make_case
+from samples import fake_source, make_view
 from servers import FaultServer
 
 from pytest_queryeval.errors import PredictorError, SettingError
@@ -86,7 +86,7 @@ def ran(predictor, *cases, trial=1):
 
 
 def asked(url, folder=Path(), trial=1, case=None, **settings):
-    (prediction,) = ran(opened(url, folder, **settings), case or make_case(question="how many"), trial=trial)
+    (prediction,) = ran(opened(url, folder, **settings), case or make_view(question="how many"), trial=trial)
     return prediction
 
 
@@ -116,10 +116,58 @@ def problem(**settings):
 
 
 def test_a_bare_url_is_sent_question_id_and_evidence():
-    request = sent(make_case(id="a/1", question="how many", evidence="count"))
+    request = sent(make_view(id="a/1", question="how many", evidence="count"))
 
     assert (request.method, request.headers["content-type"]) == ("POST", "application/json")
     assert json.loads(request.body) == {"question": "how many", "id": "a/1", "evidence": "count"}
+
+
+def test_everything_that_a_predictor_sees_has_a_place():
+    case = make_view(source=fake_source(), tags=("x", "y"), difficulty="hard", schema="CREATE TABLE t (n)")
+    names = ("kind", "dialect", "source", "tags", "difficulty", "schema")
+
+    request = sent(case, body={name: f"{{{name}}}" for name in names}, params={"p": "{source}: {schema}"})
+
+    assert json.loads(request.body) == {
+        "kind": "sql",
+        "dialect": "sqlite",
+        "source": "music",
+        "tags": ["x", "y"],
+        "difficulty": "hard",
+        "schema": "CREATE TABLE t (n)",
+    }
+    assert request.parameters == {"p": "music: CREATE TABLE t (n)"}
+
+
+def test_what_a_case_does_not_have_is_an_empty_text():
+    request = sent(make_view(), body={"s": "{schema}", "text": "{source}/{difficulty}/{schema}"})
+
+    assert json.loads(request.body) == {"s": "", "text": "//"}
+
+
+def test_the_schema_is_sent_where_that_is_asked_for_and_not_else():
+    case = make_view(question="q", schema="CREATE TABLE t (n)")
+
+    bare, whole = (json.loads(sent(case, **settings).body) for settings in ({}, {"send_schema": True}))
+    own = json.loads(sent(case, send_schema=True, body={"q": "{question}"}).body)
+    placed = json.loads(sent(case, send_schema=True, body={"q": "{question} {schema}"}).body)
+
+    assert whole == {**bare, "schema": "CREATE TABLE t (n)"}
+    assert own == {"q": "q", "schema": "CREATE TABLE t (n)"}
+    assert placed == {"q": "q CREATE TABLE t (n)"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"method": "GET", "params": {"q": "{question}"}}, {"body": "{question}"}, {"body": {"schema": "x", "q": "{id}"}}],
+)
+def test_a_schema_that_has_no_place_is_refused(settings):
+    error = problem(url="http://h/", send_schema=True, **settings)
+
+    assert (error.setting, str(error)) == (
+        "send_schema",
+        "'send_schema' finds no place in this `body`: write \"{schema}\" into it",
+    )
 
 
 def test_what_is_predicted_is_the_answer_and_the_rest_is_metadata():
@@ -163,7 +211,7 @@ def test_the_answer_is_what_its_path_selects():
 @pytest.mark.parametrize("value", [{"a": [1, "é"]}, ["x"], 7, True])
 def test_a_value_is_an_answer_where_answers_are_values(kind, value):
     with serving(said({"result": value})) as running:
-        text = asked(running.url, case=make_case(kind=kind), answer="$.result").stated.query
+        text = asked(running.url, case=make_view(kind=kind), answer="$.result").stated.query
 
     assert json.loads(text) == value
 
@@ -201,7 +249,7 @@ def test_metadata_are_picked_by_their_paths():
 
 
 def test_places_become_values():
-    case = make_case(question="q", evidence="e", metadata={"db id": "music", "top": 5, "tables": ["a"]})
+    case = make_view(question="q", evidence="e", metadata={"db id": "music", "top": 5, "tables": ["a"]})
     body = {
         "deep": [{"q": "{question}", "said": "{conversation}"}],
         "text": "{question}|{evidence}|{id}|{trial}|{metadata.top}|{metadata.tables}|{other}|{ id }",
@@ -226,7 +274,7 @@ def test_places_become_values():
 
 def test_a_conversation_is_sent_with_its_roles():
     said_before = (Message(role="user", content="a?"), Message(role="assistant", content="b"))
-    case = make_case(question="c?", conversation=(*said_before, Message(role="user", content="c?")))
+    case = make_view(question="c?", conversation=(*said_before, Message(role="user", content="c?")))
 
     told = json.loads(sent(case, body={"messages": "{conversation}"}).body)["messages"]
 
@@ -238,7 +286,7 @@ def test_a_conversation_is_sent_with_its_roles():
 
 
 def test_a_list_in_a_list_stands_among_its_items():
-    case = make_case(question="c?", metadata={"hints": ["x", "y"], "db": "music"})
+    case = make_view(question="c?", metadata={"hints": ["x", "y"], "db": "music"})
     body = {
         "messages": [{"role": "system", "content": "be brief"}, "{conversation}"],
         "all": ["{metadata.db}", "{metadata.hints}", ["{metadata.hints}"], "a {metadata.hints}"],
@@ -252,7 +300,7 @@ def test_a_list_in_a_list_stands_among_its_items():
 
 @pytest.mark.parametrize("question", HOSTILE)
 def test_a_question_ends_nothing_wherever_it_stands(question):
-    case = make_case(id="a", question=question, metadata={"x": "X"})
+    case = make_view(id="a", question=question, metadata={"x": "X"})
 
     as_json = sent(case, body={"q": "{question}", "t": "<{question}> {id}", "m": [{"content": "{question}"}]})
     as_form = sent(case, body="q={question}&id={id}")
@@ -267,24 +315,23 @@ def test_a_question_ends_nothing_wherever_it_stands(question):
     assert as_parameter.body == ""
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_question_arrives_as_it_is(question):
-    request = sent(make_case(question=question), body={"q": "{question}"}, params={"p": "{question}"})
+    request = sent(make_view(question=question), body={"q": "{question}"}, params={"p": "{question}"})
 
     assert json.loads(request.body)["q"] == question
     assert request.parameters["p"] == question
 
 
 def test_metadata_that_a_case_lacks_are_named():
-    error = fault("http://127.0.0.1:9/", case=make_case(metadata={"db_id": 1}), body={"d": "{metadata.db_ids}"})
+    error = fault("http://127.0.0.1:9/", case=make_view(metadata={"db_id": 1}), body={"d": "{metadata.db_ids}"})
 
     assert str(error) == "'a' has no metadata 'db_ids', which `http` is to send: did you mean 'db_id'?"
     assert not error.temporary
 
 
 def test_a_question_that_is_no_unicode_text_is_an_error_of_its_case():
-    error = fault("http://127.0.0.1:9/", case=make_case(question="\ud800"), params={"q": "{question}"})
+    error = fault("http://127.0.0.1:9/", case=make_view(question="\ud800"), params={"q": "{question}"})
 
     assert "no Unicode text" in str(error)
 
@@ -300,7 +347,7 @@ def test_credentials_are_sent(scheme):
 
     with FaultServer(behave) as server:
         predictor = opened(server.url, auth={scheme: CREDENTIALS[scheme]})
-        first, *_ = ran(predictor, make_case())
+        first, *_ = ran(predictor, make_view())
 
     assert first.stated.query == "SELECT 1"
 
@@ -509,7 +556,7 @@ def test_a_cancelled_call_leaves_no_connection_and_no_task(behaviour):
         predictor = opened(server.url)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
-                await predictor.predict(make_case(), 1)
+                await predictor.predict(make_view(), 1)
         assert asyncio.all_tasks() == {asyncio.current_task()}
         (connection,) = server.connections
         connection.settimeout(10)
@@ -535,7 +582,7 @@ def test_a_cancelled_handshake_leaves_no_connection():
         predictor = opened(url, verify=False)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
-                await predictor.predict(make_case(), 1)
+                await predictor.predict(make_view(), 1)
         await predictor.close()
         return asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -615,7 +662,7 @@ def test_cookies_are_not_kept():
 
         async def run():
             for _ in range(2):
-                await predictor.predict(make_case(), 1)
+                await predictor.predict(make_view(), 1)
             await predictor.close()
 
         asyncio.run(run())
@@ -626,7 +673,7 @@ def test_cookies_are_not_kept():
 def test_connections_are_kept_for_the_next_call():
     async def run(predictor):
         for _ in range(3):
-            await predictor.predict(make_case(), 1)
+            await predictor.predict(make_view(), 1)
         await predictor.close()
 
     with FaultServer(answers()) as server:
@@ -641,7 +688,7 @@ def test_a_fault_does_not_touch_calls_that_are_under_way_beside_it():
         (question,) = exchange.request.parameters["q"]
         exchange.reply("no" if question == "7" else json.dumps({"predicted": question}))
 
-    cases = [make_case(question=str(number)) for number in range(40)]
+    cases = [make_view(question=str(number)) for number in range(40)]
 
     async def run(predictor):
         answered = await asyncio.gather(*(predictor.predict(case, 1) for case in cases), return_exceptions=True)
@@ -752,7 +799,7 @@ def test_the_denodo_ai_sdk_is_asked_as_documented():
         "total_execution_time": 2.75,
         "llm_model": "m",
     }
-    case = make_case(question="how many", evidence="count", metadata={"database": "music"})
+    case = make_view(question="how many", evidence="count", metadata={"database": "music"})
     with serving(said(body), "/answerDataQuestion") as running:
         prediction = asked(case=case, **{**example("answerDataQuestion"), "url": running.url})
 
@@ -777,7 +824,7 @@ def test_a_chat_endpoint_is_asked_as_documented():
         "choices": [{"message": {"role": "assistant", "content": "SELECT 1"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
     }
-    case = make_case(question='a "q"', evidence="e", metadata={"schema": "CREATE TABLE t (x)"})
+    case = make_view(question='a "q"', evidence="e", schema="CREATE TABLE t (x)")
     with serving(said(body)) as running:
         prediction = asked(case=case, **{**example("chat/completions"), "url": running.url})
 

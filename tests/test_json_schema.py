@@ -507,7 +507,7 @@ def test_what_is_wrong_with_a_file_beside_the_schema_names_that_file():
     write({"properties": {"a": {"type": "strng"}}}, "part.json")
 
     assert problem({"$ref": "part.json"}).startswith("part.json: $.properties.a.type: 'strng' is not")
-    assert problem({"allOf": [{"$ref": "deep.json"}]}) == "deep.json: cannot be read: No such file or directory"
+    assert problem({"allOf": [{"$ref": "deep.json"}]}) == "deep.json: no such file"
     write({"$ref": "#/$defs/gone"}, "deep.json")
     write({"allOf": [{"$ref": "deep.json"}]}, "other.json")
     with pytest.raises(CaseError, match=r"deep\.json: `\$ref` '#/\$defs/gone' leads to nothing$"):
@@ -540,7 +540,7 @@ def test_a_file_that_has_changed_is_read_again():
 def test_a_schema_without_a_name_is_a_problem():
     with pytest.raises(CaseError, match="expected text, found nothing"):
         read_json_schema(named(""))
-    with pytest.raises(CaseError, match="cannot be read: No such file"):
+    with pytest.raises(CaseError, match="no such file"):
         read_json_schema(named("gone.json"))
     with pytest.raises(CaseError, match="is not a file"):
         read_json_schema(named("."))

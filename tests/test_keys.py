@@ -28,14 +28,17 @@ def test_trials_have_a_rule(written, rule):
     assert (found.trials, found.trials_rule) == (3, rule)
 
 
+NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and at most 1, found"
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("trials: 0", "expected a whole number from 1 on, found '0'"),
-        ("trials_rule: most", "expected mean or all or any, found 'most'"),
-        ("trials_rule: {rate: 0}", "expected {rate: R} with R above 0 and at most 1"),
-        ("trials_rule: {rate: 1.1}", "expected {rate: R} with R above 0 and at most 1"),
-        ("trials_rule: {}", "expected {rate: R} with R above 0 and at most 1"),
+        ("trials: 0", "trials: expected a whole number from 1 on, found '0'"),
+        ("trials_rule: most", f"{NO_RULE} 'most'"),
+        ("trials_rule: {rate: 0}", f"{NO_RULE} a mapping"),
+        ("trials_rule: {rate: 1.1}", f"{NO_RULE} a mapping"),
+        ("trials_rule: {}", f"{NO_RULE} a mapping"),
         ("trials_rule: {rat: 1}", "unknown key 'rat': did you mean 'rate'?"),
     ],
 )
@@ -77,13 +80,20 @@ def test_ids_of_letters_digits_and_a_few_signs_are_read(id_):
     assert case(f"id: {id_}").id == id_
 
 
-@pytest.mark.parametrize("id_", ["a b", "a::b", "a[b", "a\\b", "''", "null", "'a\tb'", '"a\\nb"', "a@b", '"a\\n"'])
+@pytest.mark.parametrize("id_", ["a b", "a::b", "a[b", "a\\b", "'a\tb'", '"a\\nb"', "a@b", '"a\\n"'])
 def test_other_ids_are_refused(id_):
     assert "must consist of letters, digits and - _ . : / without '::'" in problem(f"id: {id_}")
 
 
+@pytest.mark.parametrize("written", ["", "''", "null"])
+def test_an_id_that_is_empty_is_refused(written):
+    assert problem(f"id: {written}") == "a case needs an id: write it behind `id:`"
+
+
 def test_a_case_needs_an_id():
-    assert problems(HEAD + "  - {gold: x, predicted: y}\n") == ["s.queryeval.yaml:5: a case needs an id"]
+    assert problems(HEAD + "  - {gold: x, predicted: y}\n") == [
+        "s.queryeval.yaml:5: a case needs an id: add `id: NAME`"
+    ]
 
 
 @pytest.mark.parametrize("tag", ["skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings"])
@@ -98,7 +108,7 @@ def test_tags_that_cannot_be_markers_are_refused(tag):
 
 
 def test_a_single_text_is_no_list_of_tags():
-    assert problem("tags: nightly") == "expected a list, found 'nightly'"
+    assert problem("tags: nightly") == "tags: expected a list, found 'nightly': write [nightly]"
 
 
 def test_metrics_replace_the_defaults():
@@ -112,8 +122,8 @@ def test_unknown_metrics_are_reported():
     assert problem("metrics: [execution_acuracy]") == (
         "unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?"
     )
-    assert problem("metrics: execution_accuracy") == "expected a list, found 'execution_accuracy'"
-    assert problem("metrics:") == "expected a list, found nothing"
+    assert problem("metrics: valid_query") == "metrics: expected a list, found 'valid_query': write [valid_query]"
+    assert problem("metrics:") == "metrics: expected a list, found nothing: write [] for none"
 
 
 def test_metrics_that_cannot_be_imported_are_reported(monkeypatch):
@@ -135,19 +145,24 @@ def test_thresholds_are_a_minimum_or_limits():
 
 def test_wrong_thresholds_are_reported():
     assert problem("thresholds: {execution_acuracy: 1}").startswith("unknown metric 'execution_acuracy': did you mean")
-    assert problem("thresholds: {arity_f1: high}") == "expected a number, found 'high'"
-    assert problem("thresholds: {arity_f1: '1'}") == "expected a number, found the text '1'"
-    assert problem("thresholds: {arity_f1: true}") == "expected a number, found 'true'"
-    assert problem("thresholds: {arity_f1: .nan}") == "expected a number, found '.nan'"
+    number = "arity_f1: expected a number from 0 to 1, found"
+    assert problem("thresholds: {arity_f1: high}") == f"{number} 'high'"
+    assert problem("thresholds: {arity_f1: 95%}") == f"{number} '95%': write 0.95"
+    assert problem("thresholds: {arity_f1: '1'}") == f"{number} the text '1': write 1"
+    assert problem("thresholds: {arity_f1: true}") == f"{number} 'true'"
+    assert problem("thresholds: {arity_f1: .nan}") == f"{number} '.nan'"
+    assert problem("thresholds: {arity_f1: {min: high}}") == "min: expected a number from 0 to 1, found 'high'"
+    assert problem("thresholds: 0.9") == "thresholds: expected {METRIC: minimum}, found '0.9'"
+    assert problem("thresholds: [arity_f1]") == "thresholds: expected {METRIC: minimum}, found a list"
     assert problem("thresholds: {arity_f1: 1e999}") == "a number of 5 characters is too large"
-    assert problem("thresholds: {arity_f1: {}}") == "'arity_f1' needs min or max"
+    assert problem("thresholds: {arity_f1: {}}") == "'arity_f1' needs min or max, such as {min: 0.8}"
     assert problem("thresholds: {arity_f1: {min: 1, mx: 2}}") == "unknown key 'mx': did you mean 'max'?"
     assert problem("thresholds: {arity_f1: {min: 1, max: 0.5}}") == "min 1 of 'arity_f1' is above its max 0.5"
     assert problem("thresholds:") == "thresholds are missing: write {} to require nothing"
 
 
 def test_inapplicable_metrics_on_a_case_are_reported():
-    expected = "metric 'only_sql' does not apply to the kind 'sparql'"
+    expected = "metric 'only_sql' does not apply to the kind 'sparql': it is for sql"
 
     assert problem("kind: sparql", "source: a.ttl", "thresholds: {only_sql: 1}") == expected
     assert problem("kind: sparql", "source: a.ttl", "metrics: [only_sql]") == expected
@@ -156,7 +171,9 @@ def test_inapplicable_metrics_on_a_case_are_reported():
 def test_inapplicable_metrics_in_a_file_of_one_kind_are_reported():
     text = "source: a.ttl\nkind: sparql\nthresholds: {only_sql: 1}\ncases:\n  - {id: a, gold: x, predicted: y}\n"
 
-    assert problems(text) == ["s.queryeval.yaml:3: metric 'only_sql' does not apply to the kind 'sparql'"]
+    assert problems(text) == [
+        "s.queryeval.yaml:3: metric 'only_sql' does not apply to the kind 'sparql': it is for sql"
+    ]
 
 
 def test_thresholds_of_a_file_of_several_kinds_bind_where_they_apply():
@@ -182,7 +199,7 @@ def test_options_are_checked_against_what_the_metric_takes():
     assert problem("options: {only_sq: {}}") == (
         "options for 'only_sq', which is no metric and no kind: did you mean 'only_sql'?"
     )
-    assert problem("options: {only_sql: 5}") == "expected a mapping, found '5'"
+    assert problem("options: {only_sql: 5}") == "only_sql: expected a mapping, found '5': write `key: value`"
 
 
 def test_compare_sets_the_policy():
@@ -213,25 +230,28 @@ def test_the_kind_says_whether_text_numbers_are_numbers():
 
 
 def test_wrong_comparisons_are_reported():
-    assert problem("compare: {row_order: asc}") == "expected auto or ignore or strict, found 'asc'"
-    assert problem("compare: {nulls: differ}") == "expected equal, found 'differ'"
-    assert problem("compare: {text_numbers: yes}") == "expected true or false, found 'yes'"
-    assert problem("compare: {text_numbers: 'true'}") == "expected true or false, found the text 'true'"
-    assert problem("compare: {numbers: {rel: -1}}") == "expected a number from 0 on, found '-1'"
+    assert problem("compare: {row_order: asc}") == "row_order: expected auto or ignore or strict, found 'asc'"
+    assert problem("compare: {nulls: differ}") == "nulls: expected equal, found 'differ'"
+    assert problem("compare: {text_numbers: yes}") == "text_numbers: expected true or false, found 'yes': write true"
+    assert (
+        problem("compare: {text_numbers: 'true'}")
+        == "text_numbers: expected true or false, found the text 'true': write true"
+    )
+    assert problem("compare: {numbers: {rel: -1}}") == "rel: expected a number from 0 on, found '-1'"
     assert problem("compare: {roworder: auto}") == "unknown key 'roworder': did you mean 'row_order'?"
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("timeout: 0", "expected a number above 0, found '0'"),
-        ("timeout: 30s", "expected a number, found '30s'"),
-        ("timeout: [1]", "expected a number, found a list"),
-        ("max_rows: 0", "expected a whole number from 1 on, found '0'"),
-        ("max_rows: 1.5", "expected a whole number from 1 on, found '1.5'"),
-        ("max_rows: '10'", "expected a whole number from 1 on, found the text '10'"),
-        ("on_miss: ignore", "expected fail or xfail, found 'ignore'"),
-        ("allow_empty: yes", "expected true or false, found 'yes'"),
+        ("timeout: 0", "timeout: expected a number above 0, found '0'"),
+        ("timeout: 30s", "timeout: expected a number above 0, found '30s': write 30"),
+        ("timeout: [1]", "timeout: expected a number above 0, found a list"),
+        ("max_rows: 0", "max_rows: expected a whole number from 1 on, found '0'"),
+        ("max_rows: 1.5", "max_rows: expected a whole number from 1 on, found '1.5'"),
+        ("max_rows: '10'", "max_rows: expected a whole number from 1 on, found the text '10': write 10"),
+        ("on_miss: ignore", "on_miss: expected fail or xfail, found 'ignore'"),
+        ("allow_empty: yes", "allow_empty: expected true or false, found 'yes': write true"),
     ],
 )
 def test_wrong_settings_are_reported_with_what_is_expected(line, message):
@@ -247,4 +267,4 @@ def test_settings_of_a_case_come_before_those_of_its_file():
 
 
 def test_report_rows_may_be_none_but_not_less():
-    assert top_problem("report_rows: -1") == "expected a whole number from 0 on, found '-1'"
+    assert top_problem("report_rows: -1") == "report_rows: expected a whole number from 0 on, found '-1'"

@@ -14,6 +14,8 @@ from pytest_queryeval.loading import load_cases
 from pytest_queryeval.loading.keys import KEYS
 from pytest_queryeval.model import PredictorSpec, Source, Stated, Threshold
 
+SETTINGS = "kind: sql\nsource: a.db\n"
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
@@ -55,16 +57,16 @@ def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
     )
 
     assert found == [
-        "s.queryeval.yaml:3: expected a number, found 'soon'",
+        "s.queryeval.yaml:3: timeout: expected a number above 0, found 'soon'",
         "s.queryeval.yaml:4: unknown metric 'arity_f2': did you mean 'arity_f1'?",
         "s.queryeval.yaml:6: no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`",
         "s.queryeval.yaml:7: unknown key 'golden': did you mean 'gold'?",
         "s.queryeval.yaml:8: duplicate id 'a', first used on line 6",
         """s.queryeval.yaml:10: 'predicted' is null: leave it out, or write "" for an empty answer""",
-        "s.queryeval.yaml:11: expected text, found a list",
-        "s.queryeval.yaml:12: id 'b c' must consist of letters, digits and - _ . : / without '::'",
-        "s.queryeval.yaml:14: duplicate key 'gold', first on line 13",
-        "s.queryeval.yaml:15: expected a mapping, found 'just text'",
+        "s.queryeval.yaml:11: skip: expected text, found a list: write one text, in quotes if it begins with [ or {",
+        "s.queryeval.yaml:12: id 'b c' must consist of letters, digits and - _ . : / without '::': write b-c",
+        "s.queryeval.yaml:14: duplicate key 'gold', first on line 13: remove one, or begin another item by `- `",
+        "s.queryeval.yaml:15: item of cases: expected a mapping, found 'just text': write `key: value`",
     ]
 
 
@@ -103,24 +105,43 @@ def test_paths_in_messages_are_absolute_outside_of_the_current_folder(here, monk
     with pytest.raises(SuiteError) as caught:
         load_cases(path)
 
-    assert str(caught.value) == f"{path}:1: a suite needs `cases`"
+    assert str(caught.value) == f"{path}:1: a suite needs `cases`: add a list of them"
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n", "just text"])
-def test_a_suite_is_a_mapping(text):
-    (line,) = problems(text)
-
-    assert line.endswith("a suite is a mapping with `cases`")
+EMPTY = ": it is empty: write `kind`, `source`, `predictor` and a list of `cases`"
+NO_LIST = ":3: cases: expected a list, found"
+A_CASE = ":1: this is a case and not a suite: put it under `cases:`, or rename the file and name it: `cases: s.yaml`"
 
 
-@pytest.mark.parametrize("cases", ["[]", ""])
-def test_a_suite_without_a_case_is_a_problem(cases):
-    assert len(problems(f"kind: sql\ncases: {cases}\n")) == 1
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", EMPTY),
+        ("# nothing\n", EMPTY),
+        (
+            "- id: a\n  gold: SELECT 1\n",
+            ":1: a list, where a suite is a mapping: put `cases:` above it, and `kind` and `source` if need be",
+        ),
+        (
+            "just text",
+            ":1: a text, where a suite is a mapping: write `kind`, `source`, `predictor` and a list of `cases`",
+        ),
+        (f"{SETTINGS}", ":1: a suite needs `cases`: add a list of them"),
+        (f"{SETTINGS}cases:\n", f"{NO_LIST} nothing: begin each case with `- id: `"),
+        (f"{SETTINGS}cases: []\n", ": there is no case in it: add one"),
+        (f"{SETTINGS}cases:\n  a:\n    gold: x\n", f"{NO_LIST} a mapping: begin each case with `- id: `"),
+        (f"{SETTINGS}cases:\n  -id: a\n", f"{NO_LIST} a mapping: begin each case with `- id: `"),
+        (f"{SETTINGS}id: a\ngold: SELECT 1\n", A_CASE),
+        ("id: a\nname: Trade\nconversation:\n  - {role: user, content: Hello, target: {}}\n", A_CASE),
+    ],
+)
+def test_a_file_that_is_no_suite_is_told_what_a_suite_looks_like(text, message):
+    assert problems(text) == [f"s.queryeval.yaml{message}"]
 
 
 def test_syntax_errors_name_line_and_column():
     assert problems(HEAD + "  - id: a\n    gold: SELECT a: b\n") == [
-        f"s.queryeval.yaml:6:19: not YAML: mapping values are not allowed in this context: {BLOCK}"
+        f"s.queryeval.yaml:6:19: not YAML: a plain value cannot hold `: `: {BLOCK}"
     ]
 
 
@@ -151,13 +172,13 @@ def test_problems_of_json_lines_come_in_one_error():
         "s.queryeval.jsonl:1: 'predicted' is null: leave it out, or write \"\" for an empty answer",
         "s.queryeval.jsonl:2: unknown key 'golden': did you mean 'gold'?",
         "s.queryeval.jsonl:2: duplicate id 'a', first used on line 1",
-        "s.queryeval.jsonl:3:6: not JSON: Expecting ':' delimiter",
+        "s.queryeval.jsonl:3:6: not JSON: Expecting ':' delimiter: a line holds one JSON object",
         "s.queryeval.jsonl:4: expected a mapping, found a list",
     ]
 
 
 def test_an_empty_file_of_json_lines_is_a_problem():
-    assert problems("\n", "s.queryeval.jsonl") == ["s.queryeval.jsonl: there is no case in it"]
+    assert problems("\n", "s.queryeval.jsonl") == ["s.queryeval.jsonl: there is no case in it: add one"]
 
 
 def test_a_glob_names_files_with_one_case_or_a_list_each():
@@ -187,8 +208,8 @@ def test_problems_in_case_files_name_these_files():
     assert problems("kind: sql\nsource: a.db\ncases: c/*.yaml\n") == [
         "c/a.yaml:2: unknown key 'golden': did you mean 'gold'?",
         "c/b.yaml:1: duplicate id 'a', first used at c/a.yaml:1",
-        "c/c.yaml:1:5: not YAML: mapping values are not allowed in this context",
-        "c/d.yaml: there is no case in it",
+        "c/c.yaml:1:5: not YAML: a plain value cannot hold `: `: quote the value",
+        "c/d.yaml: there is no case in it: add one",
     ]
 
 
@@ -239,7 +260,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(pieces, max_size=30).map("".join) | st.text(string.printable))
 @example(HEAD + "  - {id: a, gold_file: '\\0.sql'}")
 @example(HEAD + '  - {id: a, gold_file: "\\0.sql"}')
@@ -262,7 +283,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(sorted(KEYS)), json_values, max_size=6))
 def test_no_value_of_any_key_raises_anything_but_a_suite_error(here, entries):
     for name, content in (

@@ -22,7 +22,8 @@ from pytest_queryeval.reports.markdown import (
 from pytest_queryeval.reports.markdown_text import code_span
 from pytest_queryeval.sql.components import COMPONENTS
 
-GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None, "value": 0.25, "n": 4, "reason": ""}
+GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
+GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}
 PAIR = {
     "hardness": "hard",
     "exact": True,
@@ -31,13 +32,13 @@ PAIR = {
 
 
 def shown(*cases, gates=()):
-    known = [{"nodeid": f"a::{case['id']}", "message": ""} | case for case in cases]
+    known = [{"message": ""} | case | {"nodeid": f"a::{case['id']}"} for case in cases]
     return render_markdown(aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about={})).decode()
 
 
 def test_verdict_comes_first_with_the_rule_that_decided():
     good, bad = entry(id="good"), entry(id="bad", outcome="failed")
-    missed = "`m at least 0.5 in sql: 0.250 over 4`"
+    missed = "`m in sql: 0.250, needs at least 0.5 (4 cases)`"
 
     first_lines = [
         shown(*cases, gates=gates).partition("\n")[0]
@@ -50,11 +51,17 @@ def test_verdict_comes_first_with_the_rule_that_decided():
     ]
 
     assert first_lines == [
-        "**Passed: 1 case: 1 passed** (no case failed, no gate is set)",
-        "**Passed: 1 case: 1 passed** (no case failed, 1 gate met, 1 gate not judged)",
-        "**Failed: 2 cases: 1 passed, 1 failed** (1 case failed)",
-        f"**Failed: 1 case: 1 passed, 2 gates missed** (gate missed: {missed} and 1 more)",
+        "**PASSED: 1 case: 1 passed** (no case failed, no gate is set)",
+        "**PASSED: 1 case: 1 passed** (no case failed, 1 gate met, 1 gate not evaluated)",
+        "**FAILED: 2 cases: 1 passed, 1 failed** (1 case failed)",
+        f"**FAILED: 1 case: 1 passed, 2 gates missed** (gate missed: {missed} and 1 more)",
     ]
+
+
+def test_right_answers_that_depend_on_a_tie_are_counted():
+    text = shown(entry(id="a"), entry(id="b", depends_on_tie=True))
+
+    assert "\n1 right answer depends on a tie at gold's LIMIT, which a wrong query may hit.\n" in text
 
 
 @pytest.mark.parametrize(
@@ -62,9 +69,9 @@ def test_verdict_comes_first_with_the_rule_that_decided():
     [
         (
             {"broken": ["a.queryeval.yaml"]},
-            "**Failed: 1 case: 1 passed, 1 suite file could not be read** (`a.queryeval.yaml` could not be read)",
+            "**FAILED: 1 case: 1 passed, 1 suite file could not be read** (`a.queryeval.yaml` could not be read)",
         ),
-        ({"stopped": True}, "**Stopped early: 1 case: 1 passed** (the run was stopped)"),
+        ({"stopped": True}, "**INTERRUPTED: 1 case: 1 passed** (the run was stopped)"),
     ],
 )
 def test_a_run_that_is_not_whole_never_passes(about, verdict):
@@ -84,8 +91,8 @@ def test_characters_that_turn_or_hide_text_are_escaped():
 
 
 def test_a_run_without_evaluated_cases_never_passes():
-    assert shown().startswith("**Nothing evaluated: 0 cases: none ran**")
-    assert shown(entry(outcome="skipped")).startswith("**Nothing evaluated: 1 case: 1 skipped**")
+    assert shown().startswith("**NO VERDICT: 0 cases: none ran**")
+    assert shown(entry(outcome="skipped")).startswith("**NO VERDICT: 1 case: 1 skipped**")
 
 
 def test_gates_metrics_groups_and_faults_are_listed():
@@ -96,7 +103,7 @@ def test_gates_metrics_groups_and_faults_are_listed():
 
     text = shown(*cases, gates=[GATE | {"ok": False}])
 
-    assert "- gate **missed**: `m at least 0.5 in sql: 0.250 over 4`" in text
+    assert "- gate **missed**: `m in sql: 0.250, needs at least 0.5 (4 cases)`" in text
     assert "| `m` | 0.500 | 0.095 to 0.905 | 2 | 0 |" in text
     assert "| `easy` | 1 | 1 | 1.000 |\n| `hard` | 1 | 0 | 0.000 |" in text
     assert "| `a::two` | failed | `m 0.000` |" in text
@@ -108,7 +115,7 @@ def test_missed_gates_come_first_and_those_that_are_met_last():
 
     text = shown(entry(), gates=gates)
 
-    assert re.findall(r"^- gate (.+?): ", text, re.MULTILINE) == ["**missed**", "not judged", "met"]
+    assert re.findall(r"^- gate (.+?): ", text, re.MULTILINE) == ["**missed**", "not evaluated", "met"]
 
 
 def test_the_worst_cases_come_first_whatever_their_place_in_their_file():
@@ -208,7 +215,7 @@ def test_a_report_keeps_within_the_room_that_there_is(longest, room):
     content = markdown_within(longest, room)
 
     assert len(content) <= room
-    assert content.startswith(b"**Failed: 10,000 cases")
+    assert content.startswith(b"**FAILED: 10,000 cases")
 
 
 def test_what_had_no_room_at_all_is_named(longest):
@@ -260,7 +267,7 @@ def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
     text = render_markdown(against_baseline(before, after, version="1.1")).decode()
 
     told = [
-        "**Failed: ",
+        "**FAILED: ",
         "| metric | mean |",
         "against the baseline `main.json`",
         "- changed besides the system: `cases removed` (1 case): `gone`\n",

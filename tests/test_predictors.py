@@ -16,6 +16,6 @@ def test_inline_answers_what_the_case_says(tmp_path):
     assert prediction == Prediction(stated=query("SELECT 1"), predictor="inline")
 
 
-def test_inline_without_a_prediction_names_the_case_and_its_place(tmp_path):
-    with pytest.raises(PredictorError, match=r"^music/s\.queryeval\.yaml:4: 'a' has no `predicted`$"):
+def test_inline_without_a_prediction_names_the_case(tmp_path):
+    with pytest.raises(PredictorError, match=r"^'a' has no `predicted`$"):
         inline(tmp_path).predict(make_case(predicted=None), 1)

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from samples import make_case, query, table
+from samples import make_view, query, table
 
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.model import Prediction, PredictorSpec, Stated
@@ -27,7 +27,7 @@ def function(folder, code, target="predict.py:predict"):
 
 
 def answered(predictor):
-    return predictor.predict(make_case(), 1).stated.query
+    return predictor.predict(make_view(), 1).stated.query
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def imports(monkeypatch):
 def test_a_function_is_called_with_the_case(tmp_path):
     predictor = function(tmp_path, PREDICT + "f'SELECT {case.question} {case.evidence}'")
 
-    prediction = predictor.predict(make_case(question="how many", evidence="count"), 1)
+    prediction = predictor.predict(make_view(question="how many", evidence="count"), 1)
 
     assert prediction.stated == query("SELECT how many count")
     assert prediction.predictor == "python:predict.py:predict"
@@ -70,7 +70,7 @@ def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
             return Prediction(stated=stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
     """.replace("\n        ", "\n")
 
-    prediction = function(tmp_path, code).predict(make_case(), 1)
+    prediction = function(tmp_path, code).predict(make_view(), 1)
 
     assert prediction.stated.answer.rows == ((1,),)
     assert (prediction.predictor, prediction.seconds, prediction.metadata) == ("ours", 2.5, {"tokens": 7})
@@ -92,7 +92,7 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
     predictor = function(tmp_path, "predict = lambda case: case.metadata['prediction']")
 
     with pytest.raises(PredictorError, match=r"^predict\.py:predict returned a Prediction that lacks"):
-        predictor.predict(make_case(metadata={"prediction": prediction}), 1)
+        predictor.predict(make_view(metadata={"prediction": prediction}), 1)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
 )
 def test_a_function_that_returns_what_no_case_is_answered_with_is_an_error_that_says_where(tmp_path, value, kind, said):
     with pytest.raises(PredictorError) as caught:
-        function(tmp_path, NESTED + PREDICT + value).predict(make_case(kind=kind), 1)
+        function(tmp_path, NESTED + PREDICT + value).predict(make_view(kind=kind), 1)
 
     assert str(caught.value).startswith(f"predict.py:predict returned {said}")
 
@@ -118,7 +118,7 @@ def test_a_value_whose_type_raises_is_an_error_of_the_predictor(tmp_path):
     code = "class Odd(dict):\n    def items(self):\n        raise OSError('gone')\n" + PREDICT + "Odd(a=1)"
 
     with pytest.raises(PredictorError, match=r"^predict\.py:predict returned Odd that is no JSON: gone$"):
-        function(tmp_path, code).predict(make_case(kind="json"), 1)
+        function(tmp_path, code).predict(make_view(kind="json"), 1)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_whatever_a_function_raises_is_an_error_of_the_predictor(tmp_path, code,
     predictor = function(tmp_path, f"def predict(case):\n    {code}")
 
     with pytest.raises(PredictorError) as caught:
-        predictor.predict(make_case(), 1)
+        predictor.predict(make_view(), 1)
 
     assert str(caught.value).startswith(f"predict.py:predict raised {said}")
 
@@ -144,7 +144,7 @@ def test_an_error_tells_where_in_the_users_own_code_it_came_from(tmp_path):
 
     place = r"\(predict\.py:7 > predict\.py:4\)$"
     with pytest.raises(PredictorError, match=rf"^predict\.py:predict raised JSONDecodeError: .* {place}"):
-        function(tmp_path, code).predict(make_case(), 1)
+        function(tmp_path, code).predict(make_view(), 1)
 
 
 def test_a_function_that_is_spelt_otherwise_is_suggested(tmp_path):
@@ -156,7 +156,7 @@ def test_an_interrupt_by_the_user_passes_through(tmp_path):
     predictor = function(tmp_path, "def predict(case):\n    raise KeyboardInterrupt")
 
     with pytest.raises(KeyboardInterrupt):
-        predictor.predict(make_case(), 1)
+        predictor.predict(make_view(), 1)
 
 
 def test_an_interrupt_while_a_file_is_imported_passes_through(tmp_path):
@@ -166,7 +166,7 @@ def test_an_interrupt_while_a_file_is_imported_passes_through(tmp_path):
 
 def awaited(predictor, **changes):
     try:
-        return asyncio.run(predictor.predict(make_case(**changes), 1))
+        return asyncio.run(predictor.predict(make_view(**changes), 1))
     finally:
         predictor.close()
 
@@ -197,7 +197,7 @@ def test_a_function_that_returns_what_should_have_been_awaited_is_told_how(tmp_p
     code = "async def ask():\n    return 'x'\ndef predict(case):\n    return ask()"
 
     with pytest.raises(PredictorError, match=r"returned coroutine: declare the function with `async def`$"):
-        function(tmp_path, code).predict(make_case(), 1)
+        function(tmp_path, code).predict(make_view(), 1)
 
 
 def test_the_way_out_for_an_async_function_works(tmp_path):

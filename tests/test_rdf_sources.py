@@ -1,15 +1,17 @@
 """Which graphs a query asks, and what is said of queries that no engine takes."""
 
 import json
+import time
 
 import pytest
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.engines import ENGINES, rdf
+from pytest_queryeval.engines.host import Host, Hosts
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Source
 
+XSD = "http://www.w3.org/2001/XMLSchema#"
 QUADS = "@prefix : <http://e/> . :d :p 0 . :g1 { :a :p 1 . :b :p 2 } :g2 { :c :p 3 }"
 EVERYTHING = "SELECT ?s { ?s <http://e/p> ?o }"
 ENGINE_NAMES = pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
@@ -25,9 +27,9 @@ def hosts():
 def execute(hosts, tmp_path):
     (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
 
-    def run(query, **settings):
+    def run(query, timeout=30, **settings):
         source = Source(name="g", engine="rdf", settings={"files": "g.trig", **settings}, folder=tmp_path)
-        return ENGINES["rdf"].open(source, hosts).execute(query, timeout=30, max_rows=100)
+        return ENGINES["rdf"].open(source, hosts).execute(query, timeout=timeout, max_rows=100)
 
     return run
 
@@ -60,8 +62,11 @@ def test_a_graph_that_the_files_lack_is_the_sources_fault(execute, engine):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT ?s { ?s rdfs:label ?o }", "(the prefix rdfs: is not declared)"),
-        ("PREFIX a: <http://a/> SELECT ?s { ?s a:b :c }", "(the prefix : is not declared)"),
+        ("SELECT ?s { ?s rdfs:label ?o }", "(the prefix rdfs: is not declared: add `PREFIX rdfs: <…>` to the query)"),
+        (
+            "PREFIX a: <http://a/> SELECT ?s { ?s a:b :c }",
+            "(the prefix : is not declared: add `PREFIX : <…>` to the query)",
+        ),
         ("SELET ?s { ?s ?p ?o }", "the text is no query of SELECT, ASK, CONSTRUCT, DESCRIBE: it begins with 'SELET ?s"),
         ("```sparql\nSELECT ?s {}\n```", "it begins with '```sparql SELECT"),
         (f"ASK {'{' * 600}{'}' * 600}", "the query nests brackets more than 500 deep"),
@@ -99,14 +104,92 @@ def test_what_was_predicted_is_in_the_report_also_where_the_source_fails(tmp_pat
     )
     (tmp_path / "s.queryeval.yaml").write_text(suite, encoding="utf-8")
 
-    after, before = evaluate(load_cases(tmp_path))["cases"]
+    cases = evaluate(load_cases(tmp_path))["cases"]
 
-    assert (after["outcome"], after["predicted"]["query"], after["prediction"]["source"]) == (
-        "error",
-        "ASK {}",
-        "inline",
-    )
-    assert (before["outcome"], before["predicted"], before["prediction"]) == ("error", None, None)
+    found = [(case["outcome"], case["predicted"]["query"], case["prediction"]["source"]) for case in cases]
+    assert found == [("error", "ASK {}", "inline")] * 2
+
+
+def test_rdflib_answers_from_literals_as_they_are_written(execute, tmp_path):
+    (tmp_path / "h.ttl").write_text("@prefix : <http://e/> . :a :p 20.0, 20.00 . :b :p 01, 1 .", encoding="utf-8")
+    (tmp_path / "i.nt").write_text('<http://e/a> <http://e/p> "20.0"^^<http://www.w3.org/2001/XMLSchema#decimal> .\n')
+
+    def rows(query):
+        return execute(query, files=["h.ttl", "i.nt"], engine="rdflib").answer.rows
+
+    assert rows("SELECT ?s { ?s <http://e/p> 20.0 }") == rows("SELECT ?s { ?s <http://e/p> 20.00 }")
+    assert [len(rows(f"SELECT ?s {{ ?s <http://e/p> {number} }}")) for number in ("20.0", "01", "1", "20")] == [
+        1,
+        1,
+        1,
+        0,
+    ]
+    assert sorted(cell.lexical for (cell,) in rows("SELECT ?o { ?s ?p ?o }")) == ["01", "1", "20.0", "20.00"]
+
+
+def test_rdflib_reads_a_file_again_that_has_changed(hosts, tmp_path):
+    found = []
+    for number in (1, 2):
+        (tmp_path / "g.ttl").write_text(f"<http://e/a> <http://e/p> {number} .", encoding="utf-8")
+        source = Source(name="g", engine="rdf", settings={"files": "g.ttl", "engine": "rdflib"}, folder=tmp_path)
+        answer = ENGINES["rdf"].open(source, hosts).execute(EVERYTHING.replace("?s ", "?o ", 1), timeout=30, max_rows=9)
+        found.append(answer.answer.rows[0][0].lexical)
+
+    assert found == ["1", "2"]
+
+
+def test_the_time_to_load_a_graph_is_none_of_a_query(hosts, tmp_path):
+    triples = (f'<http://e/s{n % 5000}> <http://e/p{n % 40}> "{n}.50"^^<{XSD}decimal> .' for n in range(40_000))
+    (tmp_path / "g.nt").write_text("\n".join(triples), encoding="utf-8")
+    source = Source(name="g", engine="rdf", settings={"files": "g.nt", "engine": "rdflib"}, folder=tmp_path)
+    engine = ENGINES["rdf"].open(source, hosts)
+
+    first = engine.execute("ASK { <http://e/s7> <http://e/p7> ?o }", timeout=0.5, max_rows=1)
+    late = engine.execute("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f }", timeout=0.5, max_rows=1)
+    following = engine.execute("ASK { <http://e/s7> <http://e/p7> ?o }", timeout=0.5, max_rows=1)
+
+    assert (first.error, following.error) == (None, None)
+    assert late.error.message == "no answer within 0.5 s"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT ?x (COUNT(?v) AS ?n) { ?x :none ?v } GROUP BY ?x", []),
+        ("SELECT (COUNT(?v) AS ?n) { ?x :none ?v } GROUP BY ?x HAVING (COUNT(?v) > 0)", []),
+        ("SELECT (COUNT(?v) AS ?n) { ?x :none ?v }", [("0",)]),
+        ("SELECT ?i { ?x :p ?v } GROUP BY (<http://e/nonsense>(?v) AS ?i)", [(None,)]),
+        ("SELECT ?x (COUNT(?v) AS ?n) { ?x :none ?v } GROUP BY ?x ORDER BY ?n LIMIT 3", []),
+        ("SELECT (SUM(?n) AS ?all) { { SELECT ?x (COUNT(?v) AS ?n) { ?x :none ?v } GROUP BY ?x } }", [("0",)]),
+    ],
+)
+def test_groups_of_nothing_are_none_and_a_group_without_a_name_is_one(execute, query, rows):
+    answer = execute(f"PREFIX : <http://e/> {query}", engine="rdflib").answer
+
+    assert [tuple(cell and cell.lexical for cell in row) for row in answer.rows] == rows
+
+
+def test_the_time_to_read_a_query_counts_towards_its_limit(hosts, tmp_path, monkeypatch):
+    (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
+    source = Source(name="g", engine="rdf", settings={"files": "g.trig", "engine": "rdflib"}, folder=tmp_path)
+    engine = ENGINES["rdf"].open(source, hosts)
+    engine.execute("ASK {}", timeout=30, max_rows=1)
+    read, run, limits = rdf.read_query, Host.execute, []
+
+    def read_slowly(query):
+        time.sleep(0.2)
+        return read(query)
+
+    def run_within(host, settings, query, *, timeout, max_rows):
+        limits.append(timeout)
+        return run(host, settings, query, timeout=timeout, max_rows=max_rows)
+
+    monkeypatch.setattr(rdf, "read_query", read_slowly)
+    monkeypatch.setattr(Host, "execute", run_within)
+    late = engine.execute("SELECT (COUNT(*) AS ?n) { VALUES ?x { %s } }" % ("1 " * 44_000), timeout=1, max_rows=1)
+
+    assert late.error.message == "no answer within 1 s"
+    assert max(limits) <= 0.8
 
 
 def test_fifty_levels_are_no_problem(execute):

@@ -12,7 +12,7 @@ from pytest_queryeval import evaluate
 from pytest_queryeval.aggregation import GROUPS, aggregate
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
-from pytest_queryeval.gates import judge_all
+from pytest_queryeval.gates import evaluate_gate
 from pytest_queryeval.report_file import MOST_LEVELS, read_report
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.sql.components import COMPONENTS
@@ -53,12 +53,17 @@ def full_report():
         make_gate(),
         make_gate(min=None, metric="execution_accuracy", better="higher", **rules),
         make_gate(min=None, max_broken=0),
-        make_gate(folder="elsewhere", whole=False, where={"kind": "sql"}),
+        make_gate(folder="elsewhere", cases=1, where={"kind": "sql"}),
     ]
     known = {name: run[name] for name in ("created", "environment", "predictor", "asked", "collected", "broken")}
-    known |= {"selected": False, "stopped": False, "baseline": compared(earlier, run, path="main.json")}
+    known |= {
+        "selected": False,
+        "stopped": False,
+        "interrupted": False,
+        "baseline": compared(earlier, run, path="main.json"),
+    }
     known["environment"] = known["environment"] | {"parts": [{"python": "3.11"}]}
-    return aggregate(after, gates=judge_all(gates, after, run, earlier), about=known)
+    return aggregate(after, gates=[evaluate_gate(gate, after, baseline=earlier) for gate in gates], about=known)
 
 
 def paths(value, path=()):

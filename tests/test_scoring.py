@@ -331,3 +331,16 @@ def test_iterations_that_cannot_be_are_an_error_and_nothing_is_timed(session, en
         scores(session, "gold", metrics=("ves",), options={"ves": {"iterations": iterations}})
 
     assert timing == []
+
+
+def test_predicted_columns_that_are_many_more_than_golds_are_noted(session):
+    many = make_case(golds=(answer((3, 4)),), predicted=answer(tuple(range(5))), metrics=("row_matching_f1",))
+    some = make_case(golds=(answer((3, 4)),), predicted=answer(tuple(range(1, 5))), metrics=("row_matching_f1",))
+
+    noted = evaluate_case(many, session)
+
+    assert noted.scores["row_matching_f1"] == 1.0
+    assert noted.details["notes"] == [
+        "columns: predicted has 5, gold 2; row_matching_f1 and entity_set_f1 ignore the surplus"
+    ]
+    assert "notes" not in evaluate_case(some, session).details

@@ -159,11 +159,25 @@ def test_names_of_any_length_are_cut():
     found = details(selected(I=("A",)), selected(**{"d" * 9999: ("A: " + "x" * 9999,)}))
 
     assert len(found["indicator_selection"]) < 2000
-    assert len(json.dumps(found)) < 3000
+    assert len(json.dumps(found)) < 4000
 
 
 def test_without_any_terms_there_is_nothing_to_show():
-    assert details(selection(), selection()) == {"dimensions": {}, "indicator_selection": ""}
+    assert details(selection(), selection()) == {
+        "dimensions": {},
+        "indicator_selection": "",
+        "counts": {"dimension": {}},
+    }
+
+
+def test_each_dimension_has_its_counts():
+    gold, predicted = selected(I=("A", "B"), F=("M",)), selected(I=("B", "C", "D"), X=("Z",))
+
+    assert details(gold, predicted)["counts"]["dimension"] == {
+        "I": {"tp": 1, "fp": 2, "fn": 1},
+        "F": {"tp": 0, "fp": 0, "fn": 1},
+        "X": {"tp": 0, "fp": 1, "fn": 0},
+    }
 
 
 def test_the_text_can_be_rendered_from_a_stored_report():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from selections import dataset, selected, selection, selections
 
 from pytest_queryeval.sdmx.difference import COLUMNS, difference
-
-UNHURRIED = settings(deadline=None)  # the first example that needs scipy loads it
 
 
 def test_missing_and_extra_terms_are_rows():
@@ -50,7 +48,6 @@ def test_many_datasets_are_counted():
     assert found.summary.endswith("datasets that are extra: A:0, A:1, A:2, A:3 and 1,496 more")
 
 
-@UNHURRIED
 @given(selections())
 def test_gold_does_not_differ_from_itself(gold):
     found = difference(gold, gold, limit=8)

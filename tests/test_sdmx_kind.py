@@ -128,6 +128,17 @@ def test_each_turn_with_a_target_is_a_case(here):
     assert cases[1].location.path.name == "one.yaml"
 
 
+def test_an_answer_with_the_target_is_not_a_part_of_the_conversation(here):
+    turns = "[{role: system, content: s}, {role: user, content: q}, {role: assistant, content: secret, target: TARGET}]"
+    target = f"{{indicator_selection: {LP}}}"
+    write(f"id: c1\nconversation: {turns.replace('TARGET', target)}\n", "talks/one.yaml")
+
+    (case,) = load('kind: sdmx\npredictor: {python: "predict.py:predict"}\ncases: talks/*.yaml\n')
+
+    assert case.question == "q"
+    assert [message.content for message in case.conversation] == ["s", "q"]
+
+
 def test_a_predictor_is_given_the_conversation_so_far(here):
     write(TURNS, "talks/one.yaml")
     write(
@@ -149,8 +160,8 @@ def test_a_predictor_is_given_the_conversation_so_far(here):
     [
         (("  content: Here you are\n", ""), "a turn needs a `role` and a `content`"),
         (("indicator_selection", "selection"), "a selection is a list of datasets, or a mapping that has one as"),
-        (("role: assistant", "role: ''"), "expected text, found nothing"),
-        (("name: population", "metadata: [1]\nname: population"), "expected a mapping, found a list"),
+        (("role: assistant", "role: ''"), "role: expected text, found nothing"),
+        (("name: population", "metadata: [1]\nname: population"), "metadata: expected a mapping, found a list"),
         (("name: population", "question: x"), "'question' cannot stand beside a conversation"),
         (("comments: ''", "coments: ''"), "unknown key 'coments'"),
     ],
@@ -168,9 +179,9 @@ def test_each_turn_that_cannot_be_read_is_told_once(here):
     write(text, "talks/one.yaml")
 
     assert problems('kind: sdmx\ncases: "talks/**/*.yaml"\npredictor: predict.py:predict\n') == [
-        "talks/one.yaml:6: a turn needs a `role` and a `content`",
-        "talks/one.yaml:17: expected text, found a list",
-        "talks/one.yaml:18: a turn needs a `role` and a `content`",
+        "talks/one.yaml:6: a turn needs a `role` and a `content`: add `role`",
+        "talks/one.yaml:17: content: expected text, found a list: write one text, in quotes if it begins with [ or {",
+        "talks/one.yaml:18: a turn needs a `role` and a `content`: add `role`",
     ]
 
 

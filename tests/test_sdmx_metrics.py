@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from selections import FULL_TERMS, dataset, selected, selection, selections
 
@@ -15,7 +15,6 @@ from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, 
 from pytest_queryeval.sdmx.scores import check_options
 from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Selection
 
-UNHURRIED = settings(deadline=None)  # the first example that needs scipy loads it
 METRICS = (macro_precision, macro_recall, macro_f1, dataset_precision, dataset_recall, precision, recall)
 GDP, GDPPC, GDP_CONST = (
     "GDP: gross domestic product",
@@ -187,13 +186,11 @@ def values(gold: Selection, predicted: Selection) -> list[float | None]:
     return figures + [score(gold, predicted, dimension=name).value for score, name in named]
 
 
-@UNHURRIED
 @given(selections())
 def test_gold_against_itself_is_1(gold):
     assert {value for value in values(gold, gold) if value is not None} == {1.0}
 
 
-@UNHURRIED
 @given(selections(), selections())
 def test_all_values_are_between_0_and_1(gold, predicted):
     assert all(value is None or 0.0 <= value <= 1.0 for value in values(gold, predicted))
@@ -215,7 +212,6 @@ def shuffled(stated: Selection, chance) -> Selection:
     )
 
 
-@UNHURRIED
 @given(selections(), selections(), st.randoms(use_true_random=False))
 def test_the_order_of_datasets_dimensions_and_values_does_not_matter(gold, predicted, chance):
     assert values(shuffled(gold, chance), shuffled(predicted, chance)) == values(gold, predicted)

@@ -110,7 +110,7 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("x", "a.yaml:1: expected a list, found 'x'", id="text"),
+        pytest.param("x", "a.yaml:1: expected a list, found 'x': write [x]", id="text"),
         pytest.param("{}", f"a.yaml:1: {FORMS}", id="an empty mapping"),
         pytest.param("indicator_selections: []", f"a.yaml:1: {FORMS}", id="a mapping with another key"),
         pytest.param(
@@ -118,10 +118,16 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
             "a.yaml:1: a selection is a list of datasets: write this one as an item of a list",
             id="a dataset without the list around it",
         ),
-        pytest.param("- A:B", "a.yaml:1: expected a mapping, found 'A:B'", id="a dataset that is text"),
+        pytest.param(
+            "- A:B", "a.yaml:1: expected a mapping, found 'A:B': write `key: value`", id="a dataset that is text"
+        ),
         pytest.param("- dimensions: []", "a.yaml:1: 'dataset_id' is missing", id="no dataset_id"),
         pytest.param("- dataset_id: ''", "a.yaml:1: expected text, found nothing", id="an empty dataset_id"),
-        pytest.param("- dataset_id: [a]", "a.yaml:1: expected text, found a list", id="a list for a dataset_id"),
+        pytest.param(
+            "- dataset_id: [a]",
+            "a.yaml:1: dataset_id: expected text, found a list: write one text, in quotes if it begins with [ or {",
+            id="a list for a dataset_id",
+        ),
         pytest.param(
             "- dataset_id: A:B\n  dimension: []",
             "a.yaml:2: unknown key 'dimension': did you mean 'dimensions'?",
@@ -129,7 +135,7 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
         ),
         pytest.param(
             "- dataset_id: A:B\n  dimensions:\n  - name: D",
-            "a.yaml:3: unknown key 'name': known are dimension_name, values",
+            "a.yaml:3: unknown key 'name': did you mean 'dimension_name'?",
             id="an unknown key of a dimension",
         ),
         pytest.param(
@@ -139,7 +145,7 @@ def test_datasets_without_dimensions_and_dimensions_without_values_are_read():
         ),
         pytest.param(
             "- dataset_id: A:B\n  dimensions: {COUNTRY: [MEX]}",
-            "a.yaml:2: expected a list, found a mapping",
+            "a.yaml:2: dimensions: expected a list, found a mapping: begin each item with `- `",
             id="dimensions as a mapping",
         ),
     ],
@@ -156,8 +162,8 @@ def test_all_problems_of_values_are_reported_at_once():
     assert found.splitlines() == [
         "a.yaml:5: unknown key 'ids': did you mean 'id'?",
         "a.yaml:6: a value without 'id' and 'name': state one of them",
-        "a.yaml:7: expected a mapping, found 'USA'",
-        "a.yaml:8: expected text, found a list",
+        "a.yaml:7: item of values: expected a mapping, found 'USA': write `key: value`",
+        "a.yaml:8: id: expected text, found a list: write one text, in quotes if it begins with [ or {",
     ]
 
 

@@ -193,7 +193,7 @@ def test_problems_of_all_files_come_together():
 def test_a_folder_without_a_suite_and_a_path_that_is_not_there_are_problems(here):
     with pytest.raises(SuiteError, match=r"no suite below: expected files named \*\.queryeval\.yaml"):
         load_cases(here)
-    with pytest.raises(SuiteError, match=r"^none\.queryeval\.yaml: cannot be read: No such file or directory$"):
+    with pytest.raises(SuiteError, match=r"^none\.queryeval\.yaml: no such file$"):
         load_cases("none.queryeval.yaml")
 
 
@@ -240,7 +240,7 @@ def test_problems_of_a_folder_are_raised_for_every_file_below_it(here):
             load_suite(write(CASES, name), root=here, folders=folders)
         assert str(caught.value).split("\n") == [
             "a/queryeval.yaml:1: unknown key 'timout': did you mean 'timeout'?",
-            "a/queryeval.yaml:2: expected a whole number from 1 on, found 'none'",
+            "a/queryeval.yaml:2: max_rows: expected a whole number from 1 on, found 'none'",
             "a/queryeval.yaml:3: 'gold' cannot stand in a folder's queryeval.yaml: it belongs in a case",
         ]
     assert load_suite(write(CASES, "c/s.queryeval.yaml"), root=here, folders=folders)

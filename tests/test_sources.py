@@ -78,6 +78,9 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
         ("{rdf: []}", "'files' is not the name of a file, or a list of names"),
         ("{rdf: {engine: rdflib}}", "needs files"),
         ("{endpoint: ftp://x/s}", "'url' is not an http or https URL"),
+        ("{endpoint: 'h:78/q'}", "'url' is not an http or https URL: did you mean 'http://h:78/q'?"),
+        ("{endpoint: 'localhost/q?token=x'}", "'url' is not an http or https URL: did you mean 'http://localhost/q'?"),
+        ("{endpoint: 'me:pass@h:78/q'}", "'url' is not an http or https URL"),
         ("{endpoint: 'http://x/s', hedaers: {}}", "unknown setting 'hedaers': did you mean 'headers'?"),
         (
             "{endpoint: 'http://x/s', auth: {basic: me}}",
@@ -93,6 +96,23 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
 )
 def test_settings_that_cannot_be_right_are_reported(written, problem_):
     assert problem(f"source: {written}", head="kind: sparql\n") == problem_
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("localhost:7878/query", "http://localhost:7878/query"),
+        ("127.0.0.1:80", "http://127.0.0.1:80"),
+        ("graph.example.org/sparql", "https://graph.example.org/sparql"),
+    ],
+)
+def test_a_host_without_a_scheme_gets_one_as_suggestion(written, url):
+    assert problem(f"source: '{written}'", head="kind: sparql\n").endswith(f"tells its engine: did you mean '{url}'?")
+
+
+@pytest.mark.parametrize("written", ["data/graph.ttx", "data.v2/graph.ttx", "graph", "me:secret@h:78/q"])
+def test_no_scheme_is_suggested_for_what_may_be_a_file(written):
+    assert "http://" not in problem(f"source: '{written}'", head="kind: sparql\n")
 
 
 def test_a_source_must_run_queries_of_the_kind():
@@ -137,9 +157,34 @@ def test_unknown_sources_and_engines_are_reported():
     assert problem("source: {sqlit: a.db}") == "unknown engine 'sqlit': did you mean 'sqlite'?"
     assert problem("source: {sqlite: a.db, duckdb: b}").endswith("such as sqlite: found sqlite and duckdb")
     assert problem("source: {headers: {}}").endswith("such as sqlite: found none")
-    assert problem("source: [a.db]") == "expected text, found a list"
-    assert problem("source:") == "expected text, found nothing"
-    assert problem("source: {sqlite: }") == "expected text, found nothing"
+    assert (
+        problem("source: [a.db]")
+        == "source: expected text, found a list: write one text, in quotes if it begins with [ or {"
+    )
+    assert problem("source:") == "source: expected text, found nothing: write a value, or leave out the key"
+    assert problem("source: {sqlite: }") == "sqlite: expected text, found nothing: write a value, or leave out the key"
+
+
+@pytest.mark.parametrize(
+    ("written", "remedy"),
+    [
+        ("data/concerts.sql", "write {sqlite: {script: data/concerts.sql}}"),
+        ("data/sales.parquet", "write {duckdb: {tables: {sales: data/sales.parquet}}}"),
+    ],
+)
+def test_a_file_that_a_source_can_be_made_of_is_told_how(written, remedy):
+    assert problem(f"source: {written}").endswith(f"tells its engine: {remedy}")
+
+
+def test_a_source_knows_the_line_that_describes_it():
+    in_place, named = load(
+        "kind: sql\nsources:\n  other: c.db\n  live: {sqlite: {script: a.sql}}\n"
+        "source:\n  sqlite: b.db\npredictor: inline\n"
+        "cases:\n  - {id: a, gold: x, predicted: y}\n  - {id: b, gold: x, predicted: y, source: live}\n"
+    )
+
+    assert str(in_place.source.location) == "s.queryeval.yaml:5"
+    assert str(named.source.location) == "s.queryeval.yaml:4"
 
 
 def test_an_engine_that_is_not_installed_is_reported(monkeypatch):
@@ -217,9 +262,9 @@ def test_missing_variables_are_reported_with_name_and_line():
     )
 
     assert found == [
-        "s.queryeval.yaml:2: environment variable 'A' is not set",
-        "s.queryeval.yaml:5: environment variable 'B' is not set",
-        "s.queryeval.yaml:6: environment variable 'C' is not set",
+        "s.queryeval.yaml:2: environment variable 'A' is not set: set it, or write ${A:-default}",
+        "s.queryeval.yaml:5: environment variable 'B' is not set: set it, or write ${B:-default}",
+        "s.queryeval.yaml:6: environment variable 'C' is not set: set it, or write ${C:-default}",
     ]
 
 
@@ -354,7 +399,10 @@ def test_unknown_predictors_are_reported():
     assert top_problem("predictor: inlin") == "unknown predictor 'inlin': did you mean 'inline'?"
     assert top_problem("predictor: {pyton: 'a:b'}") == "unknown predictor 'pyton': did you mean 'python'?"
     assert top_problem("predictor: {file: a, python: b}").endswith("such as python: found file and python")
-    assert top_problem("predictor: {python: 'a:b', concurrency: 0}") == "expected a whole number from 1 on, found '0'"
+    assert (
+        top_problem("predictor: {python: 'a:b', concurrency: 0}")
+        == "concurrency: expected a whole number from 1 on, found '0'"
+    )
     assert top_problem("predictor: python") == "'python' alone says too little: write `{python: ...}`"
 
 

@@ -19,7 +19,7 @@ from pytest_queryeval.table import IRI, Literal, Table
 LOCAL = ("oxigraph", "rdflib")
 LIVE = ("oxigraph server", "rdflib-endpoint")
 FILES = ("graph.ttl", "named.trig")
-WRITTEN = {"oxigraph": "12.5", "rdflib": "12.5", "oxigraph server": "12.5", "rdflib-endpoint": "12.50"}
+WRITTEN = {"oxigraph": "12.5", "rdflib": "12.50", "oxigraph server": "12.5", "rdflib-endpoint": "12.50"}
 CARTESIAN = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o . ?p ?q ?r }"
 
 
@@ -103,7 +103,8 @@ def test_answers_are_those_that_the_graph_holds(run, engine, name):
 
     assert execution.error is None
     assert execution.answer.columns == columns
-    assert agree(Table(columns=columns, rows=rows), execution.answer, name), execution.answer.rows
+    expected = Table(columns=columns, rows=rows, is_graph=execution.answer.is_graph)
+    assert agree(expected, execution.answer, name), execution.answer.rows
 
 
 @pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
@@ -115,7 +116,7 @@ def test_execution_names_the_engine_that_answered(run, engine):
 
 
 @pytest.mark.parametrize(("engine", "written"), WRITTEN.items())
-def test_numbers_are_written_as_the_store_keeps_them_which_for_oxigraph_is_the_shortest_form(run, engine, written):
+def test_numbers_are_written_as_in_the_file_but_for_oxigraph_which_keeps_the_shortest_form(run, engine, written):
     (price,) = run(engine, f"{PREFIXES} SELECT ?p {{ :c1 :price ?p }}").answer.rows[0]
 
     assert price.lexical == written
@@ -171,6 +172,15 @@ def test_query_that_does_not_parse_is_invalid_and_the_parser_is_quoted(run, engi
     assert error.message.isprintable()
 
 
+@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+def test_a_prefix_that_a_query_does_not_declare_is_named_without_a_list_of_the_grammar(run, engine):
+    error = run(engine, "SELECT ?x WHERE { ?x house:label ?label }").error
+
+    assert error.kind == "invalid"
+    assert "the prefix house: is not declared: add `PREFIX house: <…>` to the query" in error.message
+    assert "expected" not in error.message
+
+
 @pytest.mark.parametrize("engine", LOCAL)
 def test_cartesian_product_ends_in_time_and_the_next_query_answers(run, engine):
     run(engine, "ASK {}")
@@ -181,7 +191,7 @@ def test_cartesian_product_ends_in_time_and_the_next_query_answers(run, engine):
     following = run(engine, "ASK {}")
 
     assert late.error.kind == "timeout"
-    assert elapsed < 3
+    assert elapsed < 10
     assert following.answer.rows == [(True,)]
 
 
@@ -267,7 +277,26 @@ def test_graph_that_many_open_at_once_is_parsed_once(hosts, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("bad.ttl", "<http://e/a> <http://e/b> 1 .\n\n<http://e/a> 2 3 .", r"bad\.ttl:3"),
+        (
+            "bad.ttl",
+            "<http://e/a> <http://e/b> 1 .\n\n<http://e/a> 2 3 .",
+            r"bad\.ttl:3:14: 2 is not a valid predicate",
+        ),
+        (
+            "a.ttl",
+            "<http://e/a> <http://e/b> 1 # one\n\n# two\n<http://e/a> <http://e/b> 2 .",
+            r"a\.ttl:1:34: A dot is",
+        ),
+        ("b.ttl", "@prefix : <http://e/> .\n:a :b 1 ;\n   :c 2\n:d :e 3 .", r"b\.ttl:3:8: A dot is expected"),
+        ("c.ttl", "@prefix : <http://e/>\n:a :b 1 .", r"c\.ttl:1:22: A dot is expected"),
+        ("d.ttl", "<http://e/a> <http://e/b> 1\n\n\n", r"d\.ttl:1:28: Unexpected end"),
+        (
+            "e.ttl",
+            "@prefix : <http://e/> .\n:a :b 'x .\n:a :b 3 .",
+            r"e\.ttl:2:7: the string that begins here is not",
+        ),
+        ("f.ttl", "@prefix : <http://e/> .\n:a :b\n .\n:a :b 3 .", r"f\.ttl:3:2: \. is not a valid RDF object"),
+        ("a.nt", "<http://e/a> <http://e/b> <http://e/c>\n<http://e/a> <http://e/b> <http://e/c> .", r"a\.nt:1:39: "),
         ("bad.nt", "<http://e/a> <http://e/b> 1 .", r"bad\.nt:1"),
         ("bad.rdf", "<rdf:RDF", r"bad\.rdf"),
         ("bad.trig", "<http://e/g> {\n oh", r"bad\.trig:2"),

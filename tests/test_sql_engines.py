@@ -255,7 +255,7 @@ def test_all_default_metrics_are_scored_everywhere(opened, name):
     result = evaluate_case(case, session)
 
     assert result.scores == dict.fromkeys(KINDS["sql"].default_metrics, 1.0)
-    assert result.details.keys() == {"partial_match"}
+    assert result.details.keys() == {"counts", "partial_match"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,6 +14,7 @@ from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
 from pytest_queryeval.evaluation import evaluate_case
 from pytest_queryeval.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.scoring import DEPENDS
 from pytest_queryeval.session import Session
 from pytest_queryeval.sql.order import order_plan
 
@@ -133,7 +134,7 @@ def test_orders_and_choices(judge, gold: str, predicted: str, right: bool) -> No
 def test_a_cut_tie_is_said_in_the_details(judge) -> None:
     result = judge(f"{BY_SCORE} LIMIT 1", "SELECT 'bob'")
 
-    assert result.details["notes"] == [CUT]
+    assert result.details["notes"] == [CUT, DEPENDS]
 
 
 def test_keys_that_only_selected_columns_tell_are_said_in_the_details(judge) -> None:
@@ -160,8 +161,8 @@ def test_order_can_be_ignored_and_can_be_strict(judge) -> None:
     assert judge(BY_SCORE, tied, policy=Policy(row_order="strict")).scores["execution_accuracy"] == 0.0
 
 
-def test_a_limit_beyond_max_rows_leaves_the_rows_that_gold_returned(judge) -> None:
-    result = judge(f"{BY_SCORE} LIMIT 1", "SELECT 'bob'", max_rows=2)
+def test_a_tie_of_more_than_max_rows_leaves_the_rows_that_gold_returned(judge) -> None:
+    result = judge(f"{BY_SCORE} LIMIT 1", "SELECT 'bob'", max_rows=1)
 
     assert result.scores["execution_accuracy"] == 0.0
     assert "LIMIT" in result.details["notes"][0]
@@ -181,4 +182,4 @@ def test_every_order_among_ties_is_right_and_every_other_is_wrong(judge, seed: i
 
 @pytest.mark.parametrize("query", ["SELECT 1", "SELECT (" * 400, "DELETE FROM t ORDER BY 1 LIMIT 1"])
 def test_queries_without_an_order_have_no_plan(query: str) -> None:
-    assert order_plan(query, "sqlite") is None
+    assert order_plan(query, ("a",), 1, "sqlite") is None

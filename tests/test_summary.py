@@ -9,20 +9,24 @@ from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.report_file import DEFAULTS
 from pytest_queryeval.sql.components import COMPONENTS
-from pytest_queryeval.summary import LISTED, ROWS, summary_lines
+from pytest_queryeval.summary import LISTED, ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.text_table import parts_of
 
-GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None, "value": 0.25, "n": 4, "reason": ""}
+GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
+GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}
 NUMBER = re.compile(r"(?<![\w.])\d\.\d{3}(?![\w.])")
 
 
-def summary(*cases, gates=(), width=80, verbosity=0, **about):
+def report_of(*cases, gates=(), **about):
     known = [
-        {"nodeid": f"a::{case['id']}", "message": "", **dict.fromkeys(("gold", "predicted", "prediction"))} | case
+        {"message": "", **dict.fromkeys(("gold", "predicted", "prediction"))} | case | {"nodeid": f"a::{case['id']}"}
         for case in cases
     ]
-    report = aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=about)
-    return [line for line, _ in summary_lines(report, width=width, verbosity=verbosity)]
+    return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=about)
+
+
+def summary(*cases, width=80, verbosity=0, **about):
+    return [line for line, _ in summary_lines(report_of(*cases, **about), width=width, verbosity=verbosity)]
 
 
 def many_metrics(number=30):
@@ -93,7 +97,7 @@ def test_a_long_table_of_groups_is_cut_unless_all_is_asked_for():
 def test_worst_cases_are_aligned_and_in_order():
     lines = summary(
         entry(id="short", line=1, outcome="failed", scores={"m": 0.5}, message="m 0.500"),
-        entry(id="rather-long", line=2, outcome="error", message="s.queryeval.yaml:2: gold failed\nmore"),
+        entry(id="rather-long", line=2, outcome="error", message="gold failed (s.queryeval.yaml:2)\nmore"),
         entry(id="lowest", line=3, outcome="failed", scores={"m": 0.0}, message="m 0.000"),
     )
 
@@ -111,6 +115,12 @@ def test_slowest_cases_are_named():
     lines = summary(entry(id="slow", prediction=slow), entry(id="fast"))
 
     assert lines[lines.index("slowest cases") + 1] == "      2.50 s  a::slow"
+
+
+def test_the_time_of_scoring_makes_a_case_slow():
+    lines = summary(entry(id="slow", prediction={"seconds": 0.5}, scoring={"seconds": 7.7}), entry(id="fast"))
+
+    assert lines[lines.index("slowest cases") + 1] == "      8.20 s  a::slow"
 
 
 @pytest.mark.parametrize(("verbosity", "rows"), [(0, 1), (1, 35)])
@@ -144,7 +154,7 @@ def test_quiet_tells_metrics_worst_cases_and_gates_that_are_not_met():
 
     assert "metric  " in text
     assert "worst cases (1 of 1)" in text
-    assert "gate MISSED: n at least 0.5" in text
+    assert "gate MISSED: n in sql: 0.250, needs at least 0.5 (4 cases)" in text
     assert "2 gates met" in text
     assert not re.search("^tag|gate met: ", text, re.MULTILINE)
 
@@ -166,19 +176,66 @@ def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besid
     assert ("detects" in text) == ("broken (1): a::a" in text) == (verbosity == 0)
 
 
-def test_quieter_tells_the_verdict_alone():
-    lines = summary(entry(), gates=[GATE | {"ok": False}], verbosity=-2)
-
-    assert lines == ["Failed: 1 case: 1 passed, 1 gate missed (gate missed: m at least 0.5 in sql: 0.250 over 4)"]
-
-
-def test_a_gate_that_was_judged_on_a_selection_says_so():
-    lines = summary(entry(), gates=[GATE | {"ok": True, "selected": True}])
-
-    assert "gate met: m at least 0.5 in sql: 0.250 over 4 (on a selection)" in lines
+def verdict(*cases, **about):
+    line, markup = verdict_line(report_of(*cases, **about))
+    return line, next(iter(markup))
 
 
-@pytest.mark.parametrize("verbosity", [-2, -1, 0, 1])
+def test_right_answers_that_depend_on_a_tie_are_counted_and_named():
+    lines = summary(entry(id="a"), entry(id="b", depends_on_tie=True), entry(id="c", depends_on_tie=True))
+
+    assert "2 right answers depend on a tie at gold's LIMIT, which a wrong query may hit: a::b, a::c" in lines
+    assert not any("tie" in line for line in summary(entry(id="a", depends_on_tie=False)))
+
+
+def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
+    missed, met, unknown = (GATE | {"ok": ok} for ok in (False, True, None))
+    unknown |= {"reason": "4 of 40 cases ran", "cases": 40}
+    failed, text = entry(outcome="failed"), "m in sql: 4 of 40 cases ran (0.250, needs at least 0.5)"
+
+    assert verdict(entry(), gates=[missed, met]) == (
+        "queryeval: FAILED: gate missed: m in sql: 0.250, needs at least 0.5 (4 cases)",
+        "red",
+    )
+    assert verdict(failed, gates=[unknown]) == ("queryeval: FAILED: 1 case failed", "red")
+    assert verdict(entry(), gates=[met, unknown]) == (
+        "queryeval: PASSED: 1 case: 1 passed (no case failed, 1 gate met, 1 gate not evaluated)",
+        "green",
+    )
+    assert verdict(entry(), gates=[unknown, unknown]) == (
+        f"queryeval: NO VERDICT: no gate could be evaluated: {text} and 1 more",
+        "yellow",
+    )
+    assert verdict(entry(outcome="skipped")) == ("queryeval: NO VERDICT: no case was evaluated", "yellow")
+
+
+def test_the_verdict_of_a_run_that_did_not_come_to_its_end_says_so():
+    ended = {"collected": {"a": 9}, "stopped": True}
+
+    assert verdict(entry(), **ended) == (
+        "queryeval: INTERRUPTED: 1 of 9 cases: 1 passed (the run was stopped)",
+        "red",
+    )
+    assert verdict(entry(outcome="failed"), **ended) == (
+        "queryeval: FAILED: 1 case failed; the run was stopped",
+        "red",
+    )
+    assert verdict(entry(outcome="failed"), **ended, interrupted=True) == (
+        "queryeval: INTERRUPTED: 1 of 9 cases: 1 failed (the run was interrupted; 1 case failed)",
+        "red",
+    )
+
+
+def test_missed_gates_are_lines_of_the_short_summary_with_the_file_that_states_them():
+    gates = [GATE | {"ok": ok, "folder": folder} for ok, folder in ((False, "sql"), (True, "sql"), (False, "."))]
+
+    assert [line for line, _ in missed_gate_lines(report_of(entry(), gates=gates))] == [
+        "GATE sql/queryeval.yaml - m: 0.250, needs at least 0.5 (4 cases)",
+        "GATE queryeval.yaml - m: 0.250, needs at least 0.5 (4 cases)",
+    ]
+
+
+@pytest.mark.parametrize("verbosity", [-1, 0, 1])
 def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
     hostile = "a\x1b[2J\n::error::\u202eb"
     cases = [
@@ -196,7 +253,9 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
         for number in range(2)
     ]
 
-    lines = summary(*cases, gates=[GATE | {"ok": False, "folder": hostile}], verbosity=verbosity, broken=[hostile])
+    report = report_of(*cases, gates=[GATE | {"ok": False, "folder": hostile}], broken=[hostile])
+    lines = [line for line, _ in summary_lines(report, width=80, verbosity=verbosity)]
+    lines += [line for line, _ in (*missed_gate_lines(report), verdict_line(report))]
 
     assert not [line for line in lines if re.search(r"[\x00-\x1f\u202e]|^::", line)]
 
@@ -243,14 +302,11 @@ def test_why_a_missed_case_did_not_pass_is_told_whole_where_the_terminal_is_narr
     assert max(map(len, lines)) <= 60
 
 
-@pytest.mark.parametrize("verbosity", [-2, -1])
-def test_the_verdict_tells_what_changed_besides_the_system(verbosity):
+def test_the_verdict_tells_what_changed_besides_the_system():
     changes = [{"what": f"change {number}", "cases": ["a"] * number} for number in (2, 1, 0, 3, 4)]
     baseline = {"path": "b", "created": "c", "cases": {"common": 1}, "metrics": {}, "changes": changes}
     baseline |= {"fixed": [], "broken": [], "errors": []}
 
-    text = " ".join(summary(entry(id="a"), verbosity=verbosity, baseline=baseline, width=300))
+    line, _ = verdict(entry(id="a"), baseline=baseline)
 
-    in_short = "changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more"
-    assert (in_short in text) == (verbosity == -2)
-    assert "change 2" in text
+    assert "changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more" in line

@@ -80,4 +80,4 @@ def test_skip_and_xfail_take_a_reason_or_true(written, skip, xfail):
 
 
 def test_skip_and_xfail_need_a_reason_that_says_something():
-    assert problem("skip: ''") == "expected text, found nothing"
+    assert problem("skip: ''") == "skip: expected text, found nothing"

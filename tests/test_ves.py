@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import table
 
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import SettingError
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+from pytest_queryeval.metrics.execution_accuracy_bird import execution_accuracy_bird
 from pytest_queryeval.metrics.ves import (
     MOST_ITERATIONS,
     check_iterations,
@@ -19,7 +22,7 @@ from pytest_queryeval.metrics.ves import (
     ves,
 )
 
-GOLD, SAME, OTHER = table((1,), (2,)), table((2,), (1,), (1,)), table((3,))
+GOLD, SAME, OTHER = table((1,), (2,)), table((2,), (1,)), table((3,))
 VES_METRICS = (ves, r_ves, r_ves_bird)
 SECONDS = st.floats(1e-9, 1e3)
 TIMES = st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40)
@@ -44,9 +47,33 @@ def test_a_wrong_prediction_scores_0_and_is_not_timed(score):
 
 
 @pytest.mark.parametrize("score", VES_METRICS)
-def test_right_is_what_bird_calls_right(score):
+def test_a_right_prediction_without_times_has_no_score(score):
     assert score(GOLD, SAME, timer=timer_of(None)) is None
     assert score(table(), table(), timer=timer_of(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("predicted", "ours", "birds"),
+    [
+        (table((2,), (1,), (1,)), False, True),  # duplicates do not count there
+        (table((2.0000001,), (1,)), True, False),  # nor does a tolerance hold
+    ],
+)
+def test_right_is_what_the_execution_accuracy_of_the_same_rule_calls_right(predicted, ours, birds):
+    fast = timer_of(steady(1.0))
+
+    assert [bool(execution_accuracy(GOLD, predicted)), bool(execution_accuracy_bird(GOLD, predicted))] == [ours, birds]
+    assert bool(r_ves_bird(GOLD, predicted, timer=fast)) is birds
+    for score in (ves, r_ves):
+        value = score(GOLD, predicted, timer=fast)
+        assert bool(getattr(value, "value", value)) is ours
+
+
+def test_right_is_what_the_policy_of_the_case_calls_right():
+    swapped = table(("a", 1), ("b", 2)), table((1, "a"), (2, "b"))
+
+    assert ves(*swapped, timer=timer_of(steady(1.0))).value == 1.0
+    assert ves(*swapped, timer=never, policy=Policy(columns="positional")) == 0.0
 
 
 @pytest.mark.parametrize("score", VES_METRICS)
@@ -189,7 +216,8 @@ def test_iterations_may_be_left_out_or_be_any_number_to_the_limit():
 
 def test_metrics_of_times_say_what_they_need():
     for name in ("ves", "r_ves", "r_ves_bird"):
-        assert (METRICS[name].options, METRICS[name].supplied) == ({"iterations"}, {"timer"})
+        assert METRICS[name].options == {"iterations"}
+        assert "timer" in METRICS[name].supplied
         assert METRICS[name].applies_to("sql")
         assert METRICS[name].applies_to("sparql")
         assert not METRICS[name].applies_to("json")

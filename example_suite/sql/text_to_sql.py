@@ -1,7 +1,7 @@
 """A stand-in for a text-to-SQL system: it knows the questions of this suite by heart, and makes mistakes on purpose.
 
-A real one would send `case.question`, `case.evidence` and the database's schema to a model. Put your call in `answer`:
-it is given the case and returns the query's text.
+A real one would send `case.question`, `case.evidence` and `case.schema`, the CREATE TABLE statements, to a model. Put
+your call in `answer`: it is given what belongs to the question, never the gold, and returns the query's text.
 """
 
 ANSWERS = {

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.flips import MET, Matched, Told, was_asked
-from pytest_queryeval.gates import is_below
+from pytest_queryeval.gates import is_below, where_text
 
 Basis: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = dict[str, Any]
@@ -171,9 +171,8 @@ def _loosened(before: Told, after: Told) -> Iterator[str]:
     if "gates" not in after:
         return
     eased = _eased(_of_gates(before.get("gates", ())), _of_gates(after["gates"]))
-    for folder, metric, groups in dict.fromkeys(what[:3] for what in eased):
+    for folder, metric, where in dict.fromkeys(what[:3] for what in eased):
         if any(is_below(case["path"], folder) for case in after["cases"]):
-            where = "".join(f" where {name} is {value}" for name, value in groups)
             yield f"{LOOSENED}: {metric}{where} in {folder}"
 
 
@@ -181,7 +180,7 @@ def _of_gates(gates: Iterable[Mapping[str, Any]]) -> list[Demand]:
     return [
         demand
         for gate in gates
-        for demand in _demands(gate, gate["folder"], gate["metric"], tuple(sorted(gate["where"].items())))
+        for demand in _demands(gate, gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items()))))
     ]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.flips import MET, Told, pairs_of
-from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fall_p, mean
 from pytest_queryeval.model import PASS_RATE
+
+if TYPE_CHECKING:
+    from pytest_queryeval.baseline.statistics import Pairs
 
 
 def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
@@ -47,6 +49,9 @@ def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) 
     counted = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
     if not both:
         return nothing() | {"errors": counted}
+    # scipy.stats takes long to import.
+    from pytest_queryeval.baseline.statistics import Pairs, detectable_drop, fall_p, mean
+
     pairs = Pairs(before=[old for old, _ in both], after=[new for _, new in both])
     judged = pairs.negated if gate.get("better") == "lower" else pairs
     p = fall_p(judged)

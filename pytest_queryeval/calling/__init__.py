@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from pytest_queryeval.calling.asked import Asked, told
-from pytest_queryeval.calling.caller import Caller
+from pytest_queryeval.calling.asked import Asked
+from pytest_queryeval.calling.caller import PREDICTOR, Caller
+from pytest_queryeval.calling.schema_text import SchemaTexts
+from pytest_queryeval.case_view import CaseView
 from pytest_queryeval.errors import PredictorError, QueryEvalError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.opening import opened, or_raise
-from pytest_queryeval.predictors import PREDICTORS, Expecting, Predictor
+from pytest_queryeval.predictors import PREDICTORS, Expecting, Predictor, StoredPredictions
+from pytest_queryeval.predictors.answer import answering
 from pytest_queryeval.predictors.hook import Hook
 from pytest_queryeval.redaction import hide_settings
 
@@ -31,7 +34,7 @@ class Calls:
 
     `tell` is called with a line on the progress every PROGRESS_SECONDS while answers are waited for. Where calls are
     made `one_at_a_time`, as by a worker of pytest-xdist, functions are called in this thread. `hook` is what the
-    predictor of that name calls.
+    predictor of that name calls, `schemas` are those that predictors see.
     """
 
     def __init__(
@@ -39,8 +42,9 @@ class Calls:
         tell: Callable[[str], None] = lambda _: None,
         *,
         recording: Recording | None = None,
-        hook: Callable[[Case], object] | None = None,
+        hook: Callable[[CaseView], object] | None = None,
         one_at_a_time: bool = False,
+        schemas: SchemaTexts | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tell = tell
@@ -49,16 +53,17 @@ class Calls:
         self._recording = recording
         self._hook = hook
         self._one_at_a_time = one_at_a_time
+        self._schemas = schemas or SchemaTexts()
         self._is_stopped = False
         self._callers: dict[tuple[str, str], Caller | PredictorError] = {}
-        self._holders: dict[tuple[str, str], Predictor | PredictorError] = {}
+        self._holders: dict[tuple[str, str], StoredPredictions | PredictorError] = {}
 
     def prediction(self, case: Case, trial: int) -> Prediction:
         """The answer to a case; raises `PredictorError`."""
         spec = _spec(case)
         if not PREDICTORS[spec.kind].calls:
-            with told():
-                return self._held(spec).predict(case, trial)  # type: ignore[return-value]  # no coroutine function
+            with answering(PREDICTOR):
+                return self._held(spec).predict(case, trial)
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
         if self._is_replayed:
@@ -67,6 +72,14 @@ class Calls:
         answer = caller.prediction(self._asked(case, spec, trial, caller), self._tell_progress)
         self._tell_progress()
         return answer
+
+    def prediction_at_hand(self, case: Case) -> Prediction | None:
+        """The first answer to a case where nothing is called for it; None where that is not so, or there is none."""
+        if not self._is_replayed and PREDICTORS[_spec(case).kind].calls:
+            return None
+        with suppress(QueryEvalError):
+            return self.prediction(case, 1)
+        return None
 
     def expect(self, cases: Iterable[Case]) -> None:
         """Open the predictors of all cases of the run, whether they will be asked or not.
@@ -132,8 +145,18 @@ class Calls:
 
     def _asked(self, case: Case, spec: PredictorSpec, trial: int, caller: Caller | None = None) -> Asked:
         retries = caller.predictor.retries if caller is not None and spec.retries is None else spec.retries
-        recorded = None if self._recording is None else self._recording.call(case, spec, trial)
-        return Asked(case=case, trial=trial, spec=spec, retries=retries or 0, recorded=recorded)
+        schema, predictor = self._schemas.of(case), PREDICTORS[spec.kind]
+        recorded = None if self._recording is None else self._recording.call(case, spec, trial, schema)
+        is_sent_or_recorded = predictor.sends is not None or recorded is not None
+        return Asked(
+            case=case,
+            trial=trial,
+            spec=spec,
+            retries=retries or 0,
+            list_schema=schema,
+            lists_ahead=is_sent_or_recorded and "schema" in predictor.sees(spec.settings),
+            recorded=recorded,
+        )
 
     def _caller(self, spec: PredictorSpec) -> Caller:
         if spec.key not in self._callers:
@@ -141,21 +164,21 @@ class Calls:
         return or_raise(self._callers[spec.key])
 
     def _new_caller(self, spec: PredictorSpec) -> Caller:
-        predictor = self._opened(spec)
+        predictor = cast("Predictor", self._opened(spec))
         concurrency = spec.concurrency or predictor.concurrency
         in_turn = concurrency == 1 or self._one_at_a_time or not PREDICTORS[spec.kind].threads
-        return Caller(predictor, concurrency=concurrency, in_turn=in_turn)
+        return Caller(predictor, concurrency=concurrency, in_turn=in_turn, clock=self._schemas.clock)
 
-    def _held(self, spec: PredictorSpec) -> Predictor:
+    def _held(self, spec: PredictorSpec) -> StoredPredictions:
         if spec.key not in self._holders:
-            self._holders[spec.key] = opened(lambda: self._opened(spec), PredictorError)
+            self._holders[spec.key] = opened(lambda: cast("StoredPredictions", self._opened(spec)), PredictorError)
         return or_raise(self._holders[spec.key])
 
-    def _opened(self, spec: PredictorSpec) -> Predictor:
+    def _opened(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
         hide_settings(spec.settings)
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
-        with told():
+        with answering(PREDICTOR):
             return PREDICTORS[spec.kind].opener(spec)
 
     def _tell_progress(self) -> None:

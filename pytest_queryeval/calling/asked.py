@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.errors import PredictorError, QueryEvalError
+from pytest_queryeval.calling.schema_text import SchemaText
+from pytest_queryeval.case_view import CaseView, view_of
+from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ LONGEST_PAUSE = 60.0
 class Asked:
     """A case, for the how manieth time it is asked, under the settings of its own suite.
 
-    `began` is the moment of `time.monotonic` at which the attempt under way began, 0 where none is.
+    `list_schema` is what lists its schema, and `lists_ahead` whether that is needed before the call. `began` is the
+    moment of the clock of calls at which the attempt under way began, 0 where none is.
     """
 
     case: Case
     trial: int
     spec: PredictorSpec
     retries: int
+    list_schema: SchemaText
+    lists_ahead: bool = False
     recorded: RecordedCall | None = None
     began: float = 0.0
     answer: Future[Prediction] = field(default_factory=Future)
@@ -39,11 +43,15 @@ class Asked:
         """Equal for calls for the same trial of the very same case: suites may share the file that it stands in."""
         return id(self.case), self.trial
 
+    def view(self) -> CaseView:
+        """What the predictor sees in one attempt: nothing that an earlier one may have left."""
+        return view_of(self.case, self.list_schema)
+
     def found(self) -> Prediction | None:
         """What is recorded; raises `PredictorError` where a replay has nothing."""
         return None if self.recorded is None else self.recorded.found()
 
-    def settle(self, end: Prediction | QueryEvalError) -> None:
+    def settle(self, end: Prediction | Exception) -> None:
         """Let the answer arrive, or the error, unless nobody waits for it any more."""
         with suppress(InvalidStateError):
             if isinstance(end, Prediction):
@@ -76,24 +84,3 @@ class Asked:
         """The error of a call that took too long."""
         limit = f"{self.spec.timeout:g} s (`timeout` of the predictor)"
         return PredictorError(f"no answer within {limit}", temporary=True)
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """A predictor of another package may raise anything; in a thread that nobody watches also what ends programs."""
-    try:
-        yield
-    except QueryEvalError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise PredictorError(f"the predictor raised {type(error).__name__}: {error}") from error
-
-
-@contextmanager
-def told_aside() -> Iterator[None]:
-    """As `told`, where no user's interrupt arrives: what looks like one is the predictor's."""
-    try:
-        with told():
-            yield
-    except KeyboardInterrupt as error:
-        raise PredictorError("the predictor raised KeyboardInterrupt") from error

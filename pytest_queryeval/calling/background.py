@@ -20,7 +20,8 @@ END_SECONDS = 1.5  # for calls to end that are cancelled
 class Background:
     """Runs functions on an event loop, whose thread starts with the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._beat = 0.0
@@ -34,13 +35,13 @@ class Background:
     @property
     def stalled(self) -> float:
         """For how many seconds the loop has done nothing: something that should wait blocks it."""
-        return time.monotonic() - self._beat if self._loop is not None else 0.0
+        return self._clock() - self._beat if self._loop is not None else 0.0
 
     def soon(self, work: Callable[[], object]) -> None:
         """Call `work` on the loop as soon as it is free."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._beat = time.monotonic()
+            self._beat = self._clock()
             # A daemon: nobody is kept waiting at the end by a call that does not heed its cancellation.
             self._thread = threading.Thread(target=self._run, args=(self._loop,), name="queryeval-calls", daemon=True)
             self._thread.start()
@@ -72,7 +73,7 @@ class Background:
         loop.close()
 
     def _keep_beating(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._beat = time.monotonic()
+        self._beat = self._clock()
         loop.call_later(HEARTBEAT_SECONDS, self._keep_beating, loop)
 
     async def _finish(self, close: Callable[[], object]) -> None:
@@ -120,7 +121,7 @@ async def in_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             end: Callable[[], None] = partial(_set_result, future, work())
-        except Exception as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
             end = partial(_set_exception, future, error)
         with suppress(RuntimeError):  # the loop is closed, nobody waits
             loop.call_soon_threadsafe(end)
@@ -139,6 +140,6 @@ def _set_result(future: asyncio.Future[Any], result: Any) -> None:
         future.set_result(result)
 
 
-def _set_exception(future: asyncio.Future[Any], error: Exception) -> None:
+def _set_exception(future: asyncio.Future[Any], error: BaseException) -> None:
     if not future.done():
         future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)

@@ -8,18 +8,22 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_queryeval.calling.asked import Asked, told, told_aside
+from pytest_queryeval.calling.asked import Asked
 from pytest_queryeval.calling.background import in_thread
+from pytest_queryeval.calling.call_clock import CallClock, task_limit
 from pytest_queryeval.calling.line import Line
-from pytest_queryeval.calling.time_limit import Overdue, time_limit
-from pytest_queryeval.errors import PredictorError, QueryEvalError
+from pytest_queryeval.calling.time_limit import time_limit
+from pytest_queryeval.errors import PredictorError, QueryEvalError, SourceError, TimeLimitExceeded
 from pytest_queryeval.model import Prediction
 from pytest_queryeval.predictors import Predictor
+from pytest_queryeval.predictors.answer import answering
 
 GRACE_SECONDS = 1.0  # until a call that does not heed its time limit is given up
+PREDICTOR = "the predictor"  # in messages on one that does not say what it is
 LOOPS = 20  # that a predictor may block before it is called no more
 
 
@@ -40,13 +44,14 @@ class Caller:
     background.
     """
 
-    def __init__(self, predictor: Predictor, *, concurrency: int, in_turn: bool) -> None:
+    def __init__(self, predictor: Predictor, *, concurrency: int, in_turn: bool, clock: CallClock) -> None:
         self.predictor = predictor
+        self._clock = clock
         self.concurrency = concurrency
         self.counts = Counts()
         self._is_async = inspect.iscoroutinefunction(predictor.predict)
         self._in_turn = in_turn and not self._is_async
-        self._line = Line(self._answer, width=concurrency)
+        self._line = Line(self._answer, width=concurrency, clock=clock.time)
         self._loops = 1
         self._asked: dict[tuple[int, int], Asked] = {}
 
@@ -122,9 +127,9 @@ class Caller:
         while True:
             attempt += 1
             try:
-                with time_limit(asked.spec.timeout), told():
-                    return self.predictor.predict(asked.case, asked.trial)
-            except Overdue:
+                with time_limit(asked.spec.timeout, self._clock.time), answering(PREDICTOR):
+                    return self.predictor.predict(asked.view(), asked.trial)
+            except TimeLimitExceeded:
                 error = asked.timed_out()
             except PredictorError as raised:
                 error = raised
@@ -145,7 +150,7 @@ class Caller:
                 raise PredictorError("the run was stopped before there was an answer") from None
             wait()
             longest = asked.spec.timeout + GRACE_SECONDS
-            if asked.began and time.monotonic() > asked.began + longest:
+            if asked.began and self._clock.time() > asked.began + longest:
                 self._line.widen()
                 raise PredictorError(f"{asked.timed_out()}, and the call cannot be stopped")
             if self._line.background.stalled > longest:
@@ -162,7 +167,7 @@ class Caller:
             for asked in waiting:
                 asked.settle(PredictorError(why))
             return
-        self._line = Line(self._answer, width=self.concurrency)
+        self._line = Line(self._answer, width=self.concurrency, clock=self._clock.time)
         self._line.add(waiting)
 
     async def _answer(self, asked: Asked) -> None:
@@ -170,6 +175,7 @@ class Caller:
             return
         start = time.monotonic()
         try:
+            await _list_ahead(asked)
             asked.settle(asked.found() or asked.kept(await self._tried(asked)))
         except QueryEvalError as error:
             self.counts.failed += 1
@@ -179,6 +185,8 @@ class Caller:
                 asked.answer.cancel()
                 raise
             asked.settle(PredictorError("the predictor raised CancelledError"))
+        except Exception as error:  # noqa: BLE001 - pytest.exit(), raised again where the answer is waited for
+            asked.settle(error)
         finally:
             self._count(start)
 
@@ -186,10 +194,10 @@ class Caller:
         attempt = 0
         while True:
             attempt += 1
-            asked.began = time.monotonic()
+            asked.began = self._clock.time()
             try:
-                async with asyncio.timeout(asked.spec.timeout):
-                    with told_aside():
+                async with task_limit(asked.spec.timeout, self._clock):
+                    with answering(PREDICTOR, in_task=True):
                         return await self._call(asked)
             except TimeoutError:
                 error = asked.timed_out()
@@ -201,12 +209,19 @@ class Caller:
 
     def _call(self, asked: Asked) -> Awaitable[object]:
         if self._is_async:
-            return self.predictor.predict(asked.case, asked.trial)  # type: ignore[return-value]  # a coroutine function
+            return self.predictor.predict(asked.view(), asked.trial)  # type: ignore[return-value]  # a coroutine function
         return in_thread(lambda: self._called_aside(asked))
 
     def _called_aside(self, asked: Asked) -> object:
-        with told_aside():
-            return self.predictor.predict(asked.case, asked.trial)
+        with answering(PREDICTOR, in_task=True):
+            return self.predictor.predict(asked.view(), asked.trial)
+
+
+async def _list_ahead(asked: Asked) -> None:
+    """List the schema that a call needs from its start, in a thread: here all other calls would wait."""
+    if asked.lists_ahead and not asked.list_schema.is_listed:
+        with suppress(SourceError):  # raised again where it is needed
+            await in_thread(asked.list_schema)
 
 
 def _is_cancelled() -> bool:

@@ -15,8 +15,10 @@ from pytest_queryeval.calling.background import Background
 class Line:
     """Calls wait here for one of `width` workers, each of which answers one call after the other."""
 
-    def __init__(self, answer: Callable[[Asked], Coroutine[Any, Any, None]], *, width: int) -> None:
-        self.background = Background()
+    def __init__(
+        self, answer: Callable[[Asked], Coroutine[Any, Any, None]], *, width: int, clock: Callable[[], float]
+    ) -> None:
+        self.background = Background(clock)
         self._answer = answer
         self._width = width
         self._waiting: deque[Asked] = deque()

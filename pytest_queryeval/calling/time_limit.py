@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from pytest_queryeval.calling.call_clock import POLL_SECONDS
+from pytest_queryeval.errors import TimeLimitExceeded
 
 PATIENCE = 1.0  # seconds for the function to clean up
 INSISTENCE = 0.001
 
 
-class Overdue(BaseException):
-    """The time is up; no `Exception`, which the function may catch."""
-
-
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `Overdue` within the `with` statement once it has taken so many seconds.
+def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Raise `TimeLimitExceeded` within the `with` statement once it has taken so many seconds by the clock.
 
     A function that catches everything and goes on is told so again, PATIENCE later, and then without a pause: sooner or
     later it is told between two attempts, where it catches nothing.
@@ -31,15 +31,20 @@ def time_limit(seconds: float) -> Iterator[None]:
         return
     armed = True
     rung = 0
+    deadline = clock() + seconds
 
     def ring(number: int, frame: FrameType | None) -> None:
         nonlocal rung
         if not armed:
             return
+        left = deadline - clock()
+        if left > 0:  # the clock stood still
+            signal.setitimer(signal.ITIMER_REAL, max(left, POLL_SECONDS), PATIENCE)
+            return
         rung += 1
         if rung == 2:
             signal.setitimer(signal.ITIMER_REAL, INSISTENCE, INSISTENCE)
-        raise Overdue
+        raise TimeLimitExceeded
 
     before = signal.signal(signal.SIGALRM, ring)
     try:

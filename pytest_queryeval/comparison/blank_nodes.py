@@ -11,7 +11,7 @@ Columns are looked at only where they are positional, since otherwise they are a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TypeAlias
@@ -26,16 +26,23 @@ VISITS = 300_000  # rows looked at while nodes are told apart; past it those of 
 
 
 def rename_blank_nodes(
-    gold: Sequence[Cells], predicted: Sequence[Cells], *, positional: bool = False
+    gold: Sequence[Cells],
+    predicted: Sequence[Cells],
+    *,
+    positional: bool = False,
+    merged: Callable[[], Mapping[Hashable, Hashable]] = dict,
 ) -> tuple[Sequence[Cells], bool]:
     """The predicted rows with their blank nodes named after gold's, and whether no better names can be overlooked.
 
-    Nodes without a partner get names of their own.
+    Nodes without a partner get names of their own. `merged` gives one value for cells that are equal without being the
+    same, such as numbers within the tolerance.
     """
     nodes = _nodes(predicted)
     if not nodes or Counter(gold) == Counter(predicted):
         return predicted, True
-    search = _Search((gold, predicted), positional)
+    values = merged()
+    sides = [[tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted)]
+    search = _Search((sides[0], sides[1]), positional)
     names = search.names()
     rest = {node: BlankNode(f"\0{node.label}") for node in nodes if node not in names}
     return _renamed(predicted, {**names, **rest}), search.visits_left >= 0

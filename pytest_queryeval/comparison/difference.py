@@ -1,10 +1,11 @@
-"""Where two tables differ: rows that are missing, rows that are extra, rows of which some cells changed."""
+"""Where two tables differ: rows that are missing, extra, changed in some cells, or repeated more often on one side."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from operator import eq
+from itertools import chain, islice
 
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.policy import Policy, canonical, canonical_rows
@@ -13,16 +14,19 @@ from pytest_queryeval.table import Row, Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """At most `limit` rows of each sort, predicted's cells in the order of gold's columns; `counts` are of all rows.
+    """At most `limit` rows of each sort, predicted's cells in the order of gold's columns.
 
     `columns` are the names of gold's columns, or of what its rows are shown by where it is no table.
     `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
+    `repeated` rows are on both sides: so many times in gold, so many times in predicted.
+    `counts` are of all rows of gold that are not in predicted, and of all rows of predicted that are not in gold.
     """
 
     columns: tuple[str, ...] = ()
     missing: tuple[Row, ...] = ()
     extra: tuple[Row, ...] = ()
     changed: tuple[tuple[Row, Row], ...] = ()
+    repeated: tuple[tuple[Row, int, int], ...] = ()
     counts: tuple[int, int] = (0, 0)
     summary: str = ""
 
@@ -37,19 +41,34 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     gold_left, predicted_left = both.leftover(columns)
     if not gold_left and not predicted_left:
         return Difference(summary=f"{shape}: {_same_rows(both, columns)}")
-    counts = len(gold_left), len(predicted_left)
-    gold_rows, predicted_rows = _counted(gold, policy), _counted(predicted, policy)
-    missing = [gold_rows[row] for row in gold_left[: 2 * limit]]
-    extra = [_in_order(predicted_rows[row], columns) for row in predicted_left[: 2 * limit]]
+    gold_rows, predicted_rows = _counted(gold, both.policy), _counted(predicted, both.policy)
+    mine, others = both.projected(columns)
+    times, other_times = Counter(mine), Counter(others.values())
+    left = chain((mine[at] for at in gold_left), (others[at] for at in predicted_left))
+    repeated = dict.fromkeys(row for row in left if row in times and row in other_times)
+    gold_left = [at for at in gold_left if mine[at] not in repeated]
+    predicted_left = [at for at in predicted_left if others[at] not in repeated]
+    missing = [gold_rows[at] for at in gold_left[: 2 * limit]]
+    extra = [_in_order(predicted_rows[at], columns) for at in predicted_left[: 2 * limit]]
     changed = _changed(missing, extra, policy)
+    counts = len(gold_left), len(predicted_left)
     return Difference(
         columns=gold.columns,
         missing=tuple(missing[:limit]),
         extra=tuple(extra[:limit]),
         changed=tuple(changed[:limit]),
+        repeated=tuple((gold_rows[mine.index(row)], times[row], other_times[row]) for row in islice(repeated, limit)),
         counts=counts,
-        summary=f"{shape}; {counts[0]:,} of gold's rows are not in predicted, {counts[1]:,} of predicted's not in gold",
+        summary=f"{shape}; {_rows_that_differ(*counts, len(repeated))}",
     )
+
+
+def _rows_that_differ(missing: int, extra: int, repeated: int) -> str:
+    often = f"{repeated:,} {'is' if repeated == 1 else 'are'} there more often on one side"
+    if not missing and not extra:
+        return f"the same rows, but {often}"
+    sides = f"{missing:,} of gold's rows are not in predicted, {extra:,} of predicted's not in gold"
+    return f"{sides}, {often}" if repeated else sides
 
 
 def _shape(table: Table) -> str:
@@ -93,7 +112,7 @@ def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple
     changed = []
     for row in list(missing):
         values = _values(row, policy)
-        shared = [sum(map(eq, values, other)) for other in others]
+        shared = [sum(map(policy.equal, values, other)) for other in others]
         most = max(shared, default=0)
         if 2 * most >= len(row) > 1:
             place = shared.index(most)

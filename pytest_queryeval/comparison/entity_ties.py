@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import inf
+
+from pytest_queryeval.comparison.assignment import best_assignment, steps
 
 # Two F1 values closer than this are equal: their sums were merely rounded in another order.
 TOLERANCE = 1e-12
@@ -72,7 +73,7 @@ class EntityTies:
         """An alignment within `options` (allowed predicted columns per gold column), None if no F1 there is >= floor.
 
         The alignment is a guess: its F1 may miss the floor where the bound does not exclude it. Each tangent costs one
-        assignment of at most a^2 * b steps, and each step counts as one row.
+        assignment, and each step of it counts as one row.
         """
         low, tangent, high = 0.0, 0.5, 1.0
         guess: list[int] | None = None
@@ -100,74 +101,21 @@ class EntityTies:
         targets = sorted({j for gold in free for j in options[gold]} - fixed)
         if len(fixed) + len(free) < len(options) or len(targets) < len(free):
             return None
-        # Dearer than a whole alignment, yet small enough to leave the last digits of the sums alone.
-        forbidden = 2.0 * len(options) + 1
-        self._spend(len(free) * len(targets))
-        costs = [self._costs(gold, options[gold], targets, tangent, forbidden) for gold in free]
-        for gold, target in zip(free, assignment(costs, self._spend), strict=True):
-            columns[gold] = targets[target]
+        # Worse than a whole alignment, yet small enough to leave the last digits of the sums alone.
+        forbidden = -2.0 * len(options) - 1
+        self._spend(len(free) * len(targets) + steps(len(free), len(targets)))
+        weights = [self._weights(gold, options[gold], targets, tangent, forbidden) for gold in free]
+        for row, target in best_assignment(weights):
+            columns[free[row]] = targets[target]
         return columns if all(columns[gold] in options[gold] for gold in free) else None
 
-    def _costs(
+    def _weights(
         self, gold: int, allowed: Sequence[int], targets: Sequence[int], tangent: float, forbidden: float
     ) -> list[float]:
-        by_precision, by_recall = -2 * tangent**2, -2 * (1 - tangent) ** 2
-        costs = dict.fromkeys(targets, forbidden)
+        by_precision, by_recall = 2 * tangent**2, 2 * (1 - tangent) ** 2
+        weights = dict.fromkeys(targets, forbidden)
         for j in allowed:
-            if j in costs:
+            if j in weights:
                 precision, recall = self.pair(gold, j)
-                costs[j] = by_precision * precision + by_recall * recall
-        return list(costs.values())
-
-
-def assignment(costs: Sequence[Sequence[float]], spend: Callable[[int], None]) -> list[int]:
-    """The cheapest column for each row, no column twice (rows <= columns), by successive shortest paths.
-
-    O(rows^2 * columns); `spend` is told the columns scanned.
-    """
-    width = len(costs[0]) if costs else 0
-    mates = [-1] * len(costs)
-    owners = [-1] * width
-    row_prices, column_prices = [0.0] * len(costs), [0.0] * width
-    for row in range(len(costs)):
-        _augment(costs, row, mates, owners, row_prices, column_prices, spend)
-    return mates
-
-
-def _augment(
-    costs: Sequence[Sequence[float]],
-    row: int,
-    mates: list[int],
-    owners: list[int],
-    row_prices: list[float],
-    column_prices: list[float],
-    spend: Callable[[int], None],
-) -> None:
-    distances, sources = [inf] * len(owners), [row] * len(owners)
-    waiting, settled = list(range(len(owners))), []
-    current, length = row, 0.0
-    while True:
-        spend(len(waiting))
-        line, offset = costs[current], length - row_prices[current]
-        for column in waiting:
-            distance = offset + line[column] - column_prices[column]
-            if distance < distances[column]:
-                distances[column], sources[column] = distance, current
-        nearest = min(waiting, key=distances.__getitem__)
-        length, current = distances[nearest], owners[nearest]
-        if current < 0:
-            break
-        waiting.remove(nearest)
-        settled.append(nearest)
-    row_prices[row] += length
-    for column in settled:
-        row_prices[owners[column]] += length - distances[column]
-        column_prices[column] -= length - distances[column]
-    _flip(row, nearest, mates, owners, sources)
-
-
-def _flip(row: int, column: int, mates: list[int], owners: list[int], sources: Sequence[int]) -> None:
-    owner = -1
-    while owner != row:
-        owner = owners[column] = sources[column]
-        mates[owner], column = column, mates[owner]
+                weights[j] = by_precision * precision + by_recall * recall
+        return list(weights.values())

@@ -1,7 +1,8 @@
-"""Numbers that are equal within the tolerance though not the same: which values, and which rows, count as equal.
+"""Values that are equal though not the same: which of them, and which rows, count as equal.
 
-Tolerance is not transitive, so equality is never chained: 1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 being
-equal to 1.2.
+These are numbers within the tolerance, and texts that equal a number, a date or a time. Such equality is not
+transitive, so it is never chained: 1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 being equal to 1.2. Nor are two
+texts equal because both of them equal a number or a date.
 Values that are near each other are first gathered in clusters. In most clusters every gold value equals every predicted
 value, and they can share a code. In the others, values that are the same are paired first and the rest one to one.
 """
@@ -10,49 +11,71 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import date, datetime, time
 from functools import partial
-from itertools import takewhile
-from typing import TypeAlias, TypeGuard
+from itertools import chain, takewhile
+from operator import itemgetter
+from typing import TypeAlias
 
+from pytest_queryeval.comparison.comparables import (
+    Comparable,
+    Number,
+    ReadText,
+    datatype_of,
+    is_comparable,
+    quantity_of,
+)
 from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.comparison.temporal import Temporal
 
-Number: TypeAlias = int | float | Decimal
 Cells: TypeAlias = tuple[Hashable, ...]
 Placed: TypeAlias = tuple[int, Cells]
-Numbered: TypeAlias = tuple[tuple[Number, ...], int]
-Typed: TypeAlias = set[tuple[type, Number]]
+Numbered: TypeAlias = tuple[tuple[Number, ...], int, tuple[Comparable, ...]]
+Typed: TypeAlias = set[tuple[type, Comparable]]
+Columns: TypeAlias = Iterable[Sequence[Hashable]]
+Texts: TypeAlias = Mapping[Hashable, ReadText]
+Key: TypeAlias = tuple[type, Number]
+Pairs: TypeAlias = list[tuple[Comparable, Comparable]]
+EXACT = ({int, date, datetime, time}, {int, Temporal}, {ReadText})  # values of these types are equal if the same
 MANY_PAIRS = 10_000
 COMPARISONS = 200_000
 GREAT = 2**1000
-PLACE = ("number",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """`codes` maps the code of a value to the code that it shares; `rough` tells that some cluster had to be paired."""
+    """`codes` maps the code of a value to the code that it shares; `rough` tells that some cluster had to be paired.
+
+    `texts` are those that read as a date, a time or a duration, where there is one that they may equal.
+    """
 
     codes: Mapping[int, int]
     rough: bool
+    texts: Texts
 
 
-def merge_near(codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, policy: Policy) -> Merge:
-    """Which codes of numbers stand for equal values, given the code of each value and the numbers of both sides.
+def merge_near(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
+    """Which codes stand for equal values, given the code of each canonical value and the columns of both sides."""
+    kinds = {kind for kind in set(map(type, codes)) if issubclass(kind, Comparable)}
+    has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
+    texts = {text: read for text in codes if type(read := policy.read(text)) is ReadText} if has_temporals else {}
+    if not texts and any(kinds <= alike for alike in EXACT):
+        return Merge(codes={}, rough=False, texts={})
+    merged, rough = _merged(codes, _typed(gold, texts), _typed(predicted, texts), policy)
+    return Merge(codes={code: other for code, other in merged.items() if code != other}, rough=rough, texts=texts)
 
-    3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001: hence numbers come with their
-    types.
-    """
-    typed = gold | predicted
-    integers = [number for kind, number in typed if kind is int]
-    numbers = sorted([*integers, *(number for kind, number in typed if kind is not int)])  # of equals, integers first
+
+def _merged(
+    codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, policy: Policy
+) -> tuple[dict[int, int], bool]:
     merged: dict[int, int] = {}
     rough = False
-    for cluster in _clusters(numbers, policy):
+    for cluster in _clusters(gold | predicted, policy):
         golds = [value for value in cluster if (type(value), value) in gold]
         others = [value for value in cluster if (type(value), value) in predicted]
-        if not golds or not others:
+        if not golds or not others or all(isinstance(value, ReadText) for value in cluster):
             continue
         if _all_equal(golds, others, policy):
             merged.update((codes[value], codes[golds[0]]) for value in cluster)
@@ -61,60 +84,105 @@ def merge_near(codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, pol
         same = set(golds) & set(others)
         pairs = _one_to_one([v for v in golds if v not in same], [v for v in others if v not in same], policy)
         merged.update((codes[right], codes[left]) for left, right in pairs)
-    return Merge(codes={code: other for code, other in merged.items() if code != other}, rough=rough)
+    return merged, rough
 
 
-def typed_numbers(columns: Iterable[Sequence[Hashable]]) -> Typed:
-    """The distinct numbers of a table's columns of canonical values, each with its type."""
+def _typed(columns: Columns, texts: Texts) -> Typed:
+    """The distinct values that may equal others, each with its type.
+
+    3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001.
+    """
     pairs = (pair for column in columns for pair in set(zip(map(type, column), column, strict=True)))
-    return {(kind, value) for kind, value in pairs if is_number(value)}
+    if texts:
+        pairs = ((type(read), read) for read in (texts.get(value, value) for _, value in pairs))
+    return {(kind, value) for kind, value in pairs if is_comparable(value)}
 
 
-def is_number(value: object) -> TypeGuard[Number]:
-    """Whether a canonical value takes part in tolerant comparison (truth values do not)."""
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
+    """Groups of two and more values of one point in time, or of one datatype and of numbers that nearness links.
+
+    They are sorted by their numbers.
+    """
+    moments: defaultdict[Temporal, list[Comparable]] = defaultdict(list)
+    numbers: defaultdict[str, defaultdict[Key, list[Comparable]]] = defaultdict(lambda: defaultdict(list))
+    for _, value in typed:
+        quantity = quantity_of(value)
+        if isinstance(quantity, Temporal):
+            moments[quantity].append(value)
+        else:
+            numbers[datatype_of(value)][type(quantity), quantity].append(value)
+    yield from (sorted(values, key=str) for values in moments.values() if len(values) > 1)
+    for values in numbers.values():
+        integers = [key for key in values if key[0] is int]
+        others = [key for key in values if key[0] is not int]
+        linked = _linked(sorted([*integers, *others], key=itemgetter(1)), policy)
+        several = {key: sorted(found, key=str) for key, found in values.items() if len(found) > 1}
+        yield from (several[key] for key in several.keys() - set(chain.from_iterable(linked)))
+        for group in linked:
+            yield [value for key in group for value in several.get(key) or values[key]]
 
 
-def _clusters(numbers: Sequence[Number], policy: Policy) -> list[list[Number]]:
-    """Groups of two and more sorted numbers that are linked by nearness; two integers are never near each other."""
-    groups: list[list[Number]] = [[]]
+def _linked(keys: Sequence[Key], policy: Policy) -> list[list[Key]]:
+    """Groups of sorted numbers, of equal ones integers first, that nearness links; it never links two integers."""
+    groups: list[list[Key]] = [[]]
     last_float: Number | None = None
-    recent: list[Number] = []  # the integers since the last float: the next float may reach them too
+    recent: list[Key] = []  # the integers since the last float: the next float may reach them too
     joined = 0  # so many of the first of them are in the last group, as they are near the last float
-    for number in numbers:
-        if type(number) is int:
+    for key in keys:
+        kind, number = key
+        if kind is int:
             if joined == len(recent) and last_float is not None and policy.close(last_float, number):
-                groups[-1].append(number)
+                groups[-1].append(key)
                 joined += 1
-            recent.append(number)
+            recent.append(key)
             continue
         linked = last_float is not None and policy.close(last_float, number)
-        reached = len(list(takewhile(partial(policy.close, number), reversed(recent))))
+        reached = len([*takewhile(partial(policy.close, number), (other for _, other in reversed(recent)))])
         first = len(recent) - reached
         if not linked and first >= joined:
             groups.append([])
-        groups[-1] += [*recent[max(first, joined) :], number]
+        groups[-1] += [*recent[max(first, joined) :], key]
         last_float, recent, joined = number, [], 0
     return [group for group in groups if len(group) > 1]
 
 
-def _all_equal(golds: Sequence[Number], others: Sequence[Number], policy: Policy) -> bool:
+def _all_equal(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> bool:
+    if len(golds) == len(others) == 1:
+        return policy.near(golds[0], others[0])
     if len(golds) * len(others) > MANY_PAIRS:
         return False
-    return all(policy.close(left, right) for left in golds for right in others)
+    return all(policy.near(left, right) for left in golds for right in others)
 
 
-def _one_to_one(golds: Sequence[Number], others: Sequence[Number], policy: Policy) -> list[tuple[Number, Number]]:
-    """Pairs of equal values, each used once; both sides sorted, so taking the first that fits is best."""
+def _one_to_one(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> Pairs:
+    """Pairs of equal values, each used once: first those of texts, which equal no texts, then those of typed values."""
+    pairs: Pairs = []
+    for gold_texts, other_texts in ((True, False), (False, True), (False, False)):
+        taken = {id(value) for both in pairs for value in both}
+        lefts, rights = (
+            [value for value in values if isinstance(value, ReadText) is texts and id(value) not in taken]
+            for values, texts in ((golds, gold_texts), (others, other_texts))
+        )
+        pairs += _first_fits(lefts, rights, policy)
+    return pairs
+
+
+def _first_fits(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> Pairs:
+    """Pairs of equal values; both sides sorted, so taking the first that fits is best."""
     pairs = []
     start = 0
     for left in golds:
-        while start < len(others) and others[start] < left and not policy.close(left, others[start]):
+        while start < len(others) and _below(others[start], left) and not policy.near(left, others[start]):
             start += 1
-        if start < len(others) and policy.close(left, others[start]):
+        if start < len(others) and policy.near(left, others[start]):
             pairs.append((left, others[start]))
             start += 1
     return pairs
+
+
+def _below(value: Comparable, other: Comparable) -> bool:
+    number, limit = quantity_of(value), quantity_of(other)
+    return not isinstance(number, Temporal) and not isinstance(limit, Temporal) and number < limit
 
 
 def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Policy) -> tuple[list[int], list[int]]:
@@ -125,31 +193,30 @@ def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Poli
     """
     waiting: defaultdict[Cells, list[Numbered]] = defaultdict(list)
     for position, cells in others:
-        waiting[_without_numbers(cells)].append((_numbers_of(cells), position))
+        waiting[_without_numbers(cells)].append(_numbered(position, cells))
     for candidates in waiting.values():
         candidates.sort()
     left = []
     budget = COMPARISONS
-    for numbers, position, rest in sorted((_numbers_of(cells), at, _without_numbers(cells)) for at, cells in golds):
-        partner, cost = _partner(numbers, waiting[rest], policy, budget)
+    for row, rest in sorted((_numbered(position, cells), _without_numbers(cells)) for position, cells in golds):
+        partner, cost = _partner(row, waiting[rest], policy, budget)
         budget -= cost
         if partner is None:
-            left.append(position)
+            left.append(row[1])
         else:
             del waiting[rest][partner]
-    return sorted(left), sorted(position for candidates in waiting.values() for _, position in candidates)
+    return sorted(left), sorted(position for candidates in waiting.values() for _, position, _ in candidates)
 
 
-def _partner(
-    numbers: Sequence[Number], candidates: Sequence[Numbered], policy: Policy, budget: int
-) -> tuple[int | None, int]:
-    """The first candidate that is near in all numbers, and how many were looked at."""
+def _partner(row: Numbered, candidates: Sequence[Numbered], policy: Policy, budget: int) -> tuple[int | None, int]:
+    """The first candidate that is near in all values, and how many were looked at."""
+    numbers, _, values = row
     start = _first_near(numbers, candidates, policy)
     for place in range(start, min(len(candidates), start + budget)):
-        others = candidates[place][0]
-        if all(map(policy.close, numbers, others)):
+        others, _, other_values = candidates[place]
+        if all(map(policy.near, values, other_values)):
             return place, place - start + 1
-        if others[0] > numbers[0] and not policy.close(numbers[0], others[0]):
+        if numbers and others[0] > numbers[0] and not policy.close(numbers[0], others[0]):
             return None, place - start + 1
     return None, max(0, min(len(candidates) - start, budget))
 
@@ -164,8 +231,16 @@ def _first_near(numbers: Sequence[Number], candidates: Sequence[Numbered], polic
 
 
 def _without_numbers(cells: Cells) -> Cells:
-    return tuple([PLACE if is_number(cell) else cell for cell in cells])
+    return tuple([_kind(cell) if is_comparable(cell) else cell for cell in cells])
 
 
-def _numbers_of(cells: Cells) -> tuple[Number, ...]:
-    return tuple([cell for cell in cells if is_number(cell)])
+def _kind(value: Comparable) -> Hashable:
+    """The same for values that may be near each other."""
+    quantity = quantity_of(value)
+    return quantity if isinstance(quantity, Temporal) else ("number", datatype_of(value))
+
+
+def _numbered(position: int, cells: Cells) -> Numbered:
+    values = tuple([cell for cell in cells if is_comparable(cell)])
+    quantities = [quantity_of(value) for value in values]
+    return tuple([number for number in quantities if not isinstance(number, Temporal)]), position, values

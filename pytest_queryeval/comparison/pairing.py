@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.alignment import Alignment, best_alignment
 from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
-from pytest_queryeval.comparison.near import Merge, is_number, merge_near, near_matches, typed_numbers
+from pytest_queryeval.comparison.near import Merge, Texts, merge_near, near_matches
 from pytest_queryeval.comparison.policy import Policy, canonical_rows
 from pytest_queryeval.table import Table
 
@@ -21,9 +21,10 @@ Codes: TypeAlias = list[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coded:
-    """Both tables as columns of ints: `exact` tells canonical values apart, `merged` joins those within the tolerance.
+    """Both tables as columns of ints: `exact` tells canonical values apart, `merged` joins those that are equal.
 
     `rough` is set where values are near each other without being all equal, so that `merged` joins only pairs of them.
+    `texts` read as dates and times that they may equal.
     """
 
     gold_exact: list[Codes]
@@ -31,6 +32,11 @@ class Coded:
     gold_merged: list[Codes]
     predicted_merged: list[Codes]
     rough: bool
+    texts: Texts
+
+    def read(self, row: Iterable[Hashable]) -> tuple[Hashable, ...]:
+        """The values of a row, texts together with what they read as."""
+        return tuple([self.texts.get(value, value) for value in row]) if self.texts else tuple(row)
 
 
 class Pair:
@@ -38,7 +44,7 @@ class Pair:
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
         self.gold, self.predicted = gold, predicted
-        self.policy = policy.of(gold)
+        self.policy = policy.of(gold, predicted)
         self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
         rows, self._named = self._renamed(canonical_rows(predicted, policy))
@@ -47,7 +53,15 @@ class Pair:
     def _renamed(self, rows: Rows) -> tuple[Rows, bool]:
         if rows is self.predicted.rows:
             return rows, True
-        return rename_blank_nodes(self.gold_rows, rows, positional=self.policy.columns == "positional")
+
+        def merged() -> Mapping[Hashable, Hashable]:
+            cells = chain.from_iterable(chain(self.gold_rows, rows))
+            codes = {value: code for code, value in enumerate(dict.fromkeys(cells))}
+            values = list(codes)
+            joined = self._merge(codes, rows).codes
+            return {values[code]: values[other] for code, other in joined.items()}
+
+        return rename_blank_nodes(self.gold_rows, rows, positional=self.policy.columns == "positional", merged=merged)
 
     def _rows(self, rows: Rows) -> Rows:
         return list(dict.fromkeys(rows)) if self.policy.duplicates == "ignore" else rows
@@ -58,7 +72,7 @@ class Pair:
         codes: defaultdict[Hashable, int] = defaultdict(count().__next__)
         gold = _encode(self.gold_rows, len(self.gold.columns), codes)
         predicted = _encode(self.predicted_rows, len(self.predicted.columns), codes)
-        merge = self._near(codes)
+        merge = self._merge(codes, self.predicted_rows)
         if not merge.codes:
             return Coded(
                 gold_exact=gold,
@@ -66,6 +80,7 @@ class Pair:
                 gold_merged=gold,
                 predicted_merged=predicted,
                 rough=merge.rough,
+                texts=merge.texts,
             )
         translate = [merge.codes.get(code, code) for code in range(len(codes))]
         return Coded(
@@ -74,13 +89,11 @@ class Pair:
             gold_merged=[[translate[code] for code in column] for column in gold],
             predicted_merged=[[translate[code] for code in column] for column in predicted],
             rough=merge.rough,
+            texts=merge.texts,
         )
 
-    def _near(self, codes: Mapping[Hashable, int]) -> Merge:
-        if all(type(value) is int or not is_number(value) for value in codes):
-            return Merge(codes={}, rough=False)
-        gold, predicted = (typed_numbers(zip(*rows, strict=True)) for rows in (self.gold_rows, self.predicted_rows))
-        return merge_near(codes, gold, predicted, self.policy)
+    def _merge(self, codes: Mapping[Hashable, int], predicted_rows: Rows) -> Merge:
+        return merge_near(codes, zip(*self.gold_rows, strict=True), zip(*predicted_rows, strict=True), self.policy)
 
     @cached_property
     def alignment(self) -> Alignment | None:
@@ -188,8 +201,8 @@ class Pair:
         if not self.coded.rough or not gold_left or not predicted_left:
             return gold_left, predicted_left
         return near_matches(
-            [(row, self.gold_rows[row]) for row in gold_left],
-            [(row, tuple(self.predicted_rows[row][column] for column in columns)) for row in predicted_left],
+            [(row, self.coded.read(self.gold_rows[row])) for row in gold_left],
+            [(row, self.coded.read(self.predicted_rows[row][at] for at in columns)) for row in predicted_left],
             self.policy,
         )
 

@@ -6,29 +6,49 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain
 from operator import ne
 from typing import Literal as OneOf
 
+from pytest_queryeval.comparison.comparables import (
+    Comparable,
+    Number,
+    ReadText,
+    TypedNumber,
+    datatype_of,
+    is_comparable,
+    quantity_of,
+)
+from pytest_queryeval.comparison.temporal import Temporal, read_temporal, xsd_time
 from pytest_queryeval.table import Cell, Literal, Table
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}")
-_ZONED = re.compile(r"(.{16}(?::[0-9]{2})?)(?:\.([0-9]{1,6}))?(?:Z|[+-][0-9]{2}:[0-9]{2})")
 _SPACES = re.compile(r"\s+")
 _PLAIN = frozenset((type(None), int, str, bytes))
-_NUMERIC_TYPES = frozenset(
+_TEMPORAL = frozenset((date, datetime, time))
+_INTEGER_TYPES = frozenset(
     f"{XSD}{name}"
     for name in (
-        *("integer", "decimal", "float", "double", "long", "int", "short", "byte"),
+        *("integer", "long", "int", "short", "byte"),
         *("nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
         *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
     )
 )
+_TEMPORAL_TYPES = {
+    f"{XSD}{name}": kind
+    for kind, names in {
+        "date": ("date",),
+        "datetime": ("dateTime", "dateTimeStamp"),
+        "time": ("time",),
+        "duration": ("duration", "dayTimeDuration", "yearMonthDuration"),
+    }.items()
+    for name in names
+}
+_NUMERIC_TYPES = _INTEGER_TYPES | {f"{XSD}{name}" for name in ("decimal", "float", "double")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +70,38 @@ class Policy:
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
 
-    def of(self, gold: Table) -> Policy:
-        """The policy for an answer: a graph is a set of triples, so neither its columns nor its rows may be moved."""
-        return replace(self, columns="positional", row_order="ignore") if gold.is_graph else self
+    def of(self, gold: Table, predicted: Table) -> Policy:
+        """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""
+        if not gold.is_graph and not predicted.is_graph:
+            return self
+        return replace(self, columns="positional", row_order="ignore", duplicates="ignore")
 
-    def close(self, x: float | Decimal, y: float | Decimal) -> bool:
+    def equal(self, x: Hashable, y: Hashable) -> bool:
+        """Whether two canonical values are equal: the same, or near each other."""
+        if x == y:
+            return True
+        x, y = self.read(x), self.read(y)
+        return is_comparable(x) and is_comparable(y) and self.near(x, y)
+
+    def read(self, value: Hashable) -> Hashable:
+        """Return a canonical value, a text that is a date, a time or a duration together with what it reads as."""
+        if type(value) is not str or self.dates == "strict":
+            return value
+        found = read_temporal(value)
+        return value if found is None else ReadText.of(value, found)
+
+    def near(self, x: Comparable, y: Comparable) -> bool:
+        """Whether two numbers of one datatype are equal within the tolerance, or two points in time; not two texts."""
+        if type(x) is type(y) is float:
+            return self.close(x, y)
+        if isinstance(x, ReadText) and isinstance(y, ReadText):
+            return x == y
+        mine, other = quantity_of(x), quantity_of(y)
+        if isinstance(mine, Temporal) or isinstance(other, Temporal):
+            return mine == other
+        return datatype_of(x) == datatype_of(y) and self.close(mine, other)
+
+    def close(self, x: Number, y: Number) -> bool:
         """Whether two numbers are equal within the tolerance; two integers must be the same."""
         if x == y:
             return True
@@ -67,10 +114,11 @@ class Policy:
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """The rows with every cell replaced by its canonical value: equal cells become equal, hashable values.
+    """The rows with every cell replaced by its canonical value, so that cells which are the same have the same one.
 
-    Numbers stay numbers, so that those within the tolerance can be found later. Where nothing is to be replaced, as in
-    most answers of SQL databases, `table.rows` itself comes back.
+    Cells that are equal without being the same are found later: numbers within the tolerance, and texts that equal a
+    number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself
+    comes back.
     """
     types = set(map(type, chain.from_iterable(table.rows)))
     if float in types and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
@@ -85,7 +133,8 @@ def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...
 
 def _may_change(types: set[type], policy: Policy) -> bool:
     folds = policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore"
-    return not types <= _PLAIN or (folds and str in types)
+    plain = _PLAIN | _TEMPORAL if policy.dates == "by_value" else _PLAIN
+    return not types <= plain or (folds and str in types)
 
 
 def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
@@ -109,7 +158,7 @@ def _canonical_once(cell: Cell, policy: Policy, known: dict[tuple[type, Cell], H
 
 
 def canonical(cell: Cell, policy: Policy) -> Hashable:
-    """The value that stands for `cell`; cells that are equal without tolerance have equal values."""
+    """Return the value that stands for a cell, the same one for cells that are the same under the policy."""
     match cell:
         case bool():
             return int(cell)  # true = 1, also where 1 is near 1.0000001
@@ -118,11 +167,11 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
         case float():
             return ("NaN",) if math.isnan(cell) else cell
         case Decimal():
-            return _decimal(cell)
+            return ("NaN",) if cell.is_nan() else _shortened(cell)
         case Literal():
             return _literal(cell, policy)
-        case date() | time():
-            return _moment(cell.isoformat(), policy)
+        case date() | time() if policy.dates == "strict":
+            return ("moment", cell.isoformat())
         case _:
             return cell
 
@@ -130,28 +179,21 @@ def canonical(cell: Cell, policy: Policy) -> Hashable:
 def _text(text: str, policy: Policy) -> Hashable:
     if policy.whitespace == "ignore":
         text = _SPACES.sub(" ", text).strip()
-    if policy.dates == "by_value" and _MOMENT.match(text):
-        text = _same_moment(text)
-    if policy.text_numbers and _NUMBER.fullmatch(text):
-        return _number(text)
-    return text.casefold() if policy.case == "ignore" else text
+    folded = text.casefold() if policy.case == "ignore" else text
+    return ReadText.of(folded, _number(text)) if policy.text_numbers and _NUMBER.fullmatch(text) else folded
 
 
-def _number(text: str) -> Hashable:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    return _decimal(Decimal(text))
+def _number(text: str) -> Number:
+    return int(text) if text.lstrip("-").isdigit() else _shortened(Decimal(text))
 
 
-def _decimal(number: Decimal) -> Hashable:
+def _shortened(number: Decimal) -> Number:
     """A float where it says the same, for speed; the Decimal itself where digits would be lost."""
-    if number.is_nan():
-        return ("NaN",)
     as_float = _as_float(number)
     return as_float if as_float == number or abs(as_float) < 2**53 else number
 
 
-def _as_float(number: float | Decimal) -> float:
+def _as_float(number: Number) -> float:
     try:
         return float(number)
     except OverflowError:
@@ -159,31 +201,30 @@ def _as_float(number: float | Decimal) -> float:
 
 
 def _literal(literal: Literal, policy: Policy) -> Hashable:
-    """By value unless `rdf_terms: strict`; a literal that its datatype does not allow counts as its text."""
-    if policy.rdf_terms == "strict":
-        return literal if literal.datatype or literal.language else literal.lexical
+    """By value, under `rdf_terms: strict` together with datatype and language."""
+    if policy.rdf_terms == "value":
+        return _literal_value(literal, policy)
+    value = _literal_value(literal, replace(policy, text_numbers=False))
+    if not literal.datatype and not literal.language:
+        return value
+    if literal.datatype in _NUMERIC_TYPES and isinstance(value, int | float | Decimal):
+        return TypedNumber(value, literal.datatype)
+    return value, literal.datatype, literal.language
+
+
+def _literal_value(literal: Literal, policy: Policy) -> Hashable:
+    """A literal that its datatype does not allow counts as its text."""
     text = literal.lexical.strip()
     if literal.datatype in _NUMERIC_TYPES:
         if text in ("NaN", "INF", "-INF", "+INF"):
             return canonical(float(text), policy)
-        return _number(text.removeprefix("+")) if len(text) <= 800 and _XSD_NUMBER.fullmatch(text) else text
+        if len(text) > 800 or not _XSD_NUMBER.fullmatch(text):
+            return text
+        return _number(text.removeprefix("+")) if literal.datatype in _INTEGER_TYPES else _shortened(Decimal(text))
     if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
         return int(text in ("true", "1"))
+    if policy.dates == "by_value" and (kind := _TEMPORAL_TYPES.get(literal.datatype)):
+        value = xsd_time(text) if kind == "time" else read_temporal(text)
+        if value and value.kind == kind:
+            return value
     return _text(literal.lexical, policy)
-
-
-def _moment(text: str, policy: Policy) -> Hashable:
-    if policy.dates != "by_value":
-        return ("moment", text)
-    return _same_moment(text) if _MOMENT.match(text) else text
-
-
-def _same_moment(text: str) -> str:
-    """One spelling for a moment: with T, as RFC 3339 also allows a blank, and in UTC where it has a time zone."""
-    text = f"{text[:10]}T{text[11:]}"
-    if not _ZONED.fullmatch(text):
-        return text
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
-    except (ValueError, OverflowError):  # no such day, or one at the edge of time
-        return text

@@ -5,38 +5,46 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import TypeAlias
 
-from pytest_queryeval.comparison.near import Number, is_number
+from pytest_queryeval.comparison.assignment import most_pairs
+from pytest_queryeval.comparison.comparables import Comparable, Number, is_comparable, quantity_of
+from pytest_queryeval.comparison.near import Texts
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.comparison.temporal import Temporal
 
 Codes: TypeAlias = tuple[int, ...]
-Numbers: TypeAlias = dict[tuple[type, Number], int]
-Reach: TypeAlias = Mapping[int, Iterable[int]]
-# Numbers compared with each other, and numbers that all cells together equal. Past either of them the tolerance is as
-# `near` has it for columns, where a number may equal just one of the several that it is near.
+Tokens: TypeAlias = tuple[Hashable, ...]
+Values: TypeAlias = dict[tuple[type, Comparable], int]
+Place: TypeAlias = tuple[Number, Comparable, int]
+# Values compared with each other, and cells that all rows together may have in common with cells that they are near.
+# Past either of them the tolerance is as `near` has it for columns, where a value may equal just one of several.
 NEAR_PAIRS = 1_000_000
 REACH = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCells:
-    """One side: for each row the codes of its cells, and the other side's codes that equal some cell of it, once."""
+    """Gold's rows: a token for each cell, no two of a row the same, and the tokens of predicted that equal some cell.
 
-    cells: Sequence[Codes]
-    reach: Sequence[Codes]
+    A token stands in `reach` so often as a predicted row that holds it has cells in common by it. It is the same object
+    as `cells` where tokens equal themselves only.
+    """
 
-    def __len__(self) -> int:
-        return len(self.cells)
+    width: int
+    cells: Sequence[Tokens]
+    reach: Sequence[Tokens]
 
-    def only(self, positions: Iterable[int]) -> RowCells:
+    def only(self, positions: Sequence[int]) -> RowCells:
         """The rows at these positions."""
-        kept = list(positions)
-        return RowCells(cells=[self.cells[at] for at in kept], reach=[self.reach[at] for at in kept])
+        cells = [self.cells[at] for at in positions]
+        reach = cells if self.reach is self.cells else [self.reach[at] for at in positions]
+        return RowCells(width=self.width, cells=cells, reach=reach)
 
 
 def merged_rows(pair: Pair) -> tuple[list[Codes], list[Codes]]:
@@ -45,84 +53,168 @@ def merged_rows(pair: Pair) -> tuple[list[Codes], list[Codes]]:
     return _rows(coded.gold_merged, pair.gold_rows), _rows(coded.predicted_merged, pair.predicted_rows)
 
 
-def distinct_row_cells(pair: Pair) -> tuple[RowCells, RowCells, bool]:
+def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
     """Gold's distinct rows, predicted's, and whether all cells that are equal are known to be.
 
-    A row counts once, where it stands first. Two cells are equal if the policy says so of these two, whatever other
-    cells either of them equals.
+    A row counts once, where it stands first. A cell is equal to one cell of a row at most, so the second of two cells
+    of one value has a token of its own.
     """
-    coded = pair.coded
-    near = _near_codes(pair) if coded.rough else {}
-    back: defaultdict[int, set[int]] = defaultdict(set)
-    for code, other in ((code, other) for code, others in (near or {}).items() for other in others):
-        back[other].add(code)
-    if near and _size(coded.gold_exact, near) + _size(coded.predicted_exact, back) <= REACH:
-        gold = _distinct(coded.gold_exact, coded.gold_exact, near)
-        return gold, _distinct(coded.predicted_exact, coded.predicted_exact, back), True
-    sides = (coded.gold_exact, coded.gold_merged), (coded.predicted_exact, coded.predicted_merged)
-    gold, predicted = (_distinct(*side, {}) for side in sides)
-    return gold, predicted, not coded.rough
-
-
-def _size(columns: Sequence[Sequence[int]], near: Mapping[int, set[int]]) -> int:
-    return sum(len(near.get(code, ())) for code in chain.from_iterable(columns))
+    coded, width = pair.coded, len(pair.gold.columns)
+    if coded.rough and (near := _near_codes(pair)) is not None:
+        golds = _distinct(coded.gold_exact, coded.gold_exact)
+        others = _distinct(coded.predicted_exact, coded.predicted_exact)
+        if found := _near_tokens(golds, others, near):
+            return RowCells(width=width, cells=found[0], reach=found[1]), found[2], True
+    cells = [_copies(row) for row in _distinct(coded.gold_exact, coded.gold_merged)]
+    others = _distinct(coded.predicted_exact, coded.predicted_merged)
+    return RowCells(width=width, cells=cells, reach=cells), [_copies(row) for row in others], not coded.rough
 
 
 def _rows(columns: Sequence[Sequence[int]], rows: Sequence[object]) -> list[Codes]:
     return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
 
-def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]], near: Reach) -> RowCells:
+def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) -> list[Codes]:
     known: dict[Codes, Codes] = {}
     for key, row in zip(zip(*exact, strict=True), zip(*codes, strict=True), strict=True):
         known.setdefault(key, row)
-    cells = list(known.values())
-    if not near:
-        return RowCells(cells=cells, reach=[tuple(set(row)) for row in cells])
-    reach = [tuple({other for code in row for other in (code, *near.get(code, ()))}) for row in cells]
-    return RowCells(cells=cells, reach=reach)
+    return list(known.values())
+
+
+def _copies(codes: Iterable[Hashable]) -> Tokens:
+    """A token for each code; every copy of a code has one of its own."""
+    row = tuple(codes)
+    if len(set(row)) == len(row):
+        return row
+    times: defaultdict[Hashable, int] = defaultdict(int)
+    tokens: list[Hashable] = []
+    for code in row:
+        tokens.append((code, times[code]) if times[code] else code)
+        times[code] += 1
+    return tuple(tokens)
+
+
+def _near_tokens(
+    golds: Sequence[Codes], others: Sequence[Codes], near: Mapping[int, set[int]]
+) -> tuple[list[Tokens], list[Tokens], list[Tokens]] | None:
+    """Gold's tokens, their reach, and predicted's tokens, where some cells equal others; None past REACH.
+
+    The cells of a row that are linked by nearness make one token, since any of them may equal any of the other row's.
+    """
+    groups = _groups(near)
+    gold_parts, parts = ([_parts(row, groups) for row in side] for side in (golds, others))
+    holders: defaultdict[int, set[Codes]] = defaultdict(set)
+    for part in {part for _, linked in parts for part in linked}:
+        for code in part:
+            holders[code].add(part)
+    reach: dict[Codes, Tokens] = {}
+    left = REACH
+    for part in {part for _, linked in gold_parts for part in linked}:
+        found = {other for code in part for close in near.get(code, ()) for other in holders.get(close, ())}
+        left -= len(found)
+        if left < 0:
+            return None
+        reach[part] = tuple(other for other in found for _ in range(_most_equal(part, other, near)))
+    if sum(len(reach[part]) for _, linked in gold_parts for part in linked) > REACH:
+        return None
+    reached = [(*_copies(alone), *chain.from_iterable(reach[part] for part in linked)) for alone, linked in gold_parts]
+    cells, tokens = ([(*_copies(alone), *linked) for alone, linked in side] for side in (gold_parts, parts))
+    return cells, reached, tokens
+
+
+def _groups(near: Mapping[int, set[int]]) -> dict[int, int]:
+    """A number for each code that equals others: the same one for codes that are linked."""
+    head: dict[int, int] = {}
+
+    def root(code: int) -> int:
+        while head.setdefault(code, code) != code:
+            head[code] = head[head[code]]
+            code = head[code]
+        return code
+
+    for code, others in near.items():
+        for other in others:
+            head[root(other)] = root(code)
+    return {code: root(code) for code in list(head)}
+
+
+def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes]]:
+    """The codes of a row that equal themselves only, and the others as one sorted part for each group."""
+    parts: defaultdict[int, list[int]] = defaultdict(list)
+    alone = []
+    for code in row:
+        if code in groups:
+            parts[groups[code]].append(code)
+        else:
+            alone.append(code)
+    return alone, [tuple(sorted(part)) for part in parts.values()]
+
+
+def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> int:
+    """How many cells of two parts can be paired with an equal one."""
+    if len(gold) == 1 or len(predicted) == 1:
+        return 1
+    fits = [[place for place, code in enumerate(predicted) if code in near.get(mine, ())] for mine in gold]
+    return len(most_pairs(fits, len(predicted)))
 
 
 def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
-    """The codes of predicted numbers within the tolerance of each gold number; None past NEAR_PAIRS comparisons.
+    """The codes of predicted values that each gold value may equal and equals; None past NEAR_PAIRS comparisons.
 
     A code stands for an integer and a float of the same value, and is near what either of them is near.
     """
-    predicted = _numbers(pair.predicted_rows, pair.coded.predicted_exact)
-    integers = sorted((value, code) for (kind, value), code in predicted.items() if kind is int)
-    others = sorted((value, code) for (kind, value), code in predicted.items() if kind is not int)
+    coded = pair.coded
+    predicted = _values(pair.predicted_rows, coded.predicted_exact, coded.texts)
+    moments: defaultdict[Temporal, list[tuple[Comparable, int]]] = defaultdict(list)
+    integers: list[Place] = []
+    others: list[Place] = []
+    for (kind, value), code in predicted.items():
+        quantity = quantity_of(value)
+        if isinstance(quantity, Temporal):
+            moments[quantity].append((value, code))
+        else:
+            (integers if kind is int else others).append((quantity, value, code))
+    integers.sort(key=itemgetter(0))
+    others.sort(key=itemgetter(0))
     near: defaultdict[int, set[int]] = defaultdict(set)
     visits = 0
-    for (kind, value), code in _numbers(pair.gold_rows, pair.coded.gold_exact).items():
-        for candidates in (others,) if kind is int else (others, integers):
-            for other, other_code in _around(value, candidates, pair.policy):
-                visits += 1
-                if visits > NEAR_PAIRS:
-                    return None
-                if pair.policy.close(value, other):
-                    near[code].add(other_code)
+    for (kind, value), code in _values(pair.gold_rows, coded.gold_exact, coded.texts).items():
+        quantity = quantity_of(value)
+        if isinstance(quantity, Temporal):
+            candidates: Iterable[tuple[Comparable, int]] = moments.get(quantity, ())
+        else:
+            places = (others,) if kind is int else (others, integers)
+            candidates = chain.from_iterable(_around(quantity, numbers, pair.policy) for numbers in places)
+        for other, other_code in candidates:
+            visits += 1
+            if visits > NEAR_PAIRS:
+                return None
+            if pair.policy.near(value, other):
+                near[code].add(other_code)
     return near
 
 
-def _numbers(rows: Sequence[tuple[object, ...]], codes: Sequence[Sequence[int]]) -> Numbers:
-    numbers: Numbers = {}
+def _values(rows: Sequence[tuple[Hashable, ...]], codes: Sequence[Sequence[int]], texts: Texts) -> Values:
+    found: Values = {}
     for values, column in zip(zip(*rows, strict=True), codes, strict=True):
-        numbers.update(
-            {(type(value), value): code for value, code in zip(values, column, strict=True) if is_number(value)}
+        read = [texts.get(value, value) for value in values] if texts else values
+        found.update(
+            {(type(value), value): code for value, code in zip(read, column, strict=True) if is_comparable(value)}
         )
-    return numbers
+    return found
 
 
-def _around(value: Number, candidates: Sequence[tuple[Number, int]], policy: Policy) -> Iterator[tuple[Number, int]]:
-    """The sorted candidates that may be within the tolerance of a number."""
+def _around(number: Number, places: Sequence[Place], policy: Policy) -> Iterator[tuple[Comparable, int]]:
+    """Values and codes at the sorted places that may be within the tolerance of a number."""
     try:
-        middle = float(value)
+        middle = float(number)
     except OverflowError:
         return
     width = 2 * max(policy.rel * abs(middle), policy.abs)
     if not math.isfinite(middle) or not math.isfinite(width):
         return
-    for place in range(bisect_left(candidates, (middle - width,)), len(candidates)):
-        if candidates[place][0] > middle + width:
+    for place in range(bisect_left(places, middle - width, key=itemgetter(0)), len(places)):
+        other, value, code = places[place]
+        if other > middle + width:
             return
-        yield candidates[place]
+        yield value, code

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pytest_queryeval.errors import CaseError, Location
+from pytest_queryeval.errors import CaseError, Location, nearest_file
 from pytest_queryeval.plain import one_line
 
 MEBIBYTE = 1024 * 1024
@@ -43,6 +43,8 @@ class File:
                 raise self.problem("is not a file")
             with self.path.open("rb") as stream:
                 data = stream.read(limit + 1)
+        except FileNotFoundError as error:
+            raise self.problem(f"no such file{nearest_file(self.path)}") from error
         except (OSError, ValueError) as error:
             raise self.problem(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
         if len(data) > limit:
@@ -60,7 +62,7 @@ class File:
         except UnicodeDecodeError as error:
             before = data[: error.start]
             column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
-            text = f"not UTF-8 text: byte 0x{data[error.start]:02x}"
+            text = f"not UTF-8 text: byte 0x{data[error.start]:02x}: save the file as UTF-8"
             raise self.problem(text, line + before.count(b"\n"), column) from error
 
 
@@ -74,14 +76,16 @@ def file_at(path: str | Path) -> File:
 class Node:
     """A scalar's source text, a sequence or a mapping.
 
-    `line` is where the node starts; for a mapping's value it is the line of its key. Numbers, true, false and null of
-    JSON are plain scalars, its strings are quoted.
+    `line` is where the node starts; for a mapping's value it is the line of its key. `key` names it in messages: the
+    key that it stands under, or "item of KEY". Numbers, true, false and null of JSON are plain scalars, its strings
+    are quoted.
     """
 
     value: str | list[Node] | dict[str, Node] = field(repr=False)
     line: int
     form: Form
     file: File = field(repr=False)
+    key: str = ""
 
     @property
     def location(self) -> Location:

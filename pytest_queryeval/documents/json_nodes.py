@@ -42,7 +42,7 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
         try:
             text = file.decoded(data, line=line)
             if text.strip():
-                yield parse_json(text, file, line=line)
+                yield parse_json(text, file, line=line, hint=": a line holds one JSON object")
         except CaseError as problem:
             yield problem
 
@@ -61,15 +61,16 @@ def _lines(file: File) -> Iterator[bytes]:
         start = end + 1
 
 
-def parse_json(text: str, file: File, *, line: int) -> Node:
+def parse_json(text: str, file: File, *, line: int, hint: str = "") -> Node:
     """Text as a node on `line` of `file`; 0 stands for a text over several lines. Raises `CaseError`.
 
-    A byte order mark before the text is no part of it.
+    A byte order mark before the text is no part of it. `hint` stands behind what is wrong with the syntax.
     """
     try:
         return _parsed(text, file, line)
     except _RefusedError as error:
-        raise file.problem(str(error), line or error.line, error.column) from error
+        problem = f"{error}{hint if error.column else ''}"
+        raise file.problem(problem, line or error.line, error.column) from error
 
 
 def json_within(node: Node) -> Node:
@@ -96,21 +97,22 @@ def _parsed(text: str, file: File, line: int) -> Node:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels") from error
 
 
-def _node(value: Any, file: File, line: int, depth: int) -> Node:
+def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
     if depth > MAX_DEPTH:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels")
     match value:
         case _Number():
-            return Node(str(value), line, "plain", file)
+            return Node(str(value), line, "plain", file, key)
         case str():
-            return Node(_sound(value), line, "quoted", file)
+            return Node(_sound(value), line, "quoted", file, key)
         case list():
-            return Node([_node(item, file, line, depth + 1) for item in value], line, "sequence", file)
+            item_key = f"item of {key}" if key else ""
+            return Node([_node(item, file, line, depth + 1, item_key) for item in value], line, "sequence", file, key)
         case dict():
-            entries = {_sound(key): _node(item, file, line, depth + 1) for key, item in value.items()}
-            return Node(entries, line, "mapping", file)
+            entries = {_sound(name): _node(item, file, line, depth + 1, name) for name, item in value.items()}
+            return Node(entries, line, "mapping", file, key)
         case _:
-            return Node(_LITERALS[value], line, "plain", file)
+            return Node(_LITERALS[value], line, "plain", file, key)
 
 
 def _sound(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.errors import CaseError, did_you_mean
+from pytest_queryeval.plain import one_line
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -18,6 +19,13 @@ Reader: TypeAlias = Callable[[Node], T]
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = {"": None, "null": None, "true": True, "false": False}
 _SORTS = {"sequence": "a list", "mapping": "a mapping"}
+_ALMOST_NUMBER = re.compile(r"(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?(?P<unit>%|[a-zA-Z]*)")
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
+_FLAG_HINTS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), ": write true"),
+    **dict.fromkeys(("false", "no", "off", "0"), ": write false"),
+}
+MAX_SHOWN = 60  # characters of a value in a message
 MAX_DIGITS = 4000  # Python refuses to read longer integers
 MAX_PROBLEMS = 100  # of the things of one list or mapping
 
@@ -25,7 +33,7 @@ MAX_PROBLEMS = 100  # of the things of one list or mapping
 def text(node: Node) -> str:
     """Read the source text of a scalar, whatever it looks like."""
     if not isinstance(node.value, str):
-        raise node.problem(f"expected text, found {_SORTS[node.form]}")
+        raise unexpected(node, "text", ": write one text, in quotes if it begins with [ or {")
     return node.value
 
 
@@ -33,7 +41,7 @@ def stated_text(node: Node) -> str:
     """Text that says something: neither empty nor null."""
     value = text(node)
     if node.empty or not value.strip():
-        raise node.problem("expected text, found nothing")
+        raise unexpected(node, "text")
     return value
 
 
@@ -71,11 +79,11 @@ def json_mapping(node: Node) -> dict[str, Any]:
     return {key: json_value(item) for key, item in entries(node).items()}
 
 
-def number(node: Node) -> float:
-    """Read a finite number."""
+def number(node: Node, wanted: str = "a number") -> float:
+    """Read a finite number; `wanted` says in messages what is expected."""
     value = None if isinstance(node.value, list | dict) else scalar(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise node.problem(f"expected a number, found {_shown(node)}")
+        raise unexpected(node, wanted, _number_hint(node))
     try:
         return float(value)
     except OverflowError as error:
@@ -84,17 +92,19 @@ def number(node: Node) -> float:
 
 def positive_number(node: Node) -> float:
     """Read a number above 0."""
-    value = number(node)
+    wanted = "a number above 0"
+    value = number(node, wanted)
     if value <= 0:
-        raise node.problem(f"expected a number above 0, found {_shown(node)}")
+        raise unexpected(node, wanted)
     return value
 
 
 def number_from_zero(node: Node) -> float:
     """Read a number that is not negative."""
-    value = number(node)
+    wanted = "a number from 0 on"
+    value = number(node, wanted)
     if value < 0:
-        raise node.problem(f"expected a number from 0 on, found {_shown(node)}")
+        raise unexpected(node, wanted)
     return value
 
 
@@ -104,7 +114,8 @@ def whole_number(least: int) -> Reader[int]:
     def read(node: Node) -> int:
         value = None if isinstance(node.value, list | dict) else scalar(node)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise node.problem(f"expected a whole number from {least} on, found {_shown(node)}")
+            hint = _number_hint(node, lambda meant: meant >= least and meant.is_integer())
+            raise unexpected(node, f"a whole number from {least} on", hint)
         return value
 
     return read
@@ -114,7 +125,7 @@ def flag(node: Node) -> bool:
     """Read `true` or `false`, without quotes."""
     if node.plain and node.value in ("true", "false"):
         return node.value == "true"
-    raise node.problem(f"expected true or false, found {_shown(node)}")
+    raise unexpected(node, "true or false", _FLAG_HINTS.get(str(node.value).lower(), ""))
 
 
 def reason(default: str) -> Reader[str | None]:
@@ -133,7 +144,7 @@ def choice(*allowed: str) -> Reader[str]:
 
     def read(node: Node) -> str:
         if node.value not in allowed:
-            raise node.problem(f"expected {' or '.join(allowed)}, found {_shown(node)}")
+            raise unexpected(node, " or ".join(allowed))
         return text(node)
 
     return read
@@ -143,14 +154,15 @@ def entries(node: Node) -> dict[str, Node]:
     """Read the entries of a mapping."""
     if isinstance(node.value, dict):
         return node.value
-    raise node.problem(f"expected a mapping, found {_shown(node)}")
+    hint = ": write `key: value`, without `- `" if isinstance(node.value, list) else ": write `key: value`"
+    raise unexpected(node, "a mapping", hint)
 
 
 def items(node: Node) -> list[Node]:
     """Read the items of a list."""
     if isinstance(node.value, list):
         return node.value
-    raise node.problem(f"expected a list, found {_shown(node)}")
+    raise unexpected(node, "a list", _list_hint(node))
 
 
 def whole_text(node: Node) -> str:
@@ -203,9 +215,36 @@ def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, A
     return each_entry(node, read)
 
 
+def unexpected(node: Node, wanted: str, hint: str = "") -> CaseError:
+    """Return the error of a node that holds something else than what is wanted; `hint` says how YAML has it."""
+    if node.empty and not hint:
+        hint = ": write a value, or leave out the key"
+    key = f"{node.key}: " if node.key else ""
+    remedy = hint if node.file.path.suffix in (".yaml", ".yml") else ""
+    return node.problem(f"{key}expected {wanted}, found {_shown(node)}{remedy}")
+
+
+def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:
+    """How to write the number that was probably meant: `95%`, `30s`, `0,5`, `1_000` and `"5"` are texts in YAML."""
+    written = str(node.value).replace("_", "")
+    written = written.replace(",", "" if _THOUSANDS.fullmatch(written) else ".")
+    found = _ALMOST_NUMBER.fullmatch(written)
+    value = float(found["number"]) / (100 if found["unit"] == "%" else 1) if found else math.nan
+    return f": write {value:.15g}" if fits(value) else ""
+
+
+def _list_hint(node: Node) -> str:
+    if isinstance(node.value, dict):
+        return ": begin each item with `- `"
+    if node.empty:
+        return ": write [] for none"
+    return f": write [{one_line(str(node.value), MAX_SHOWN)}]"
+
+
 def _shown(node: Node) -> str:
     if not isinstance(node.value, str):
         return _SORTS[node.form]
-    if node.plain:
-        return f"'{node.value}'" if node.value else "nothing"
-    return f"the text '{node.value}'"
+    if node.empty or not node.value.strip():
+        return "nothing"
+    shown = one_line(node.value, MAX_SHOWN)
+    return f"'{shown}'" if node.plain else f"the text '{shown}'"

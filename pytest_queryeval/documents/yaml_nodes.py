@@ -20,19 +20,16 @@ from yaml.events import (
 )
 
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
+from pytest_queryeval.documents.yaml_errors import Place, character_error, syntax_error
 from pytest_queryeval.errors import CaseError
 
 MAX_YAML_BYTES = 32 * MEBIBYTE
 MAX_ALIAS_NODES = 100_000
-BLOCK_HINT = "write the query as a block: `gold: |`"
-HINT_REACH = 5
 
 # The parser of libyaml is 7 times as fast as the one in Python, which stands in where PyYAML was built without it.
 _PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
 _COMMENT_BEHIND = re.compile(r"[ \t]+#(?P<glued>[^\s#])?")
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_QUERY_KEY = re.compile(r"\s*(?:-\s+)*(gold|gold_any|predicted)\s*:(?!\s*[|>])(?!\S)")
 _FORMS: dict[str | None, Form] = {"|": "literal", ">": "folded"}
 
 
@@ -46,9 +43,13 @@ def parse_yaml(text: str, file: File) -> Document:
     try:
         return _Composer(text, file).document()
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, text, file) from error
+        if error.problem_mark is None:
+            raise file.problem(f"not YAML: {error.problem}") from error
+        place = _place(error.problem_mark)
+        start = place if error.context_mark is None else _place(error.context_mark)
+        raise syntax_error(error.problem or "", error.context or "", place, start, text, file) from error
     except yaml.reader.ReaderError as error:
-        raise _character_error(error, text, file) from error
+        raise character_error(error.reason, text, file) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the parser in Python fails so on \U escapes
         raise file.problem(f"not YAML: {error}") from error
 
@@ -75,33 +76,35 @@ class _Composer:
         self._next()
         event = self._next()
         if type(event) is DocumentStartEvent:
-            raise self._file.problem("a second YAML document starts here: a file holds one", _line(event))
+            raise self._file.problem(
+                "a second YAML document starts here: remove the `---`, or split the file", _line(event)
+            )
         return Document(None if root.empty else root, self._problems)
 
-    def _node(self, event: Any, line: int | None, depth: int) -> Node:
+    def _node(self, event: Any, line: int | None, depth: int, key: str = "") -> Node:
         """Return the node that starts with `event`; `line` is that of the key it stands under, if any."""
         kind = type(event)
         if kind is AliasEvent:
-            return self._alias(event, line, depth)
+            return self._alias(event, line, depth, key)
         if line is None:
             line = event.start_mark.line + 1
         if event.anchor is not None:
-            return self._anchored(event, line, depth)
+            return self._anchored(event, line, depth, key)
         self._size += 1
         if kind is ScalarEvent:
-            return self._scalar(event, line)
+            return self._scalar(event, line, key)
         self._descend(depth + 1, event)
         if kind is MappingStartEvent:
-            return self._mapping(event, line, depth + 1)
-        return self._sequence(event, line, depth + 1)
+            return self._mapping(event, line, depth + 1, key)
+        return self._sequence(event, line, depth + 1, key)
 
-    def _anchored(self, event: Any, line: int, depth: int) -> Node:
+    def _anchored(self, event: Any, line: int, depth: int, key: str) -> Node:
         """Return a node that aliases can name, and keep how large and how deep it is with its own aliases expanded."""
         name, event.anchor = event.anchor, None
         self._anchors[name] = None
         size_before, deepest_before = self._size, self._deepest
         self._deepest = depth
-        node = self._node(event, line, depth)
+        node = self._node(event, line, depth, key)
         self._anchors[name] = node, self._size - size_before, self._deepest - depth
         self._deepest = max(self._deepest, deepest_before)
         return node
@@ -111,43 +114,47 @@ class _Composer:
             raise self._file.problem(f"nested deeper than {MAX_DEPTH} levels", _line(event))
         self._deepest = max(self._deepest, depth)
 
-    def _scalar(self, event: Any, line: int) -> Node:
+    def _scalar(self, event: Any, line: int, key: str) -> Node:
         style = event.style
         cut = not style and _COMMENT_BEHIND.match(self._text, event.end_mark.index)
         if event.tag is not None:
             self._check_tag(event, "str")
             if cut:
-                self._problems.append(self._file.problem("quote this text: a comment stands behind it", _line(event)))
-            return Node(event.value, line, "quoted", self._file)
+                self._problems.append(
+                    self._file.problem("a comment stands behind this text: quote the text", _line(event))
+                )
+            return Node(event.value, line, "quoted", self._file, key)
         if not style:
-            return Node(event.value, line, ("clipped" if cut["glued"] else "cut") if cut else "plain", self._file)
+            return Node(event.value, line, ("clipped" if cut["glued"] else "cut") if cut else "plain", self._file, key)
         form = _FORMS.get(style)
         if form is None:
             form = "quoted" if event.start_mark.line == event.end_mark.line else "wrapped"
-        return Node(event.value, line, form, self._file)
+        return Node(event.value, line, form, self._file, key)
 
-    def _sequence(self, event: Any, line: int, depth: int) -> Node:
+    def _sequence(self, event: Any, line: int, depth: int, key: str) -> Node:
         if event.tag is not None:
             self._check_tag(event, "seq")
         items: list[Node] = []
+        item_key = f"item of {key}" if key else ""
         while type(event := self._next()) is not SequenceEndEvent:
-            items.append(self._node(event, None, depth))
-        return Node(items, line, "sequence", self._file)
+            items.append(self._node(event, None, depth, item_key))
+        return Node(items, line, "sequence", self._file, key)
 
-    def _mapping(self, event: Any, line: int, depth: int) -> Node:
+    def _mapping(self, event: Any, line: int, depth: int, key: str) -> Node:
         if event.tag is not None:
             self._check_tag(event, "map")
         entries: dict[str, Node] = {}
         while type(event := self._next()) is not MappingEndEvent:
-            key_line = event.start_mark.line + 1
-            key = self._key(event, key_line, depth)
-            value = self._node(self._next(), key_line, depth)
-            if key in entries:
-                first = entries[key].line
-                self._problems.append(value.problem(f"duplicate key '{key}', first on line {first}"))
+            name_line = event.start_mark.line + 1
+            name = self._key(event, name_line, depth)
+            value = self._node(self._next(), name_line, depth, name)
+            if name in entries:
+                hint = "remove one, or begin another item by `- `" if key.startswith("item of ") else "remove one"
+                problem = f"duplicate key '{name}', first on line {entries[name].line}: {hint}"
+                self._problems.append(value.problem(problem))
             else:
-                entries[key] = value
-        return Node(entries, line, "mapping", self._file)
+                entries[name] = value
+        return Node(entries, line, "mapping", self._file, key)
 
     def _key(self, event: Any, line: int, depth: int) -> str:
         if type(event) is ScalarEvent and event.tag is None and event.anchor is None:
@@ -156,12 +163,12 @@ class _Composer:
         node = self._node(event, line, depth)
         if isinstance(node.value, str):
             return node.value
-        raise node.problem("a key must be text")
+        raise node.problem("a key is text: quote it")
 
-    def _alias(self, event: Any, line: int | None, depth: int) -> Node:
+    def _alias(self, event: Any, line: int | None, depth: int, key: str) -> Node:
         name, own_line = event.anchor, _line(event)
         if name not in self._anchors:
-            raise self._file.problem(f"alias '*{name}' names nothing above it", own_line)
+            raise self._file.problem(f"alias '*{name}' names nothing above it: quote text that begins with *", own_line)
         anchored = self._anchors[name]
         if anchored is None:
             raise self._file.problem(f"alias '*{name}' stands inside of what it names", own_line)
@@ -171,40 +178,21 @@ class _Composer:
         self._alias_size += size
         if self._alias_size > MAX_ALIAS_NODES:
             raise self._file.problem(f"aliases repeat more than {MAX_ALIAS_NODES:,} values", own_line)
-        return Node(target.value, line or own_line, target.form, self._file)
+        return Node(target.value, line or own_line, target.form, self._file, key)
 
     def _check_tag(self, event: Any, allowed: str) -> None:
         if event.tag not in ("!", _TAGS[allowed]):
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            problem = f"tag '{tag}' is refused: suites hold text, lists and mappings only"
+            problem = (
+                f"tag '{tag}' is refused: suites hold text, lists and mappings only: quote text that begins with !"
+            )
             self._problems.append(self._file.problem(problem, _line(event)))
+
+
+def _place(mark: Any) -> Place:
+    return Place(mark.line, mark.column)
 
 
 def _line(event: Any) -> int:
     number: int = event.start_mark.line
     return number + 1
-
-
-def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: File) -> CaseError:
-    mark = error.problem_mark or error.context_mark
-    problem = ", ".join(filter(None, (error.problem, error.context)))
-    if mark is None:
-        return file.problem(f"not YAML: {problem}")
-    hint = f": {BLOCK_HINT}" if _is_near_query(text, mark.line) else ""
-    return file.problem(f"not YAML: {problem}{hint}", mark.line + 1, mark.column + 1)
-
-
-def _is_near_query(text: str, line: int) -> bool:
-    """Whether a query that is no block starts in the line (counted from 0) or a few lines above it."""
-    lines = text.split("\n", line + 1)[: line + 1]
-    near = lines[-HINT_REACH:]
-    return any(_QUERY_KEY.match(candidate) for candidate in near)
-
-
-def _character_error(error: yaml.reader.ReaderError, text: str, file: File) -> CaseError:
-    found = _UNPRINTABLE.search(text)
-    if found is None:
-        return file.problem(f"not YAML: {error.reason}")
-    before = text[: found.start()]
-    problem = f"not YAML: {error.reason}: U+{ord(found.group()):04X}"
-    return file.problem(problem, before.count("\n") + 1, found.start() - before.rfind("\n"))

@@ -18,7 +18,7 @@ def is_folder(model: str) -> bool:
     """Whether a model is a folder rather than a name on the hub; raises `EmbeddingError` for neither."""
     try:
         found = Path(model).is_dir()
-    except ValueError:  # a NUL byte
+    except (OSError, ValueError):  # a name that no folder can have
         found = False
     if not found and (model.startswith((".", "~", os.sep)) or model.count("/") > 1 or "\0" in model):
         raise problem(model, "no such folder")

@@ -13,6 +13,7 @@ from pytest_queryeval.registry import Registry
 from pytest_queryeval.schema import Schema, schema_of_columns
 from pytest_queryeval.sql.cells import unpacked_rows
 from pytest_queryeval.table import Table
+from pytest_queryeval.table_definition import script_of
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -39,6 +40,17 @@ class Described(Protocol):
 
 
 @runtime_checkable
+class SupportsDDL(Protocol):
+    """An engine that can say how its tables are made."""
+
+    def ddl(self, *, timeout: float) -> str | None:
+        """CREATE TABLE statements of all tables, by name; None where a service cannot list them.
+
+        Raises `SourceError`.
+        """
+
+
+@runtime_checkable
 class Timed(Protocol):
     """An engine that can time two queries side by side."""
 
@@ -54,6 +66,13 @@ def described_schema(listed: Execution) -> Schema:
     if not isinstance(listed.answer, Table):
         raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
     return schema_of_columns(listed.answer.rows)
+
+
+def ddl_text(listed: Execution) -> str:
+    """The text of an answer that lists the statements which make a source's tables; raises `SourceError`."""
+    if not isinstance(listed.answer, Table):
+        raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
+    return script_of(str(statement) for (statement,) in listed.answer.rows)
 
 
 def with_cells(execution: Execution) -> Execution:

@@ -117,6 +117,10 @@ class Child:
         lines = self._tail().split("\n")
         return next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if line.strip()), "")
 
+    def signal(self) -> None:
+        """End it; may be called in any thread, while another one waits for an answer."""
+        self._process.kill()
+
     def kill(self) -> None:
         """End it and wait for that; may be called again."""
         self._process.kill()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pytest_queryeval.engines import described_schema
+from pytest_queryeval.engines import ddl_text, described_schema
 from pytest_queryeval.engines.host import Host, Question
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Execution
@@ -33,6 +33,11 @@ class DatabaseFile:
         """Tables, columns and foreign keys; raises `SourceError`."""
         with self._named_faults():
             return described_schema(self._host.describe(self._settings, timeout=timeout))
+
+    def ddl(self, *, timeout: float) -> str:
+        """The statements that make its tables and views; raises `SourceError`."""
+        with self._named_faults():
+            return ddl_text(self._host.ddl(self._settings, timeout=timeout))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Rows of the seconds that gold and predicted take; raises `SourceError`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -119,7 +120,7 @@ def build_tables(folder: Path, files: Mapping[str, str], database: Path) -> None
 
 
 def _check_file(file: Path) -> None:
-    if not file.exists():
+    if not os.path.exists(file):  # noqa: PTH110 - Path.exists raises for names that no file can have
         raise SourceError(f"{file}: no such file")
     if not file.is_file():
         raise SourceError(f"{file}: {'a directory, not a file' if file.is_dir() else 'not a regular file'}")

@@ -73,6 +73,17 @@ DESCRIBED = """
     ORDER BY schema_name <> 'main', table_oid, column_index, constraint_index
 """
 
+STATEMENTS = """
+    WITH made AS (
+        SELECT schema_name, table_name AS name, sql FROM duckdb_tables()
+        WHERE database_name = current_database() AND NOT internal AND NOT temporary
+        UNION ALL
+        SELECT schema_name, view_name, sql FROM duckdb_views()
+        WHERE database_name = current_database() AND NOT internal AND NOT temporary
+    )
+    SELECT sql FROM made ORDER BY schema_name <> 'main', schema_name, lower(name), name
+"""
+
 State: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # signatures of the file and of its write-ahead log
 
 
@@ -137,6 +148,10 @@ class Driver:
         Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
         """
         return self._started(self._new_session(settings["path"]), DESCRIBED)
+
+    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+        """List the statements of all tables and views, those of the schema main first; raises like `run`."""
+        return self._started(self._new_session(settings["path"]), STATEMENTS)
 
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind."""

@@ -54,13 +54,13 @@ class EndpointEngine:
         self._settings = settings
         self._service = service
         probe = self._question(read_query(PROBE), PROBE)
-        self._live = Live(name, host, probe, doubted=("timeout", "rejected"))
+        self._live = Live(name, host, probe, doubted=("timeout", "rejected", "invalid"))
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer.
 
-        A time-out or a server's error is the query's fault only if the endpoint then answers a trivial query; raises
-        `SourceError` otherwise, and for everything else that is no answer.
+        A time-out, a server's error or a refusal is the query's fault only if the endpoint then answers a trivial
+        query; raises `SourceError` otherwise, and for everything else that is no answer.
         """
         if failure := text_refusal(query) or self._refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._engine)

@@ -7,6 +7,7 @@ status is 1.
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ from xml.parsers.expat import ExpatError, ParserCreate
 ENTITY_CHARACTERS = 200  # those that shorten the names of vocabularies are shorter
 MEMORY_BYTES = 8 * 2**30
 CHUNK_BYTES = 2**20
+PLACE = re.compile(r"Parser error (?:at|between) line \d+.*?: ")
+MISSING = re.compile(r"is expected|should end with|must be followed by|Unexpected end$")
+CONTENT = re.compile(r"\s*[^\s#]")
 
 
 class RootReached(Exception):  # noqa: N818 - a way to stop
@@ -40,7 +44,7 @@ def main() -> int:
             # Real graphs hold IRIs that the grammar forbids, and servers take them.
             store.bulk_load(path=path, format=getattr(RdfFormat, name), lenient=True)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is said in one line
-            said = f"{path}{place(error)}: {error.msg if isinstance(error, SyntaxError) else error}"
+            said = f"{path}:{problem(error, path)}" if isinstance(error, SyntaxError) else f"{path}: {error}"
             sys.stderr.write(f"{' '.join(said.split())}\n")
             return 1
     store.optimize()
@@ -78,9 +82,28 @@ def stop(*_: object) -> None:
     raise RootReached
 
 
-def place(error: Exception) -> str:
-    """The line and the column of a syntax error."""
-    return f":{error.lineno}:{error.offset}" if isinstance(error, SyntaxError) and error.lineno else ""
+def problem(error: SyntaxError, path: str) -> str:
+    """The place of a syntax error and what it is.
+
+    Where something is missing at the end of a line, the parser names the next token, which may stand lines below.
+    """
+    text = PLACE.sub("", error.msg)
+    if not error.lineno:
+        return f" {text}"
+    place, end = (error.lineno, error.offset or 1), None
+    with Path(path).open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            if number == error.lineno:
+                break
+            if CONTENT.match(line):
+                end = number, len(line.rstrip()) + 1
+        else:
+            line = ""
+    if end and MISSING.search(text) and not line[: place[1] - 1].strip():
+        place = end
+    if line[place[1] - 1 : place[1]] in ('"', "'") and text == "Unexpected end of file":
+        text = "the string that begins here is not closed"
+    return f"{place[0]}:{place[1]}: {text}"
 
 
 if __name__ == "__main__":

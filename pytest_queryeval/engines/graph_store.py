@@ -74,12 +74,13 @@ def _key(files: Sequence[Path]) -> str:
     digest = hashlib.sha256(version("pyoxigraph").encode())
     digest.update(_BUILDER.read_bytes())
     for file in files:
-        digest.update(_format(file).encode())
+        digest.update(rdf_format(file).encode())
         digest.update(_content_digest(file))
     return digest.hexdigest()[:32]
 
 
-def _format(file: Path) -> str:
+def rdf_format(file: Path) -> str:
+    """Return what pyoxigraph calls the format of a file; raises `SourceError` for an unknown suffix."""
     name = FORMATS.get(file.suffix.lower())
     if name is None:
         raise SourceError(f"{file}: cannot tell its RDF format: known suffixes are {', '.join(FORMATS)}")
@@ -101,7 +102,7 @@ def _build(files: Sequence[Path], store: Path) -> None:
     """Parse into a folder beside `store`, which gets its name once it is whole."""
     with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
         target = Path(building) / "store"
-        entries = [f"{_format(file)}={file}" for file in files]
+        entries = [f"{rdf_format(file)}={file}" for file in files]
         command = child_command(_BUILDER, ("pyoxigraph",), str(target), str(len(files)), *entries)
         try:
             done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter

@@ -55,6 +55,7 @@ class Host:
         self._memory = memory
         self._lock = threading.Lock()
         self._child: Child | None = None
+        self._is_closing = False
 
     @property
     def pid(self) -> int | None:
@@ -73,6 +74,10 @@ class Host:
     def describe(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
         """List the columns of the source's tables, as `schema.DescribedColumn`s; raises `SourceError`."""
         return self._answer("describe", settings, None, timeout, MOST_COLUMNS)
+
+    def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
+        """List the statements that make the source's tables and views, a row each; raises `SourceError`."""
+        return self._answer("ddl", settings, None, timeout, MOST_COLUMNS)
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
         """Time two queries in turn, each run for at most `timeout` seconds, after a first pair that does not count.
@@ -93,7 +98,7 @@ class Host:
             began = time.monotonic()
             rows, last = self._exchange(child, request, whole)
             elapsed = time.monotonic() - began
-            if last[0] == "died" and elapsed < RETRY_SECONDS:
+            if last[0] == "died" and elapsed < RETRY_SECONDS and not self._is_closing:
                 # Perhaps it was killed before it saw the query: the end of a second child tells.
                 rows, last = self._exchange(self._started(), request, whole - elapsed)
         if last[:2] == ("failure", "timeout"):
@@ -102,8 +107,12 @@ class Host:
 
     def close(self) -> None:
         """Kill the child; a later query would start another."""
+        self._is_closing = True
+        if child := self._child:
+            child.signal()  # a thread that waits for it lets go of the lock
         with self._lock:
             self._kill()
+            self._is_closing = False
 
     def _started(self) -> Child:
         if self._child and not self._child.running:

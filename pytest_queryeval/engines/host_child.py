@@ -8,6 +8,7 @@ with a class `Driver`, which may import from the FOLDERs:
   rows start again. `timeout` is in seconds: the driver stops by itself where it can.
 - `Driver().describe(settings)` does the same for the columns of the source's tables: rows of table, column, type, and
   the table and column that it refers to, if any.
+- `Driver().ddl(settings)` does the same for the statements that make the source's tables, by name: rows of one text.
 - `Driver().classify(error)` makes a message of an exception: `("failure", kind, text)` or `("fault", text)`.
 """
 
@@ -127,9 +128,9 @@ def seconds_of(driver: Any, question: tuple[Any, str], timeout: float) -> float:
 
 
 def started(driver: Any, action: str, settings: Any, payload: Any, timeout: float) -> tuple[Any, Any]:
-    """The columns and the `fetch` of what is asked for: an answer, the source's columns, or two queries' times."""
-    if action == "describe":
-        return driver.describe(settings)  # type: ignore[no-any-return]
+    """The columns and the `fetch` of what is asked for: an answer, the source's tables, or two queries' times."""
+    if action in ("describe", "ddl"):
+        return getattr(driver, action)(settings)  # type: ignore[no-any-return]
     if action == "time":
         gold, predicted, iterations, timeout = payload
         # The first pair warms up.

@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
-from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.engines.host import MOST_COLUMNS, Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.live import PROBE_ROWS, Live, connection
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.errors import SettingError
+from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places
 from pytest_queryeval.model import Execution, Failure, Source
 from pytest_queryeval.rules import Rule, is_text
+from pytest_queryeval.table import Table
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")
 PACKAGES = ("requests", "jsonpath", "pytest_queryeval")
 PATHS = ("columns", "cells", "error", "truncated", "next")
 UNPARSED = ("refuse", "allow")
+NOT_TAKEN = ("invalid", "rejected", "unsafe")  # queries of these failures are none that the service knows
 _FORMAT = re.compile(r"\bFORMAT\s+\w+[\s;]*$", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PATH = Rule(
@@ -79,6 +81,7 @@ class HTTPEngine:
     """A service. `settings` are those of `http_child.py`, but for `max_rows`."""
 
     def __init__(self, source: Source, host: Host, settings: dict[str, Any]) -> None:
+        self._name = source.name
         self._engine = host.name
         self._settings = settings
         self._dialect = dialect(source.settings)
@@ -103,6 +106,22 @@ class HTTPEngine:
             return Execution(query=None, error=failure, engine=self._engine)
         asked = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
         return self._live.time(*asked, iterations=iterations, timeout=timeout)
+
+    def ddl(self, *, timeout: float) -> str | None:
+        """CREATE TABLE statements of what the service lists of its tables, None where it does not.
+
+        Raises `SourceError` where it does not answer.
+        """
+        from pytest_queryeval.engines.information_schema import listed_ddl
+
+        return listed_ddl(lambda query: self._listed(query, timeout), self._dialect)
+
+    def _listed(self, query: str, timeout: float) -> Table | None:
+        """The answer to a query for what services need not have."""
+        execution = self.execute(query, timeout=timeout, max_rows=MOST_COLUMNS)
+        if execution.error is not None and execution.error.kind not in NOT_TAKEN:
+            raise SourceError(f"source '{self._name}': the tables cannot be listed: {execution.error.message}")
+        return execution.answer if isinstance(execution.answer, Table) else None
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pytest_queryeval.engines import described_schema
+from pytest_queryeval.engines import ddl_text, described_schema
 from pytest_queryeval.engines.host import Host, Question
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.errors import SourceError
@@ -60,6 +60,11 @@ class Live:
         """Tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
         with self._named_faults():
             return described_schema(self._host.describe(settings, timeout=timeout))
+
+    def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> str:
+        """The statements that make the tables and views, where the driver lists them; raises `SourceError`."""
+        with self._named_faults():
+            return ddl_text(self._host.ddl(settings, timeout=timeout))
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
         """Time both with the way to the service and back; raises `SourceError`."""

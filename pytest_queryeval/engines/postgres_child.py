@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -24,7 +26,7 @@ from sqlalchemy.pool import NullPool
 
 from pytest_queryeval.sql.cells import packed_rows
 from pytest_queryeval.sql.servers.commands import COMMANDS, first_word
-from pytest_queryeval.sql.servers.databases import COLUMNS, Clock, Fault, described, redacted, secrets_of
+from pytest_queryeval.sql.servers.databases import COLUMNS, Clock, Fault, described, redacted, secrets_of, statements
 from pytest_queryeval.sql.servers.postgres_values import register_loaders, text_of
 
 CONNECTIONS = 8
@@ -32,6 +34,7 @@ CURSOR = "queryeval"
 CHECKS_CLIENT = 140_000  # the first version that can notice in mid-query that its client is gone
 CHECK_MILLISECONDS = 1_000
 CANCEL_SECONDS = 0.05  # after the server's own limit
+CUT_SECONDS = 0.1  # after it, for what no cancellation reaches, such as texts of hundreds of megabytes
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
 SQL_ASCII = "SQL_ASCII"  # an encoding in which the server keeps whatever bytes it is given
 # They change what a query gives. Those that say where the server is, and who asks, hold.
@@ -137,6 +140,15 @@ class Session:
         if self._lenient:
             self.connection.execute(b"SET LOCAL client_encoding = SQL_ASCII")
 
+    def cancel(self) -> None:
+        """Ask the server to end the query; from another thread."""
+        self.connection.cancel_safe(timeout=CUT_SECONDS - CANCEL_SECONDS)
+
+    def cut(self) -> None:
+        """Break the line, so that whoever waits for the server waits no more; the server ends the query as it can."""
+        with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
     def end(self) -> None:
         """Leave nothing behind: some locks outlive their transaction."""
         self.connection.execute("ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()")
@@ -164,7 +176,7 @@ class Driver:
         session = self._begun(timeout)
         refuse(query, session.refused)
         left = timeout - (monotonic() - began)
-        self._clock.start(left + CANCEL_SECONDS, session.connection.cancel_safe)
+        self._clock.start((left + CANCEL_SECONDS, session.cancel), (left + CUT_SECONDS, session.cut))
         cursor = psycopg.ServerCursor(session.connection, CURSOR)
         cursor.execute(query.encode())
         names = _names(cursor.pgresult)
@@ -181,19 +193,18 @@ class Driver:
 
     def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """List the columns of the tables and views of the default schema; raises `Fault`."""
-        self._url = settings["url"]
-        engine = sqlalchemy.create_engine(self._url, poolclass=NullPool)
-        try:
-            with engine.connect() as connection:
-                rows = iter(described(connection))
-        except SQLAlchemyError as error:
-            raise Fault(str(getattr(error, "orig", None) or error)) from error
-        return COLUMNS, lambda count: [row for _, row in zip(range(count), rows, strict=False)]
+        rows = iter(self._inspected(settings["url"], described))
+        return COLUMNS, lambda count: list(islice(rows, count))
+
+    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+        """List the statements that would make the tables and views of the default schema; raises `Fault`."""
+        rows = iter(self._inspected(settings["url"], statements))
+        return ("sql",), lambda count: list(islice(rows, count))
 
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind; ends the transaction, or a connection that is no more to be trusted."""
-        self._clock.clear()
-        kind, text = verdict(error, self._query)
+        is_cut = self._clock.clear() > 1
+        kind, text = ("timeout", "") if is_cut else verdict(error, self._query)
         if kind == "timeout" and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "fault", f"the query was ended from elsewhere: {text}"
         session = self._sessions.get(self._url)
@@ -204,6 +215,14 @@ class Driver:
                 self._drop()
         text = redacted(text, secrets_of(self._url))
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
+
+    def _inspected(self, url: str, listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+        self._url = url
+        try:
+            with sqlalchemy.create_engine(url, poolclass=NullPool).connect() as connection:
+                return listed(connection)
+        except SQLAlchemyError as error:
+            raise Fault(str(getattr(error, "orig", None) or error)) from error
 
     def _begun(self, seconds: float) -> Session:
         """A transaction on the connection, or on a new one where the server had ended it meanwhile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
-from pytest_queryeval.engines.graph_store import graph_store
+from pytest_queryeval.engines.graph_store import graph_store, rdf_format
 from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.settings import absolute, check_settings, is_iris
 from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
@@ -76,19 +77,23 @@ class RdfEngine:
         self._loaded_by: dict[str, int | None] = {}
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
+        """Read and run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
+        began = time.monotonic()
         if failure := text_refusal(query) or refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._hosts[0].name)
         outline = read_query(query)
         refused: list[Execution] = []
-        left = timeout
+        left = timeout - (time.monotonic() - began)
         for host in self._hosts:
-            execution = self._run(host, outline, query, left, max_rows)
-            left = max(left - execution.seconds, LEAST_SECONDS)
-            if execution.error is None:
+            execution = self._run(host, outline, query, max(left, LEAST_SECONDS), max_rows)
+            left -= execution.seconds
+            error = execution.error
+            if error is None:
                 return replace(with_terms(execution, outline), note=_note(refused, host.name))
+            if error.kind == "timeout":  # the whole limit, of which this engine had what was left
+                execution = replace(execution, error=replace(error, message=f"no answer within {timeout:g} s"))
             refused.append(with_terms(execution, outline))
-            if execution.error.kind != "invalid":
+            if error.kind != "invalid":
                 break
         return refused[0] if len(refused) == 1 else replace(refused[0], error=_all_refused(refused))
 
@@ -124,6 +129,7 @@ class RdfEngine:
     def _settings(self, outline: Query) -> dict[str, Any]:
         return {
             "store": str(self._store),
+            "files": [(str(file), rdf_format(file)) for file in self._files],
             "default_graph": self._default_graph,
             "states_dataset": outline.states_dataset,
         }

@@ -1,13 +1,17 @@
-"""rdflib in a child process: the graph of a store in memory, and no way to the network.
+"""rdflib in a child process: the graph of the source's files in memory, and no way to the network.
+
+The files are read here and not from the store that Oxigraph has of them, since that changes the texts of literals, and
+rdflib compares these: `20.0` would become `20`. They are parsed by pyoxigraph, which keeps texts and is faster.
 
 Loaded by `host_child.py`, whose contract it fulfils; imports nothing of the package.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -19,11 +23,14 @@ from rdflib.namespace import NamespaceManager
 from rdflib.plugins import sparql
 from rdflib.plugins.sparql import evaluate, prepareQuery
 from rdflib.plugins.sparql import sparql as prologue
+from rdflib.plugins.sparql.aggregates import Aggregator
+from rdflib.plugins.sparql.evaluate import evalAggregateJoin, evalPart
+from rdflib.plugins.sparql.evalutils import _eval
 from rdflib.plugins.sparql.operators import register_custom_function
-from rdflib.plugins.sparql.sparql import SPARQLError
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.plugins.sparql.sparql import FrozenBindings, QueryContext, SPARQLError
 
 DATASETS = 32
-DAMAGED = "the parsed graph is damaged"
 UNION = "union"
 FORBIDDEN_EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "subprocess.Popen")
 
@@ -36,18 +43,24 @@ CASTS = (
 
 
 class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
-    """The store cannot be read."""
+    """The files cannot be read."""
 
 
 class Driver:
-    """Keeps the last 32 datasets; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
+    """Keeps the last 32 datasets; `settings` are `files` (pairs of a path and a format), `store` and `default_graph`.
+
+    `store` is the path of Oxigraph's store, which is another one where the files have changed; the others are those of
+    rdf.py.
+    """
 
     def __init__(self) -> None:
+        logging.disable()  # of each literal that its datatype does not allow, rdflib logs a traceback
         rdflib.NORMALIZE_LITERALS = False
         sparql.SPARQL_LOAD_GRAPHS = False  # else FROM reads files and URLs
         # A query must state its prefixes itself.
         prologue.NamespaceManager = partial(NamespaceManager, bind_namespaces="none")  # type: ignore
         evaluate.evalServiceQuery = refuse_service  # type: ignore[assignment]
+        evaluate.evalAggregateJoin = evaluate_groups
         for datatype in CASTS:
             register_custom_function(datatype, to_integer, override=True)  # type: ignore[arg-type]
         sys.addaudithook(no_way_out)
@@ -74,12 +87,7 @@ class Driver:
         path, graphs = settings["store"], settings["default_graph"]
         chosen = frozenset() if graphs == UNION else frozenset(graphs)
         if (path, chosen) not in self._datasets:
-            try:
-                self._datasets[path, chosen] = loaded(pyoxigraph.Store.read_only(path), chosen)
-            except Fault:
-                raise
-            except Exception as error:
-                raise Fault(f"{DAMAGED}: {path}: {error}") from error
+            self._datasets[path, chosen] = loaded(settings["files"], chosen)
         self._datasets.move_to_end((path, chosen))
         if len(self._datasets) > DATASETS:
             self._datasets.popitem(last=False)
@@ -88,25 +96,38 @@ class Driver:
         return dataset
 
 
-def loaded(store: pyoxigraph.Store, chosen: frozenset[str]) -> rdflib.Dataset:
-    """All quads of a store in memory; its default graph holds the `chosen` graphs, or else what has no name."""
-    for name in chosen:
-        if not store.contains_named_graph(pyoxigraph.NamedNode(name)):
-            raise Fault(f"default_graph: the files have no graph <{name}>")
-    dataset = rdflib.Dataset()
+class Terms(dict[Any, Any]):
+    """Terms of pyoxigraph as those of rdflib, each made once."""
+
+    def __missing__(self, term: Any) -> Any:
+        made = self[term] = rdflib_term(term)
+        return made
+
+
+def loaded(files: Sequence[tuple[str, str]], chosen: frozenset[str]) -> rdflib.Dataset:
+    """All quads of the files in memory; the default graph holds the `chosen` graphs, or else what has no name."""
+    dataset, terms = rdflib.Dataset(), Terms()
     named: dict[Any, rdflib.Graph] = {}
-    for quad in store:
-        triple = (rdflib_term(quad.subject), rdflib_term(quad.predicate), rdflib_term(quad.object))
-        name = quad.graph_name
-        if isinstance(name, pyoxigraph.DefaultGraph):
-            if not chosen:
-                dataset.default_graph.add(triple)
-            continue
-        if name not in named:
-            named[name] = dataset.graph(rdflib_term(name))
-        named[name].add(triple)
-        if isinstance(name, pyoxigraph.NamedNode) and name.value in chosen:
-            dataset.default_graph.add(triple)
+    for path, format_name in files:
+        format_ = getattr(pyoxigraph.RdfFormat, format_name)
+        try:
+            for quad in pyoxigraph.parse(path=path, format=format_, lenient=True, rename_blank_nodes=True):
+                triple = terms[quad.subject], terms[quad.predicate], terms[quad.object]
+                name = quad.graph_name
+                if isinstance(name, pyoxigraph.DefaultGraph):
+                    if not chosen:
+                        dataset.default_graph.add(triple)
+                    continue
+                if name not in named:
+                    named[name] = dataset.graph(terms[name])
+                named[name].add(triple)
+                if isinstance(name, pyoxigraph.NamedNode) and name.value in chosen:
+                    dataset.default_graph.add(triple)
+        except (OSError, SyntaxError) as error:
+            raise Fault(f"{path}: {error}") from error
+    for iri in chosen:
+        if pyoxigraph.NamedNode(iri) not in named:
+            raise Fault(f"default_graph: the files have no graph <{iri}>")
     return dataset
 
 
@@ -157,6 +178,18 @@ def to_integer(term: Any) -> rdflib.Literal:
         return rdflib.Literal(int(float(term)) if "." in term else int(term), datatype=XSD.integer)
     except (TypeError, ValueError, OverflowError) as error:
         raise SPARQLError(f"not a whole number: {term}") from error
+
+
+def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindings, None, None]:
+    """Aggregate as rdflib does, but make no group of no solutions, where rdflib makes an empty one."""
+    if agg.p.expr is None:
+        yield from evalAggregateJoin(ctx, agg)
+        return
+    groups: defaultdict[Any, Aggregator] = defaultdict(lambda: Aggregator(agg.A))
+    for row in evalPart(ctx, agg.p):
+        groups[tuple(_eval(expression, row, False) for expression in agg.p.expr)].update(row)
+    for group in groups.values():
+        yield FrozenBindings(ctx, group.get_bindings())
 
 
 def refuse_service(*_: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.errors import SourceError
+from pytest_queryeval.errors import SourceError, nearest_file
 from pytest_queryeval.model import Source
 from pytest_queryeval.rules import Rule, check_rules, is_texts, texts
 
@@ -30,6 +30,14 @@ def check_settings(settings: Mapping[str, Any], known: Mapping[str, Rule]) -> No
 def file_path(source: Source, setting: str) -> Path:
     """The absolute path of the file that a setting of the source names."""
     return absolute(source.folder, source.settings[setting])
+
+
+def check_exists(source: Source, name: str) -> None:
+    """Raise `SourceError` unless there is something called `name`, with the nearest name among files of its suffix."""
+    path = absolute(source.folder, name)
+    if os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that no file can have
+        return
+    raise SourceError(f"source '{source.name}': {path}: no such file{nearest_file(path)}")
 
 
 def absolute(folder: Path, name: str) -> Path:

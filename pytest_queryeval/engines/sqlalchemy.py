@@ -178,6 +178,10 @@ class SQLAlchemyEngine:
         """Tables, columns and foreign keys of the default schema; raises `SourceError`."""
         return self._live.schema(self._settings, timeout=timeout)
 
+    def ddl(self, *, timeout: float) -> str:
+        """The statements that would make the tables and views of the default schema; raises `SourceError`."""
+        return self._live.ddl(self._settings, timeout=timeout)
+
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Rows of the seconds that gold and predicted take; raises `SourceError`."""
         for query in (gold, predicted):

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from pytest_queryeval.sql.cells import packed_rows
-from pytest_queryeval.sql.servers.databases import COLUMNS, Clock, Fault, described, redacted, secrets_of
+from pytest_queryeval.sql.servers.databases import COLUMNS, Clock, Fault, described, redacted, secrets_of, statements
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
@@ -81,12 +82,11 @@ class Driver:
         """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for what gives no rows."""
         deadline = self._deadline = monotonic() + timeout
         self._clock.clear()
-        self._clock.rang = False
         self._settings = settings
         self._abandon()
         connection = self._begun(timeout)
         stop = stop_of(connection.connection.driver_connection)
-        self._clock.start(timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop)
+        self._clock.start((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
         # Without parameters the drivers leave a % of the text alone.
         options = {"stream_results": True, "no_parameters": True}
         result = connection.exec_driver_sql(query.rstrip("; \t\r\n\f"), execution_options=options)
@@ -109,20 +109,20 @@ class Driver:
 
     def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """List the columns of the tables and views of the default schema; raises like `run`."""
-        self._settings = settings
-        connection = self._begun(DESCRIBE_SECONDS)
-        rows = iter(described(connection))
-        end(connection)
-        return COLUMNS, lambda count: [row for _, row in zip(range(count), rows, strict=False)]
+        rows = iter(self._inspected(settings, described))
+        return COLUMNS, lambda count: list(islice(rows, count))
+
+    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+        """List the statements that would make the tables and views of the default schema; raises like `run`."""
+        rows = iter(self._inspected(settings, statements))
+        return ("sql",), lambda count: list(islice(rows, count))
 
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind; ends the transaction, or a connection that is no more to be trusted."""
-        self._clock.clear()
-        late = self._clock.rang or isinstance(error, TimeoutError)
+        late = self._clock.clear() > 0 or isinstance(error, TimeoutError)
         kind, text = ("timeout", "") if late else verdict(error)
         if kind == "timeout" and not late and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "fault", f"the query was ended from elsewhere: {text}"
-        self._clock.rang = False
         url = self._settings["url"]
         if url in self._open:
             try:
@@ -131,6 +131,13 @@ class Driver:
                 self._drop(url)
         text = redacted(text, secrets_of(url))
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
+
+    def _inspected(self, settings: dict[str, Any], listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+        self._settings = settings
+        connection = self._begun(DESCRIBE_SECONDS)
+        rows = listed(connection)
+        end(connection)
+        return rows
 
     def _begun(self, seconds: float) -> sqlalchemy.Connection:
         """A transaction on the connection, or on a new one where the server had ended it meanwhile."""

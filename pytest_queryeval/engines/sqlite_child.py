@@ -84,6 +84,10 @@ TABLES = """
     SELECT name FROM sqlite_master
     WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid
 """
+STATEMENTS = """
+    SELECT sql FROM sqlite_master
+    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name COLLATE NOCASE, name
+"""
 DESCRIBED = """
     SELECT :name, columns.name, columns.type, keys."table",
         coalesce(keys."to", (SELECT name FROM pragma_table_info(keys."table") WHERE pk = keys.seq + 1))
@@ -162,13 +166,15 @@ class Driver:
 
     def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
         """List the columns of all tables and views; raises like `run`."""
-        path = settings["path"]
-        try:
-            connection = sqlite3.connect(address(path), uri=True, isolation_level=None)
-        except OSError as error:
-            raise Fault(error.strerror or str(error)) from error
+        connection = reading(settings["path"])
         rows = described(connection, connection.execute(TABLES).fetchall())
         return ("table", "column", "type", "to_table", "to_column"), lambda count: list(islice(rows, count))
+
+    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+        """List the statements of all tables and views, as they were written; raises like `run`."""
+        connection = reading(settings["path"])
+        connection.text_factory = lenient
+        return ("sql",), connection.execute(STATEMENTS).fetchmany
 
     def classify(self, error: Exception) -> tuple[str, ...]:
         """Whose fault it is, and of what kind."""
@@ -203,6 +209,14 @@ class Driver:
         if len(self._open) > CONNECTIONS:
             self._open.popitem(last=False)[1][1].close()
         return self._open[path][1]
+
+
+def reading(path: str) -> sqlite3.Connection:
+    """Open a connection for queries of our own; raises `Fault` or sqlite3's errors."""
+    try:
+        return sqlite3.connect(address(path), uri=True, isolation_level=None)
+    except OSError as error:
+        raise Fault(error.strerror or str(error)) from error
 
 
 def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Iterator[tuple[Any, ...]]:

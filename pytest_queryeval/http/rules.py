@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_queryeval.discreet import discreet
 from pytest_queryeval.rules import Rule, is_text
 
 SCHEMES = ("basic", "digest", "bearer")
+# A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.
+_HOST = re.compile(r"[\w.-]+:\d+(?:/|$)|localhost/|[\w-]+(?:\.[\w-]+)+/[^.?#]*(?:[?#]|$)", re.ASCII)
+_LOCAL = re.compile(r"[\w.-]+:\d|localhost/|[\d.]+/", re.ASCII)
 
 
 def is_url(value: Any) -> bool:
@@ -17,6 +22,18 @@ def is_url(value: Any) -> bool:
         return is_text(value) and urlsplit(value).scheme in ("http", "https") and _has_address(value)
     except ValueError:  # an address in brackets that is none, or a port that is none
         return False
+
+
+def suggested_url(value: Any) -> str:
+    """Return the tail of an error message that puts the scheme before a host that has none; empty for other values.
+
+    >>> suggested_url("localhost:7878/query")
+    ": did you mean 'http://localhost:7878/query'?"
+    """
+    if not isinstance(value, str) or not _HOST.match(value):
+        return ""
+    scheme = "http" if _LOCAL.match(value) else "https"
+    return f": did you mean '{discreet(f'{scheme}://{value}')}'?"
 
 
 def _has_address(url: str) -> bool:
@@ -50,7 +67,7 @@ def _is_sendable(text: str) -> bool:
 
 
 CONNECTION: Mapping[str, Rule] = {
-    "url": Rule(is_url, "an http or https URL"),
+    "url": Rule(is_url, "an http or https URL", suggestion=suggested_url),
     "auth": Rule(is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
     "headers": Rule(is_headers, "a mapping from names to one-line texts, in Latin-1"),
     "verify": Rule(lambda value: isinstance(value, bool) or is_text(value), "true, false or the name of a CA file"),

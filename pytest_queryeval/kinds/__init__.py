@@ -66,7 +66,7 @@ class Kind(Protocol):
     def difficulty(self, query: str, dialect: str) -> str | None:
         """How hard a gold query is, where the kind has a rule for that and no one has said it; None otherwise."""
 
-    def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
+    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """What `query`, whose answer is `table`, says of the order of rows; None where it says nothing."""
 
 

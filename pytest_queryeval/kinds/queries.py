@@ -11,7 +11,7 @@ from pytest_queryeval.comparison.difference import Difference, difference
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
-from pytest_queryeval.documents.yaml_nodes import BLOCK_HINT
+from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
 from pytest_queryeval.engines.host import Hosts, text_refusal
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.kinds.files import stated_file
@@ -60,7 +60,8 @@ class Queries:
             return self.table(node)
         query = _query(node)
         if node.empty or not query.strip():
-            raise node.problem("gold is empty")
+            hint = "indent its lines below `|`" if node.form in ("literal", "folded") else "write the right query"
+            raise node.problem(f"gold is empty: {hint}")
         return Stated(query=query)
 
     def predicted(self, node: Node) -> Stated:
@@ -107,7 +108,7 @@ class Queries:
         """See `kinds.Kind`; only some languages have a published rule."""
         return None
 
-    def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
+    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """See `kinds.Kind`."""
         return None
 
@@ -117,6 +118,9 @@ def _query(node: Node) -> str:
     if node.form == "mapping":
         # `gold:` with `SELECT a: b` on the next line is a mapping for YAML.
         raise node.problem(f"expected a query, found a mapping: {BLOCK_HINT}, and a table under `gold_table`")
+    if node.form == "sequence":
+        hint = ": several right answers stand under `gold_any`" if node.key == "gold" else ""
+        raise node.problem(f"expected a query, found a list{hint}")
     query = text(node)
     if _is_trap(query, node):
         raise node.problem(f"YAML would change this query, since it holds `--` or `#`: {BLOCK_HINT}")

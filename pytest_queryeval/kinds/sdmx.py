@@ -116,7 +116,7 @@ class Sdmx:
         """See `kinds.Kind`; nobody has published a rule."""
         return None
 
-    def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
+    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """See `kinds.Kind`; there are no rows."""
         return None
 

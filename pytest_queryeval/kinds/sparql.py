@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.kinds.queries import Queries
 from pytest_queryeval.kinds.spoken import SPARQL_TEXT
+from pytest_queryeval.model import Case
 from pytest_queryeval.sparql.order import order_plan
 from pytest_queryeval.sparql.terms import csv_term, stated_term
 from pytest_queryeval.table import Table
@@ -16,9 +17,9 @@ from pytest_queryeval.table import Table
 class Sparql(Queries):
     """The kind `sparql`."""
 
-    def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
+    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """See `kinds.Kind`."""
-        return None if table.is_graph else order_plan(query, table.columns)
+        return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)
 
 
 SPARQL = Sparql(

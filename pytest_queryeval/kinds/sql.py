@@ -9,6 +9,7 @@ from typing import Any
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.kinds.queries import Queries
 from pytest_queryeval.kinds.spoken import SQL_TEXT
+from pytest_queryeval.model import Case
 from pytest_queryeval.table import Table
 
 
@@ -28,14 +29,14 @@ class Sql(Queries):
 
         return query_hardness(query, dialect)
 
-    def order_plan(self, query: str, table: Table, dialect: str) -> OrderPlan | None:
+    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """See `kinds.Kind`; only a query with one of these words is worth a parse."""
         text = query.lower()
         if "order" not in text and "limit" not in text:
             return None
         from pytest_queryeval.sql.order import order_plan
 
-        return order_plan(query, dialect)
+        return order_plan(query, table.columns, len(table.rows), case.dialect)
 
 
 SQL = Sql(

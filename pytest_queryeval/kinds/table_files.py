@@ -11,8 +11,9 @@ from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import read_json
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.kinds.files import MAX_STATED_BYTES, FileReader, text_file
-from pytest_queryeval.kinds.tables import counted, read_table
+from pytest_queryeval.kinds.tables import read_table
 from pytest_queryeval.model import Stated
+from pytest_queryeval.plain import counted
 from pytest_queryeval.table import Cell, Table
 
 CellReader: TypeAlias = Callable[[Cell], Cell]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import each, items, known_entries, scalar, text
+from pytest_queryeval.documents.values import each, items, known_entries, scalar, text, unexpected
+from pytest_queryeval.plain import counted
 from pytest_queryeval.table import Cell, Table
 
 TABLE_KEYS = ("columns", "rows")
@@ -13,6 +14,8 @@ TABLE_KEYS = ("columns", "rows")
 
 def read_table(node: Node, read_cell: Callable[[Cell], Cell]) -> Table:
     """Read a table; raises `CaseError` or `SuiteError`."""
+    if node.form != "mapping":
+        raise unexpected(node, "{columns: [NAME, …], rows: [[VALUE, …], …]}")
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
     if missing := [name for name in TABLE_KEYS if name not in parts]:
         raise node.problem(f"a table needs `columns` and `rows`: there are no {missing[0]}")
@@ -26,12 +29,3 @@ def _row(number: int, node: Node, *, width: int, read_cell: Callable[[Cell], Cel
     if len(cells) != width:
         raise node.problem(f"row {number} has {counted(len(cells), 'cell')}, the table {counted(width, 'column')}")
     return tuple(map(read_cell, each(cells, scalar)))
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(2, "cell")
-    '2 cells'
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"

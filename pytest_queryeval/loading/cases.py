@@ -92,7 +92,7 @@ class CaseReader:
 
     def _resolved(self, values: Values, node: Node) -> Settings:
         if "kind" not in values:
-            raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to the file")
+            raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
         return resolve(values)
 
     def _kind(self, values: Values) -> Kind | None:
@@ -102,7 +102,7 @@ class CaseReader:
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:
             if "id" not in node.value:
-                problems.append(node.problem("a case needs an id"))
+                problems.append(node.problem("a case needs an id: add `id: NAME`"))
             return
         location = node.location
         first = self._ids.setdefault(id_, location)
@@ -119,7 +119,7 @@ class CaseReader:
             first = next((name for name in named if need_answers([name])), None)
             if first or not named:
                 since = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
-                problems.append(node.problem(f"no source: add `source` to the file{since}"))
+                problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{since}"))
         if settings.source and ENGINES[settings.source.engine].kind not in (None, settings.kind.name):
             source = f"source '{settings.source.name}' ({settings.source.engine})"
             runs = ENGINES[settings.source.engine].kind
@@ -128,7 +128,12 @@ class CaseReader:
         if predicted is not None or not self._require_prediction:
             return
         if settings.predictor is None or settings.predictor.kind == "inline":
-            problems.append(node.problem("no prediction: add `predicted`, or `predictor` to the file"))
+            problems.append(node.problem(f"no prediction: add `predicted`, or `predictor` to {_settings_file(node)}"))
+
+
+def _settings_file(node: Node) -> str:
+    """Where what cases share can stand: files of JSON lines have no place for it."""
+    return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
 
 
 def _is_answered(golds: tuple[Stated, ...], predicted: Stated | None) -> bool:

@@ -21,7 +21,7 @@ def turns(case: Node) -> list[Node]:
     """The cases that a node holds: itself, or one for each turn of its conversation that has a target.
 
     The id of such a case is that of the node with the number of the turn behind it, its gold is the target, its
-    question what the user said last, and its conversation all that was said so far. Raises `CaseError` for a
+    question what the user said last, and its conversation all that was said up to that. Raises `CaseError` for a
     conversation without a target, and `SuiteError` with all turns that cannot be read.
     """
     if not isinstance(case.value, dict) or CONVERSATION not in case.value:
@@ -45,8 +45,8 @@ def read_messages(node: Node) -> tuple[Message, ...]:
 
 def _message(node: Node) -> Message:
     named = entries(node)
-    if "role" not in named or "content" not in named:
-        raise node.problem("a turn needs a `role` and a `content`")
+    if missing := [key for key in ("role", "content") if key not in named]:
+        raise node.problem(f"a turn needs a `role` and a `content`: add `{missing[0]}`")
     return Message(role=stated_text(named["role"]), content=or_else("", whole_text)(named["content"]))
 
 
@@ -56,10 +56,11 @@ def _turns(case: Node, said: list[Node]) -> Iterator[Node]:
         target = entries(turn).get(TARGET)
         if target is None or target.empty:
             continue
+        so_far = _up_to_question(said[:number])
         own = {
-            "question": _question(said[:number]),
+            "question": entries(so_far[-1])["content"],
             "gold": target,
-            CONVERSATION: Node(said[:number], turn.line, "sequence", turn.file),
+            CONVERSATION: Node(so_far, turn.line, "sequence", turn.file),
         }
         if "id" in shared:
             own["id"] = replace(shared["id"], value=f"{text(shared['id'])}.{number}")
@@ -86,8 +87,7 @@ def _as_marker(tag: Node) -> Node:
     return replace(tag, value=as_marker(tag.value)) if isinstance(tag.value, str) else tag
 
 
-def _question(said: list[Node]) -> Node:
-    """What the user said last; where nobody is called so, what was said last."""
-    turns = [entries(turn) for turn in said]
-    users = [turn for turn in turns if turn["role"].value == "user"]
-    return (users or turns)[-1]["content"]
+def _up_to_question(said: list[Node]) -> list[Node]:
+    """The turns up to what the user said last, so that no answer to it is among them; all where nobody is called so."""
+    users = [number for number, turn in enumerate(said, start=1) if entries(turn)["role"].value == "user"]
+    return said[: users[-1]] if users else said

@@ -24,6 +24,7 @@ from pytest_queryeval.documents.values import (
     reason,
     stated_text,
     text,
+    unexpected,
     whole_number,
     whole_text,
 )
@@ -35,7 +36,7 @@ from pytest_queryeval.errors import (
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.loading.conversations import read_messages
 from pytest_queryeval.loading.json_schemas import read_json_schema
-from pytest_queryeval.loading.markers import PYTEST_MARKERS
+from pytest_queryeval.loading.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.loading.metric_keys import (
     known_metric,
     read_limits,
@@ -49,6 +50,7 @@ from pytest_queryeval.loading.schemas import read_db_schema
 from pytest_queryeval.loading.sources import read_source, read_sources
 from pytest_queryeval.loading.stated import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.loading.structures import read_structure
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import ALPHA, BROKEN, OF_TRIALS, PASS_RATE, RULES, Gate, NoRegression, TrialsRule
 
 Place: TypeAlias = Literal["folder", "file", "case"]
@@ -80,8 +82,11 @@ class Key:
 def read_id(node: Node) -> str:
     """Read a case's id, which becomes a part of its node id."""
     value = text(node)
-    if node.empty or not _ID.fullmatch(value):
-        raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'")
+    if node.empty or not value.strip():
+        raise node.problem("a case needs an id: write it behind `id:`")
+    if not _ID.fullmatch(value):
+        hint = f": write {fit}" if (fit := re.sub(r"[^\w\-.:/]+|::+", "-", value).strip("-")) else ""
+        raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'{hint}")
     return value
 
 
@@ -91,7 +96,10 @@ def read_marker(node: Node) -> str:
     if value in PYTEST_MARKERS:
         raise node.problem(f"'{value}' is a marker of pytest's own: choose another name")
     if not _MARKER.fullmatch(value):
-        raise node.problem(f"'{value}' must consist of letters, digits, _ and -, and not start with _, to be a marker")
+        hint = f": write {fit}" if (fit := as_marker(value).strip("-")) else ""
+        raise node.problem(
+            f"'{value}' must consist of letters, digits, _ and -, and not start with _, to be a marker{hint}"
+        )
     return value
 
 
@@ -117,6 +125,8 @@ def read_gates(node: Node) -> tuple[Gate, ...]:
 
 
 def _gate(node: Node) -> Gate:
+    if metric := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
+        raise node.problem(f"a gate names its metric under a key: write {{metric: {metric}, min: NUMBER}}")
     found = known_entries(node, GATE)
     return Gate(**_rule(node, found), where=found.get("where", {}), folder=node.file.folder, location=node.location)
 
@@ -131,7 +141,7 @@ def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
     if "max_broken" in found:
         return {"metric": BROKEN, "max_broken": found["max_broken"]}
     if "metric" not in found:
-        raise node.problem("a gate needs a metric")
+        raise node.problem("a gate needs a metric: write {metric: NAME, min: NUMBER}")
     limits = read_limits(node, found, found["metric"])
     return {"metric": found["metric"], "minimum": limits.minimum, "maximum": limits.maximum}
 
@@ -140,7 +150,7 @@ def _no_regression(node: Node) -> dict[str, Any]:
     """Read `{metric:, alpha:, max_drop:}`, of which only the metric must be there."""
     found = known_entries(node, {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero})
     if "metric" not in found:
-        raise node.problem("'no_regression' needs a metric")
+        raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
     if found["metric"] in OF_TRIALS:
         raise node.problem(f"'{found['metric']}' is not compared with a baseline: name the metric of the trials")
     rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", MAX_DROP))
@@ -148,9 +158,10 @@ def _no_regression(node: Node) -> dict[str, Any]:
 
 
 def _alpha(node: Node) -> float:
-    value = number(node)
+    wanted = f"a number from {LEAST_ALPHA:g} to 0.5"
+    value = number(node, wanted)
     if not LEAST_ALPHA <= value <= 0.5:
-        raise node.problem(f"expected a number from {LEAST_ALPHA:g} to 0.5, found '{text(node)}'")
+        raise unexpected(node, wanted)
     return value
 
 
@@ -161,12 +172,11 @@ def _gate_metric(node: Node) -> str:
 
 def read_trials_rule(node: Node) -> TrialsRule:
     """Read `mean`, `all`, `any`, or `{rate: R}`, the least share of the trials that has to pass."""
-    if node.form != "mapping":
-        rule: TrialsRule = choice("mean", "all", "any")(node)  # type: ignore[assignment]  # one of them
-        return rule
-    rate = known_entries(node, {"rate": number}).get("rate")
-    if rate is None or not 0 < rate <= 1:
-        raise node.problem("expected {rate: R} with R above 0 and at most 1")
+    if node.value in ("mean", "all", "any"):
+        return node.value  # type: ignore[return-value]  # one of them
+    rate = known_entries(node, {"rate": number}).get("rate", 0.0) if isinstance(node.value, dict) else 0.0
+    if not 0 < rate <= 1:
+        raise unexpected(node, "mean, all, any or {rate: R} with R above 0 and at most 1")
     return float(rate)
 
 
@@ -183,9 +193,10 @@ COMPARE: Mapping[str, Reader[Any]] = {
     "extra_columns": choice("reject", "allow"),
     "rdf_terms": choice("value", "strict"),
 }
+GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, stated_text)
 GATE: Mapping[str, Reader[Any]] = {
     "metric": _gate_metric,
-    "where": lambda node: known_entries(node, dict.fromkeys(GATE_GROUPS, stated_text)),
+    "where": lambda node: known_entries(node, {**GATE_WHERE, "not": lambda node: known_entries(node, GATE_WHERE)}),
     "min": number,
     "max": number,
     "no_regression": _no_regression,
@@ -242,6 +253,21 @@ _READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {
 }
 
 
+# What other tools call a key.
+SYNONYMS = {
+    **dict.fromkeys(("sql", "query", "sparql", "answer", "expected", "reference", "solution", "ground_truth"), "gold"),
+    **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
+    **dict.fromkeys(("db", "database", "connection", "endpoint"), "source"),
+    **dict.fromkeys(("name", "key"), "id"),
+    **dict.fromkeys(("input", "prompt", "utterance"), "question"),
+    **dict.fromkeys(("model", "system"), "predictor"),
+    "tests": "cases",
+}
+
+# Keys by which a mapping is a case.
+CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
+
+
 def read_keys(node: Node, place: Place, problems: Problems) -> dict[str, Any]:
     """Read the values of all keys that could be read; what is wrong with the others is added to `problems`."""
     readers, values = _READERS[place], {}
@@ -261,6 +287,15 @@ def _misplaced(name: str, place: Place) -> str:
     """Why a key cannot stand in a place."""
     key = KEYS.get(name)
     if key is None:
-        hint = ": merge keys are not read, shared settings stand in the file or its folder" if name == "<<" else ""
-        return f"unknown key '{name}'{hint or did_you_mean(name, _READERS[place])}"
+        return f"unknown key '{name}'{_hint(name, place)}"
     return f"'{name}' cannot stand {PLACES[place]}: it belongs {' or '.join(PLACES[at] for at in key.places)}"
+
+
+def _hint(name: str, place: Place) -> str:
+    if name == "<<":
+        return ": merge keys are not read, shared settings stand in the file or its folder"
+    if " " in name:
+        return ": quote the value before it, which a comma ends within { }"
+    if SYNONYMS.get(name) in _READERS[place]:
+        return f": did you mean '{SYNONYMS[name]}'?"
+    return did_you_mean(name, _READERS[place])

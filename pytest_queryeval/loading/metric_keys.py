@@ -17,6 +17,7 @@ from pytest_queryeval.documents.values import (
     number,
     stated_text,
     text,
+    unexpected,
 )
 from pytest_queryeval.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean
 from pytest_queryeval.kinds import KINDS, Kind
@@ -24,7 +25,7 @@ from pytest_queryeval.loading.requirements import MissingExtraError, check_insta
 from pytest_queryeval.loading.variables import expanded_text
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import OF_TRIALS, Threshold
+from pytest_queryeval.model import OF_TRIALS, PASS_RATE, Threshold
 
 
 def read_metric(node: Node) -> str:
@@ -43,6 +44,8 @@ def known_metric(name: str, node: Node) -> str:
 
 def check_metric(name: str) -> None:
     """Raise `QueryEvalError` unless the metric is known, is no family, and has the extra that it needs."""
+    if name == PASS_RATE:
+        raise UnknownNameError(f"'{name}' is for gates: `thresholds` say when a case passes")
     if name in OF_TRIALS:
         raise UnknownNameError(f"'{name}' is for gates: a case with several trials is decided by its `trials_rule`")
     found = METRICS[name]
@@ -65,20 +68,28 @@ def read_thresholds(node: Node) -> dict[str, Threshold]:
     """`{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
     if node.empty:
         raise node.problem("thresholds are missing: write {} to require nothing")
+    if node.form != "mapping":
+        raise unexpected(node, "{METRIC: minimum}")
     return each_entry(node, lambda name, value: _threshold(value, known_metric(name, value)))
 
 
 def _threshold(node: Node, name: str) -> Threshold:
+    most = METRICS[name].most
+    wanted = "a number" if most is None or math.isinf(most) else f"a number from 0 to {most:g}"
+
+    def limit(value: Node) -> float:
+        return number(value, wanted)
+
     if node.form != "mapping":
-        return read_limits(node, {"min": number(node)}, name)
-    return read_limits(node, known_entries(node, {"min": number, "max": number}), name)
+        return read_limits(node, {"min": limit(node)}, name)
+    return read_limits(node, known_entries(node, {"min": limit, "max": limit}), name)
 
 
 def read_limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
     """The `min` and `max` that were found for a metric; raises `CaseError` where there are none, or impossible ones."""
     minimum, maximum = found.get("min"), found.get("max")
     if minimum is None and maximum is None:
-        raise node.problem(f"'{name}' needs min or max")
+        raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
     if minimum is not None and maximum is not None and minimum > maximum:
         raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
     threshold = Threshold(minimum=minimum, maximum=maximum)
@@ -93,7 +104,8 @@ def beyond_reach(name: str, threshold: Threshold) -> str:
     for limit in (threshold.minimum, threshold.maximum):
         if most is not None and limit is not None and not 0 <= limit <= most:
             reach = "from 0 on" if math.isinf(most) else f"from 0 to {most:g}"
-            return f"{limit:g} is no limit for '{name}', whose scores are {reach}"
+            hint = f": write {limit / 100:g}" if most == 1 and 1 < limit <= 100 else ""
+            return f"{limit:g} is no limit for '{name}', whose scores are {reach}{hint}"
     return ""
 
 
@@ -105,7 +117,8 @@ def read_options(node: Node) -> dict[str, dict[str, Any]]:
 def _options_of(name: str, node: Node) -> dict[str, Any]:
     if name not in METRICS and name not in KINDS:
         known = (*METRICS.names(), *KINDS.names())
-        raise node.problem(f"options for '{name}', which is no metric and no kind{did_you_mean(name, known)}")
+        hint = did_you_mean(name, known) or f": write {{METRIC: {{{name}: …}}}}"
+        raise node.problem(f"options for '{name}', which is no metric and no kind{hint}")
     sort = "kind" if name in KINDS else "metric"
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
     for key, value in entries(node).items():

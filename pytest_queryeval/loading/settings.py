@@ -191,7 +191,10 @@ def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> 
         if listed in own:
             for name, value in _named_metrics(entries(node)[listed]):
                 if not METRICS[name].applies_to(kind):
-                    problems.append(value.problem(f"metric '{name}' does not apply to the kind '{kind}'"))
+                    kinds = ", ".join(sorted(METRICS[name].kinds or ()))
+                    problems.append(
+                        value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
+                    )
 
 
 def _named_metrics(node: Node) -> list[tuple[str, Node]]:

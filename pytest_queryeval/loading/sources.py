@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from pytest_queryeval.documents.values import each_entry, entries, stated_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
+from pytest_queryeval.http.rules import suggested_url
 from pytest_queryeval.loading.variables import as_written, expanded_settings, expanded_text, expanded_value
 from pytest_queryeval.model import Source
 
@@ -22,6 +24,8 @@ ENGINE_OF_SUFFIX = {
     ".duckdb": "duckdb",
     **dict.fromkeys((".ttl", ".nt", ".nq", ".trig", ".rdf", ".owl", ".jsonld"), "rdf"),
 }
+TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+SQLALCHEMY = ("postgres", "postgresql", "mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery", "trino")
 # What may stand beside an engine's name and is no misspelt one.
 SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "service")
 
@@ -64,16 +68,27 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
     if engine is None:
         # The text as written: what the environment put into it may be a secret.
         written = discreet(str(source.node.value))
-        suggestion = did_you_mean(written, named) if named else ""
-        known = f"{', '.join(ENGINE_OF_SUFFIX)}, https://…"
         raise source.node.problem(
             f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine"
-            f"{suggestion or f': known are {known}'}"
+            f"{_source_hint(written, named)}"
         )
     _check_engine(engine, source.node)
     settings = {ENGINES[engine].text_setting: source.text}
     _check_settings(engine, settings, {}, source.node)
-    return Source(name=discreet(source.text), engine=engine, settings=settings, folder=source.node.file.folder)
+    return _source(discreet(source.text), engine, settings, source.node)
+
+
+def _source_hint(written: str, named: Mapping[str, Source]) -> str:
+    path = PurePosixPath(written)
+    if path.suffix == ".sql":
+        return f": write {{sqlite: {{script: {written}}}}}"
+    if written in ENGINES:
+        return f": write {{{written}: FILE}}"
+    if path.suffix in TABLE_SUFFIXES:
+        return f": write {{duckdb: {{tables: {{{path.stem}: {written}}}}}}}"
+    if url := suggested_url(written):
+        return url
+    return did_you_mean(written, named) if named else f": known are {', '.join(ENGINE_OF_SUFFIX)}, https://…"
 
 
 def _engine_of(text: str) -> str | None:
@@ -93,7 +108,11 @@ def _described(node: Node) -> Source:
     settings = expanded_settings(named[engine], ENGINES[engine].text_setting)
     settings |= {name: expanded_value(named[name]) for name in named if name != engine}
     _check_settings(engine, settings, nodes, named[engine])
-    return Source(name=_name_of(engine, settings), engine=engine, settings=settings, folder=node.file.folder)
+    return _source(_name_of(engine, settings), engine, settings, node)
+
+
+def _source(name: str, engine: str, settings: Mapping[str, Any], node: Node) -> Source:
+    return Source(name=name, engine=engine, settings=settings, folder=node.file.folder, location=node.location)
 
 
 def _engine_among(named: Mapping[str, Node], node: Node) -> str:
@@ -123,7 +142,7 @@ def _check_ca_file(settings: Mapping[str, Any], folder: Path) -> None:
     if not isinstance(name, str):
         return
     try:
-        exists = absolute(folder, name).exists()
+        exists = os.path.exists(absolute(folder, name))  # noqa: PTH110 - Path.exists raises for names that no file can have
     except SourceError as error:
         raise SettingError("verify", str(error)) from error
     if not exists:
@@ -131,8 +150,12 @@ def _check_ca_file(settings: Mapping[str, Any], folder: Path) -> None:
 
 
 def _check_engine(engine: str, node: Node) -> None:
-    if engine not in ENGINES:
-        raise node.problem(f"unknown engine '{engine}'{did_you_mean(engine, ENGINES.names())}")
+    if engine in ENGINES:
+        return
+    if (named := str(node.value)) in ENGINES:
+        raise node.problem(f"unknown engine '{engine}': the engine's name is the key, as in {{{named}: FILE}}")
+    hint = ": write {sqlalchemy: URL}" if engine in SQLALCHEMY else did_you_mean(engine, ENGINES.names())
+    raise node.problem(f"unknown engine '{engine}'{hint}")
 
 
 def _name_of(engine: str, settings: Mapping[str, Any]) -> str:

@@ -12,11 +12,12 @@ from pathlib import Path
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.documents.values import items, stated_text
+from pytest_queryeval.documents.values import stated_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.errors import CaseError, QueryEvalWarning, SuiteError
 from pytest_queryeval.loading.cases import CaseReader
-from pytest_queryeval.loading.keys import read_keys
+from pytest_queryeval.loading.keys import CASE_KEYS, read_keys
+from pytest_queryeval.loading.predictors import check_predictor_files
 from pytest_queryeval.loading.requirements import MissingExtraError, check_required
 from pytest_queryeval.loading.settings import (
     FOLDER_FILE,
@@ -60,12 +61,13 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
     installed is left out, with a `QueryEvalWarning`.
     """
     start = file_at(path).path
-    files = [start] if not start.is_dir() else sorted(_suite_files(start))
+    is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
+    files = sorted(_suite_files(start)) if is_folder else [start]
     if not files:
         raise SuiteError(
             [file_at(path).problem(f"no suite below: expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}")]
         )
-    root = file_at(root).path if root else _default_root(start)
+    root = file_at(root).path if root else _default_root(start if is_folder else start.parent)
     problems, folders, cases = Problems(), FolderCache(), list[Case]()
     for file in files:
         try:
@@ -80,10 +82,18 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
     return tuple(cases)
 
 
-def load_suite(path: Path, *, root: Path, folders: FolderCache | None = None, require_prediction: bool = True) -> Suite:
+def load_suite(
+    path: Path,
+    *,
+    root: Path,
+    folders: FolderCache | None = None,
+    require_prediction: bool = True,
+    check_predictors: bool = False,
+) -> Suite:
     """One suite file with the folder settings that hold for it.
 
-    Hand the same `folders` to all calls of a run, so that each folder is read once. Raises `SuiteError` with all
+    Hand the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
+    local files and functions of the predictors that the cases will be answered by. Raises `SuiteError` with all
     problems of the file, or with those of the folder settings above it; `MissingExtraError` where the file is to be
     skipped, since an extra that it requires is not installed.
     """
@@ -96,7 +106,11 @@ def load_suite(path: Path, *, root: Path, folders: FolderCache | None = None, re
     read = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
     cases = tuple(problems.attempt(read, file, shared, problems, require_prediction=require_prediction) or ())
     if not cases and not problems:
-        problems.append(file.problem("there is no case in it"))
+        problems.append(file.problem("there is no case in it: add one"))
+    if check_predictors:
+        asked = (case.predictor for case in cases if case.predictor and case.predicted is None and case.skip is None)
+        for predictor in {id(spec): spec for spec in asked}.values():  # cases share the object
+            problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
     return Suite(path=file.path, cases=cases, folders=chain)
 
@@ -107,11 +121,9 @@ def _suite_files(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if is_suite_file(path := Path(place, name)))
 
 
-def _default_root(start: Path) -> Path:
+def _default_root(folder: Path) -> Path:
     here = Path.cwd()
-    if start.is_relative_to(here):
-        return here
-    return start if start.is_dir() else start.parent
+    return here if folder.is_relative_to(here) else folder
 
 
 def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
@@ -129,12 +141,19 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     document = read_yaml(file)
     problems.extend(document.problems)
     top = document.root
-    if top is None or not isinstance(top.value, dict):
-        raise file.problem("a suite is a mapping with `cases`", top.line if top else 0)
+    if top is None:
+        raise file.problem("it is empty: write `kind`, `source`, `predictor` and a list of `cases`")
+    if not isinstance(top.value, dict):
+        raise top.problem(_no_suite(top))
+    if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
+        name = file.path.name.replace(".queryeval.", ".")
+        raise top.problem(
+            f"this is a case and not a suite: put it under `cases:`, or rename the file and name it: `cases: {name}`"
+        )
     problems.attempt(check_required, top)
     values = read_keys(top, "file", problems)
     if "cases" not in values:
-        raise top.problem("a suite needs `cases`")
+        raise top.problem("a suite needs `cases`: add a list of them")
     reader = CaseReader(inherited(shared, values), problems, require_prediction=require_prediction)
     nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
     cases = [case for node in nodes for case in reader.read(node)]
@@ -143,10 +162,18 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     return cases
 
 
+def _no_suite(top: Node) -> str:
+    if isinstance(top.value, list):
+        return "a list, where a suite is a mapping: put `cases:` above it, and `kind` and `source` if need be"
+    return "a text, where a suite is a mapping: write `kind`, `source`, `predictor` and a list of `cases`"
+
+
 def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
     """Return the nodes of the cases that stand under `cases`, or in the files that it names; raises `CaseError`."""
-    if cases.form in ("sequence", "mapping") or cases.empty:
-        return items(cases)
+    if isinstance(cases.value, list):
+        return cases.value
+    if isinstance(cases.value, dict) or cases.empty:
+        raise unexpected(cases, "a list", ": begin each case with `- id: `")
     nodes: list[Node] = []
     for file in _files_of(cases):
         document = problems.attempt(read_yaml, file)
@@ -154,7 +181,7 @@ def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
             continue
         problems.extend(document.problems)
         if document.root is None:
-            problems.append(file.problem("there is no case in it"))
+            problems.append(file.problem("there is no case in it: add one"))
         else:
             nodes += document.root.value if isinstance(document.root.value, list) else [document.root]
     return nodes
@@ -170,5 +197,8 @@ def _files_of(cases: Node) -> list[File]:
     paths = [cases.file.folder / name for name in sorted(found)]
     files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
     if not files:
-        raise cases.problem(f"no file fits '{pattern}'")
+        hint = (
+            "suites and settings are not read as cases, rename them" if paths else f"looked for in {cases.file.folder}"
+        )
+        raise cases.problem(f"no file fits '{pattern}': {hint}")
     return files

@@ -60,7 +60,7 @@ def _expand(value: str, node: Node) -> str:
         if found or (found is not None and default is None):
             return found
         if default is None:
-            raise node.problem(f"environment variable '{name}' is not set")
+            raise node.problem(f"environment variable '{name}' is not set: set it, or write ${{{name}:-default}}")
         return str(default)
 
     return _VARIABLE.sub(replaced, value) if "${" in value else value

@@ -1,18 +1,16 @@
-"""Cell F1, as the Denodo AI SDK Evaluator's document counts it."""
+"""Cell F1, its precision and its recall, as the Denodo AI SDK Evaluator's document counts it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import zip_longest
-
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.counts import cell_counts
 from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.comparison.row_cells import merged_rows
 from pytest_queryeval.metric import metric
 from pytest_queryeval.table import Table
 
+COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, policy).plain)
 
-@metric()
+
+@metric(counts=COUNTS)
 def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """How many cells are right, row by row in order, wherever they stand in their row.
 
@@ -28,9 +26,22 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     >>> round(cell_f1(gold, Table(columns=("x", "y"), rows=rows)), 3)
     0.667
     """
-    if not gold.rows or not predicted.rows:
-        return float(len(gold.rows) == len(predicted.rows))
-    golds, others = merged_rows(pair(gold, predicted, policy))
-    cells = len(golds) * len(gold.columns) + len(others) * len(predicted.columns)
-    common = sum((Counter(left) & Counter(right)).total() for left, right in zip_longest(golds, others, fillvalue=()))
-    return 2 * common / cells if cells else 1.0
+    return cell_counts(gold, predicted, policy).f1
+
+
+@metric(counts=COUNTS)
+def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """The share of predicted cells that are right: tp / (tp + fp), as `cell_f1` counts them.
+
+    No predicted cells 1 if gold has none either, else 0. In [0, 1].
+    """
+    return cell_counts(gold, predicted, policy).precision
+
+
+@metric(counts=COUNTS)
+def cell_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """The share of gold's cells that are predicted: tp / (tp + fn), as `cell_f1` counts them.
+
+    No cells in gold 1 if predicted has none either, else 0. In [0, 1].
+    """
+    return cell_counts(gold, predicted, policy).recall

@@ -1,14 +1,25 @@
-"""Entity-set F1 (BuildingQA, BuildSys 2025)."""
+"""Entity-set F1 (BuildingQA, BuildSys 2025), its precision and its recall."""
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.pairing import pair
+from typing import Any
+
+from pytest_queryeval.comparison.counts import entity_counts
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metric import metric
 from pytest_queryeval.table import Table
 
 
-@metric()
+def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, Any]]:
+    """The counts of each gold column, with its name; none where there is nothing to align."""
+    found = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
+    return [{"column": name} | counts.plain for name, counts in zip(gold.columns, found or (), strict=False)]
+
+
+COUNTS = ("entity", _by_column)
+
+
+@metric(counts=COUNTS)
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Whether the right values stand in the right columns, however they are combined into rows.
 
@@ -20,19 +31,38 @@ def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     >>> round(entity_set_f1(gold, Table(columns=("y",), rows=((1,),))), 3)
     0.667
     """
-    if not gold.rows or not predicted.rows:
-        return float(len(gold.rows) == len(predicted.rows))
-    both = pair(gold, predicted, policy)
-    alignment = both.alignment
-    if alignment is None:
-        return 0.0
-    if not alignment.columns:
-        return float(not predicted.columns)
-    if alignment.matched == len(both.gold_rows) == len(both.predicted_rows):
-        return 1.0
-    gold_sizes, predicted_sizes = both.distinct_counts
-    shared = [both.overlap(mine, its) for mine, its in enumerate(alignment.columns)]
-    precision = sum(number / predicted_sizes[its] for number, its in zip(shared, alignment.columns, strict=True))
-    recall = sum(number / size for number, size in zip(shared, gold_sizes, strict=True))
+    precision, recall, columns = _sums(gold, predicted, policy)
     total = precision + recall
-    return 2 * precision * recall / (total * len(shared)) if total else 0.0
+    return 2 * precision * recall / (total * columns) if total else 0.0
+
+
+@metric(counts=COUNTS)
+def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """The mean over gold's columns of the share of predicted's distinct values that are right, as in `entity_set_f1`.
+
+    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    """
+    precision, _, columns = _sums(gold, predicted, policy)
+    return precision / columns
+
+
+@metric(counts=COUNTS)
+def entity_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """The mean over gold's columns of the share of their distinct values that are predicted, as in `entity_set_f1`.
+
+    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    """
+    _, recall, columns = _sums(gold, predicted, policy)
+    return recall / columns
+
+
+def _sums(gold: Table, predicted: Table, policy: Policy) -> tuple[float, float, int]:
+    """Precision and recall, each summed over so many columns; as of one column where there are none."""
+    if not gold.rows or not predicted.rows:
+        same = float(len(gold.rows) == len(predicted.rows))
+        return same, same, 1
+    found = entity_counts(gold, predicted, policy)
+    if found:
+        return sum(counts.precision for counts in found), sum(counts.recall for counts in found), len(found)
+    same = float(found is not None and not predicted.columns)
+    return same, same, 1

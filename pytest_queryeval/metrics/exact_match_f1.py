@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.counts import exact_counts
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metric import metric
 from pytest_queryeval.table import Table
 
 
-@metric()
+@metric(counts=("exact", lambda gold, predicted, policy: exact_counts(gold, predicted, policy).plain))
 def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """How many rows are right with the columns in gold's order; names are ignored.
 
@@ -20,11 +20,4 @@ def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) 
     >>> exact_match_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))
     0.0
     """
-    if not gold.rows or not predicted.rows:
-        return float(len(gold.rows) == len(predicted.rows))
-    if len(gold.columns) != len(predicted.columns):
-        return 0.0
-    both = pair(gold, predicted, policy)
-    identity = tuple(range(len(gold.columns)))
-    aligned = both.alignment
-    return both.row_f1(aligned if aligned and aligned.columns == identity else both.fixed(identity))
+    return exact_counts(gold, predicted, policy).f1

@@ -34,19 +34,31 @@ def first_statement_without_distinct(query: str) -> str:
     return "".join(kept) + query[position:]
 
 
+def note_on_ignored_text(query: str) -> str:
+    """Return a note where other statements follow the first, which `first_statement_without_distinct` leaves out."""
+    end = next((token.end() for token in _TOKEN.finditer(query) if token.group() == ";"), len(query))
+    return "published rule: text after the first `;` ignored" if query[end:].strip("; \t\r\n") else ""
+
+
 def with_value_as_one(query: str) -> str:
     """The prediction as the published tool reads it: each `value`, also within a word, becomes 1."""
     return first_statement_without_distinct(query.replace("value", "1"))
 
 
-@metric(kinds=frozenset({"sql"}), reads="executions", rewrite=(first_statement_without_distinct, with_value_as_one))
+@metric(
+    kinds=frozenset({"sql"}),
+    reads="executions",
+    rewrite=(first_statement_without_distinct, with_value_as_one),
+    rewrite_note=note_on_ignored_text,
+)
 def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     """1 if the answers of the rewritten queries agree by the published rule, else 0.
 
     Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text
     holds "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a
     list if ordered, else as a multiset. Cells are compared by Python equality. Kept as published, to be compared with
-    papers.
+    papers. A prediction that fails as it stands, since more statements follow the first, is a failed prediction all the
+    same; a note says that they are ignored here.
     Source: taoyds/test-suite-sql-eval, exec_eval.py (one database for each question).
     """
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):

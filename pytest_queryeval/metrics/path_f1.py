@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.json.paths import equal_leaves, leaves
 from pytest_queryeval.json_value import JsonAnswer
 from pytest_queryeval.metric import metric
 
 
-@metric(kinds=frozenset({"json"}))
+def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
+    common = equal_leaves(gold.value, predicted.value)
+    return Counts(common, leaves(predicted.value) - common, leaves(gold.value) - common).plain
+
+
+@metric(kinds=frozenset({"json"}), counts=("path", _counts))
 def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     """The F1 of the pairs of a path and its scalar, over the whole answers.
 

@@ -1,14 +1,16 @@
-"""Row-matching F1 (BuildingQA, BuildSys 2025)."""
+"""Row-matching F1 (BuildingQA, BuildSys 2025), its precision and its recall."""
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.comparison.counts import row_counts
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.metric import metric
 from pytest_queryeval.table import Table
 
+COUNTS = ("row", lambda gold, predicted, policy: row_counts(gold, predicted, policy).plain)
 
-@metric()
+
+@metric(counts=COUNTS)
 def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """How many rows are right, whatever the names and the order of the columns.
 
@@ -20,7 +22,22 @@ def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy())
     >>> row_matching_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))
     1.0
     """
-    if not gold.rows or not predicted.rows:
-        return float(len(gold.rows) == len(predicted.rows))
-    both = pair(gold, predicted, policy)
-    return both.row_f1(both.alignment)
+    return row_counts(gold, predicted, policy).f1
+
+
+@metric(counts=COUNTS)
+def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """The share of predicted rows that are right: |multiset intersection of rows| / m, as in `row_matching_f1`.
+
+    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    """
+    return row_counts(gold, predicted, policy).precision
+
+
+@metric(counts=COUNTS)
+def row_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
+    """The share of gold's rows that are predicted: |multiset intersection of rows| / n, as in `row_matching_f1`.
+
+    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    """
+    return row_counts(gold, predicted, policy).recall

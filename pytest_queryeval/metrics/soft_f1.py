@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.assignment import assign
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.row_cells import distinct_row_cells
-from pytest_queryeval.comparison.soft import Shape
+from pytest_queryeval.comparison.row_pairs import pair_rows
+from pytest_queryeval.comparison.soft import Shape, Sums
 from pytest_queryeval.metric import Score, metric
 from pytest_queryeval.table import Table
 
 UNPROVEN = "soft_f1: the search for the best pairs of rows stopped at its budget, so the score may be too low"
 
 
-@metric()
+def _counts(gold: Table, predicted: Table, policy: Policy) -> dict[str, float]:
+    return _soft(gold, predicted, policy).counts.plain
+
+
+@metric(counts=("soft", _counts))
 def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float | Score:  # noqa: B008 (immutable)
     """How many cells are right in rows that are paired by their content.
 
     Rows that are there twice count once. Rows with the same cells are paired first, the rest one to one so that the F1
-    is the highest. With w gold columns, a pair adds to tp the share (of w) of predicted cells that gold's row holds, to
-    fp that of predicted cells which it does not hold, to fn that of gold cells which predicted's row does not hold; a
-    row without partner adds 1 to fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and
-    tp / (tp + fn). Both without rows 1, one without rows 0. In [0, 1].
+    is the highest. Cells of a pair are matched one to one, too: a value is matched as often as both rows hold it, so
+    that a column predicted twice does not count twice. With w gold columns, a pair adds to tp the share (of w) of
+    matched cells, to fp that of the other predicted cells, to fn that of the other gold cells; a row without partner
+    adds 1 to fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and tp / (tp + fn). Both without
+    rows 1, one without rows 0. In [0, 1].
 
     The best pairs are exact up to a million pairs of rows that could be made, identical rows not counted. Past it rows
     with the most cells in common are paired first, and where that may not be the best the value comes as a `Score` with
     a note.
-    Source: the soft F1 of bird-bench/mini_dev, there with rows paired by position (`soft_f1_bird`).
+    Source: the soft F1 of bird-bench/mini_dev, there with rows paired by position and a value matched as often as
+    predicted repeats it (`soft_f1_bird`).
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
     >>> soft_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 0))))
     0.75
     """
+    found = _soft(gold, predicted, policy)
+    return found.value if found.is_proven else Score(value=found.value, details={"notes": [UNPROVEN]})
+
+
+@dataclass(frozen=True, slots=True)
+class _Soft:
+    value: float
+    counts: Counts
+    is_proven: bool = True
+
+
+@lru_cache(maxsize=2)
+def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     if not gold.rows or not predicted.rows:
-        return float(len(gold.rows) == len(predicted.rows))
+        golds, others = (len(set(answer.rows)) for answer in (gold, predicted))
+        return _Soft(float(golds == others), Counts(0, others, golds))
     both = pair(gold, predicted, policy)
-    return 1.0 if _same_rows(both) else _best(both)
+    if _same_rows(both):
+        return _Soft(1.0, Counts(len(set(both.gold_rows)), 0, 0))
+    return _best(both)
 
 
 def _same_rows(both: Pair) -> bool:
@@ -45,11 +71,15 @@ def _same_rows(both: Pair) -> bool:
     return len(both.gold.columns) == len(both.predicted.columns) and set(both.gold_rows) == set(both.predicted_rows)
 
 
-def _best(both: Pair) -> float | Score:
+def _best(both: Pair) -> _Soft:
     gold, predicted, exact = distinct_row_cells(both)
-    width, predicted_width = len(both.gold.columns), len(both.predicted.columns)
-    found = assign(gold, predicted, Shape(n=len(gold), m=len(predicted), w=width, b=predicted_width))
-    value = float(found.f1)
-    if value == 1.0 or (found.proven and exact):
-        return value
-    return Score(value=value, details={"notes": [UNPROVEN]})
+    shape = Shape(n=len(gold.cells), m=len(predicted), w=gold.width, b=len(both.predicted.columns))
+    found = pair_rows(gold, predicted)
+    value = float(shape.f1(Sums(found=found.common, met=found.common)))
+    pairs, width = min(shape.n, shape.m), max(shape.w, 1)
+    counts = Counts(
+        found.common / width,
+        (pairs * shape.b - found.common) / width + shape.m - pairs,
+        (pairs * shape.w - found.common) / width + shape.n - pairs,
+    )
+    return _Soft(value, counts, is_proven=value == 1.0 or (found.proven and exact))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
 from pytest_queryeval.comparison.pairing import Rows, pair
 from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.comparison.row_cells import Codes, merged_rows
 from pytest_queryeval.metric import metric
 from pytest_queryeval.table import Table
 
@@ -25,14 +27,15 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
     >>> round(value_overlap(gold, Table(columns=("x",), rows=(("a",), (2.0,), (2,)))), 3)
     0.667
     """
-    both = pair(gold, predicted, policy)
-    golds, others = _values(both.gold_rows), _values(both.predicted_rows)
+    both = pair(gold, predicted, replace(policy, rel=0.0, abs=0.0))
+    golds, others = (
+        _values(*side) for side in zip((both.gold_rows, both.predicted_rows), merged_rows(both), strict=True)
+    )
     if not golds:
         return float(not others)
     return (golds & others).total() / golds.total()
 
 
-def _values(rows: Rows) -> Counter[Hashable]:
-    values = Counter(chain.from_iterable(rows))
-    del values[None]
-    return values
+def _values(rows: Rows, coded: Sequence[Codes]) -> Counter[int]:
+    cells, codes = chain.from_iterable(rows), chain.from_iterable(coded)
+    return Counter(code for cell, code in zip(cells, codes, strict=True) if cell is not None)

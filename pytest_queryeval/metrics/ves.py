@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import Any
 
+from pytest_queryeval.comparison.equality import equal_tables
+from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.errors import SettingError
 from pytest_queryeval.metric import Score, Timer, metric
 from pytest_queryeval.table import Table
@@ -29,33 +31,49 @@ def check_iterations(options: Mapping[str, Any]) -> None:
 
 
 @metric(check=check_iterations, most=math.inf)
-def ves(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> Score | float | None:
+def ves(
+    gold: Table,
+    predicted: Table,
+    *,
+    timer: Timer,
+    policy: Policy = Policy(),  # noqa: B008 (immutable)
+    iterations: int = ITERATIONS,
+) -> Score | float | None:
     """The square root of how many times faster than gold a right prediction is; may exceed 1.
 
-    0 unless `execution_accuracy_bird` is 1, without any timing; None where one of both is no query. Both are run in
+    0 unless `execution_accuracy` is 1, without any timing; None where one of both is no query. Both are run in
     turn `iterations` times, and the ratio of their times, gold's by predicted's, is averaged as in `mean_ratio`. It
     counts as 1 where it may as well be 1, so that noise is neither a merit nor a fault, and it is kept within its
     `interval`, so that a few wild times do not turn it. `details.efficiency` has the ratio, its interval, what it
     counts as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
     """
-    return _scored(gold, predicted, timer, iterations, math.sqrt)
+    return _scored(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
 
 
 @metric(check=check_iterations, most=MOST_REWARDED)
-def r_ves(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> Score | float | None:
+def r_ves(
+    gold: Table,
+    predicted: Table,
+    *,
+    timer: Timer,
+    policy: Policy = Policy(),  # noqa: B008 (immutable)
+    iterations: int = ITERATIONS,
+) -> Score | float | None:
     """The square root of a reward for how many times faster than gold a right prediction is.
 
     The reward of the ratio that `ves` has is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
-    `execution_accuracy_bird` is 1; None where one of both is no query. At most sqrt(1.25). Source: BIRD mini-dev's
-    R-VES.
+    `execution_accuracy` is 1; None where one of both is no query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
     """
-    return _scored(gold, predicted, timer, iterations, lambda ratio: math.sqrt(reward(ratio)))
+    if not equal_tables(gold, predicted, policy):
+        return 0.0
+    return _scored(lambda ratio: math.sqrt(reward(ratio)), timer, iterations)
 
 
 @metric(check=check_iterations, most=MOST_REWARDED)
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
     """R-VES by the published rule: `r_ves` without regard to noise, so that a gold against itself may be below 1.
 
+    0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python equality.
     The published code gives 0 where all ratios are equal, as with one iteration; here they count. Kept to be compared
     with papers. Source: bird-bench/mini_dev, evaluation_ves.py.
     """
@@ -107,11 +125,7 @@ def interval(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return golds[0] / predicteds[k - 1], golds[k - 1] / predicteds[0]
 
 
-def _scored(
-    gold: Table, predicted: Table, timer: Timer, iterations: int, value_of: Callable[[float], float]
-) -> Score | float | None:
-    if set(gold.rows) != set(predicted.rows):
-        return 0.0
+def _scored(value_of: Callable[[float], float], timer: Timer, iterations: int) -> Score | None:
     times = timer(iterations)
     if times is None:
         return None

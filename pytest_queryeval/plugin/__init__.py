@@ -19,6 +19,11 @@ COLLECTOR: pytest.StashKey[ReportCollector] = pytest.StashKey()
 SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
 
 
+def is_case(nodeid: str) -> bool:
+    """Whether a node is a suite file or a case of one."""
+    return nodeid.partition("::")[0].endswith(SUFFIXES)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what changes from run to run; what belongs to a suite stands in its YAML."""
     option = parser.getgroup("queryeval", "query evaluation").addoption
@@ -31,9 +36,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("--queryeval-concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
     option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
     option("--queryeval-replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
-    option("--queryeval-baseline", metavar="REPORT.json", help="compare with an earlier report, and judge gates by it")
+    option("--queryeval-baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
     parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
-    parser.addini("queryeval_gates", "off: judge no gates, as in a shard of a run", default="on")
+    gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
+    parser.addini("queryeval_gates", gates, default="complete")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -61,6 +67,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect suite files, but no hidden ones: some systems leave them beside every file."""
     if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
+        if file_path.suffix in (".yaml", ".yml") and parent.session.isinitpath(file_path):
+            from pytest_queryeval.plugin.misnamed import warn_of_suite
+
+            warn_of_suite(file_path)
         return None
     from pytest_queryeval.plugin.items import SuiteFile
 
@@ -125,7 +135,7 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
     """Take secrets out of the warnings of cases, and of no test at all, which pytest prints at the end."""
-    if not nodeid or nodeid.partition("::")[0].endswith(SUFFIXES):
+    if not nodeid or is_case(nodeid):
         from pytest_queryeval.plugin.secrets import hide_in_warning
 
         hide_in_warning(warning_message)

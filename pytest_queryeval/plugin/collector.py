@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.plugin import RUN, SUFFIXES
+from pytest_queryeval.plugin import RUN, is_case
+from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, record_in_junit
 
 if TYPE_CHECKING:
     from pytest_queryeval.aggregation import Report
+    from pytest_queryeval.gates import GateMode
     from pytest_queryeval.plugin.run import Run
 
 PROGRESS_SECONDS = 30.0
 # How a run ends that came to its end.
 WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-LEAST_VERBOSITY = -1  # with less, as under -qq, nothing is told but the verdict
 
 
 class ReportCollector:
     """Keeps the results of all cases, the last one where a case is run again."""
 
     def __init__(
-        self, config: pytest.Config, targets: list[Path], *, step_summary: Path | None, judges_gates: bool
+        self, config: pytest.Config, targets: list[Path], *, step_summary: Path | None, gate_mode: GateMode
     ) -> None:
         self.config = config
         self.targets = targets
         self.step_summary = step_summary
-        self.judges_gates = judges_gates
+        self.gate_mode = gate_mode
         self.cases: dict[str, dict[str, Any]] = {}
         self.report: Report | None = None
+        self.has_suites = False
+        self.is_interrupted = False
         self.written: list[Path] = []
         self.faults: list[str] = []
         self.unused: list[str] = []
@@ -52,7 +56,7 @@ class ReportCollector:
         self._start(ids)
 
     def _start(self, nodeids: list[str]) -> None:
-        self._to_run.update(filter(_is_case, nodeids))
+        self._to_run.update(filter(is_case, nodeids))
         self._started = self._shown = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
@@ -66,7 +70,7 @@ class ReportCollector:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
             self.cases[report.nodeid] = result
-        elif report.failed and _is_case(report.nodeid):
+        elif report.failed and is_case(report.nodeid):
             known = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
             self.cases[report.nodeid] = lost_case(run, report) if known is None else _in_error(known, report)
@@ -74,7 +78,7 @@ class ReportCollector:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Aggregate, judge the gates, write the reports."""
+        """Aggregate, evaluate the gates, write the reports."""
         learnt = [*self._learnt, self.config.stash[RUN].learnt()]
         if misuse := next((known["misuse"] for known in self._learnt if known["misuse"]), None):
             self.faults.append(f"ERROR: {misuse}")
@@ -83,12 +87,38 @@ class ReportCollector:
             return
         if not any(known["selected"] for known in learnt):  # else those of the cases that were left out would be named
             self.unused = list(dict.fromkeys(said for known in learnt for said in known["unused"]))
+        self.has_suites = bool(self.cases or any(known["files"] for known in learnt))
+        self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         self.report = self._aggregated(learnt, stopped=self._is_stopped(session))
+        record_in_junit(self.config, self.report)
         self._write()
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._is_faulty(
-            self.report
-        ):
+        self._set_status(session, self.report)
+
+    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_of_others(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Let the run come to its summary also where pytest cannot write junit.xml, as on a full disk."""
+        try:
+            return (yield)
+        except OSError as error:
+            raised_in = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
+            if self.report is None or "_pytest.junitxml" not in raised_in:
+                raise
+            path = Path(session.config.option.xmlpath)
+            if error.filename is None and path.is_file():  # opened, and written in part
+                path.unlink()
+            self.faults.append(f"report {path} cannot be written: {error.strerror or error}")
+            self._set_status(session, self.report)
+            return None
+
+    def _set_status(self, session: pytest.Session, report: Report) -> None:
+        """Make the run a failed one where that is the verdict, or where a report is missing."""
+        is_good = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if is_good and self._is_faulty(report):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Know that somebody ended the run; pytest and xdist end it so themselves after -x and broken files."""
+        self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
     def _is_stopped(self, session: pytest.Session) -> bool:
         """Whether the run ended before its end, or lost cases on its way."""
@@ -117,13 +147,11 @@ class ReportCollector:
         from pytest_queryeval.summary import summary_lines
 
         verbosity = self.config.option.verbose
-        if verbosity >= LEAST_VERBOSITY:
-            terminalreporter.section("query evaluation")
-        else:
-            terminalreporter.ensure_newline()
+        if verbosity < LEAST_VERBOSITY or self.config.option.no_summary:
+            return
+        terminalreporter.section("query evaluation")
         yield from summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
-        if verbosity >= LEAST_VERBOSITY:
-            yield from ((line, {}) for line in (*self.unused, *(f"report: {_shown(path)}" for path in self.written)))
+        yield from ((line, {}) for line in (*self.unused, *(f"report: {_shown(path)}" for path in self.written)))
 
     def _is_concerned(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> bool:
         """Whether there is something to report; a call that was mistaken never replaces an earlier report."""
@@ -135,20 +163,26 @@ class ReportCollector:
 
     def _aggregated(self, learnt: list[Mapping[str, Any]], *, stopped: bool) -> Report:
         from pytest_queryeval.aggregation import aggregate
-        from pytest_queryeval.gates import judge_all, united, unjudged
+        from pytest_queryeval.gates import evaluate_gate, merge_gates
 
-        cases = list(self.cases.values())
-        gates = united(known["gates"] for known in learnt)
-        about = _about(learnt, cases) | _seen(learnt, cases) | {"stopped": stopped}
+        cases, run = list(self.cases.values()), self.config.stash[RUN]
+        about = _about(learnt, cases) | _seen(learnt, cases)
+        about |= {"stopped": stopped, "interrupted": self.is_interrupted}
         about["environment"] |= _conditions(self.config)
-        baseline = self.config.stash[RUN].overrides.baseline
-        verdicts = judge_all(gates, cases, about, baseline) if self.judges_gates else [unjudged(gate) for gate in gates]
+        baseline = run.overrides.baseline
+        gates = merge_gates(known["gates"] for known in learnt)
+        if gates:
+            from pytest_queryeval.plugin.left_out import with_numbers_of_cases
+
+            gates = with_numbers_of_cases(gates, run, cases, about["collected"])
+        how: Any = {"broken": about["broken"], "mode": self.gate_mode, "baseline": baseline}
+        gates = [evaluate_gate(gate, cases, **how) for gate in gates]
         if baseline is not None:
             from pytest_queryeval.baseline import compared
 
-            told = {**about, "cases": cases, "gates": verdicts}
+            told = {**about, "cases": cases, "gates": gates}
             about["baseline"] = compared(baseline, told, path=self.config.getoption("queryeval_baseline"))
-        return aggregate(cases, gates=verdicts, about=about)
+        return aggregate(cases, gates=gates, about=about)
 
     def _write(self) -> None:
         from pytest_queryeval.errors import ReportError
@@ -156,7 +190,9 @@ class ReportCollector:
         from pytest_queryeval.reports.step_summary import append_step_summary
 
         writers: list[tuple[Path, Callable[[Report, Path], None]]]
-        writers = [(path, write_report) for target in self.targets for path in files_of(target)]
+        paths = [path for target in self.targets for path in files_of(target)]
+        paths.sort(key=lambda path: path.suffix != ".json")  # all others can be made of it: where the disk is full, too
+        writers = [(path, write_report) for path in paths]
         writers += [] if self.step_summary is None else [(self.step_summary, append_step_summary)]
         for path, write in writers:
             try:
@@ -186,15 +222,19 @@ class ReportCollector:
         )
 
 
-def _is_case(nodeid: str) -> bool:
-    return nodeid.partition("::")[0].endswith(SUFFIXES)
-
-
 def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, Any]:
     """A case that failed once it was evaluated, as in a teardown: what is known of it stays, but for its scores."""
     from pytest_queryeval.plain import storable
+    from pytest_queryeval.plugin.failure import error_message
 
-    return {**case, "outcome": "error", "scores": {}, "missed": [], "message": storable(report.longreprtext)}
+    return {
+        **case,
+        "outcome": "error",
+        "scores": {},
+        "missed": [],
+        "depends_on_tie": False,
+        "message": storable(error_message(report)),
+    }
 
 
 def lost_case(run: Run, report: pytest.TestReport) -> dict[str, Any]:
@@ -214,7 +254,9 @@ def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
     from pytest_queryeval.plain import storable
 
     path, _, name = report.nodeid.partition("::")
-    nothing = dict.fromkeys(("kind", "difficulty", "source", "gold", "predicted", "difference", "prediction"))
+    nothing = dict.fromkeys(
+        ("kind", "difficulty", "source", "gold", "predicted", "difference", "prediction", "scoring")
+    )
     return nothing | {
         "id": name,
         "nodeid": report.nodeid,
@@ -226,6 +268,7 @@ def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
         "outcome": "error",
         "scores": {},
         "missed": [],
+        "depends_on_tie": False,
         "trials": [],
         "details": {},
         "message": storable(report.longreprtext),
@@ -261,7 +304,7 @@ def _conditions(config: pytest.Config) -> dict[str, Any]:
 
 
 def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was collected and what was left out: `queryeval merge` judges gates by it, as this run does."""
+    """What was collected and what was left out."""
     from pytest_queryeval.gates import are_left_out
 
     collected = {path: number for known in learnt for path, number in known["collected"].items()}

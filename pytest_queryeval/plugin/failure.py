@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+import pytest
+
 from pytest_queryeval.case_json import ShortLabels, result_difference, stated_text
+from pytest_queryeval.comparison.lookalikes import lookalikes, text_and_number, type_name
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.kinds import KINDS
 from pytest_queryeval.model import Case, CaseResult, Threshold
@@ -19,8 +22,8 @@ CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
 
 
-class ThresholdMissed(Exception):  # noqa: N818 - an outcome, not an error
-    """A case whose scores do not meet its thresholds."""
+class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
+    """A case whose scores do not meet its thresholds: failed, not broken, for reports that tell the two apart."""
 
     def __init__(self, result: CaseResult) -> None:
         super().__init__(headline(result))
@@ -49,6 +52,15 @@ def _reason(result: CaseResult) -> str:
     return ", ".join(
         f"{missed.metric} {score_text(missed.value)} (needs {needed(missed.threshold)})" for missed in result.missed
     )
+
+
+def error_message(report: pytest.TestReport) -> str:
+    """Return why a case has no result: the reason of a skip, or the error, with its traceback where it has one."""
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    text = report.longreprtext
+    crash = getattr(report.longrepr, "reprcrash", None)  # a traceback begins with the arguments of pytest's functions
+    return text if crash is None or text.startswith(crash.message) else f"{crash.message}\n\n{text}"
 
 
 def failure_lines(result: CaseResult) -> Iterator[str]:
@@ -106,21 +118,31 @@ def _answers(result: CaseResult) -> Iterator[str]:
     if found is None:
         return
     yield f"  answers    {found.summary}"
-    labels = ShortLabels()
-    if found.missing or found.extra or found.changed:
+    policy, labels = result.case.policy, ShortLabels()
+    alike = lookalikes(found, policy, _cell)
+    typed = {(column, _cell(gold)) for column, gold, _ in alike}
+    if found.missing or found.extra or found.changed or found.repeated:
         yield f"    columns  | {_row(found.columns)}"
-    yield from (f"    missing  | {_row(map(labels.of, row))}" for row in found.missing)
-    yield from (f"    extra    | {_row(map(labels.of, row))}" for row in found.extra)
+    yield from (f"    missing  | {_row(map(labels.of, row), typed)}" for row in found.missing)
+    yield from (f"    extra    | {_row(map(labels.of, row), typed)}" for row in found.extra)
     for gold, predicted in found.changed:
-        yield f"    gold     | {_row(map(labels.of, gold))}"
-        yield f"    instead  | {_row(map(labels.of, predicted))}"
+        yield f"    gold     | {_row(map(labels.of, gold), typed)}"
+        yield f"    instead  | {_row(map(labels.of, predicted), typed)}"
+    for row, times, predicted_times in found.repeated:
+        yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
+    if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
+        yield "  hint       `compare: {text_numbers: true}` makes the text of a number equal to the number"
 
 
-def _row(cells: Iterable[Any]) -> str:
-    """The cells in one line, which few of them share in large parts."""
+def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
+    """The cells in one line, which few of them share in large parts; those that look alike come with their types."""
     shown = list(cells)
     room = max(LINE_CHARACTERS // max(len(shown), 1) - len(BETWEEN), CELL_CHARACTERS)
-    return _cut(BETWEEN.join(_cell(cell, room) for cell in shown))
+    texts = [_cell(cell, room) for cell in shown]
+    for column, cell in enumerate(shown):
+        if cell is not None and (column, _cell(cell)) in typed:
+            texts[column] += f" ({type_name(cell)})"
+    return _cut(BETWEEN.join(texts))
 
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:

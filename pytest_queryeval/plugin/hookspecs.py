@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_queryeval.model import Case
+    from pytest_queryeval.case_view import CaseView
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_queryeval_predict(case: Case, config: pytest.Config) -> object:
+def pytest_queryeval_predict(case: CaseView, config: pytest.Config) -> object:
     """Answer a case: a query's text, for JSON and SDMX also a value, or a `Prediction`.
 
     It is called, in turn, for cases that neither state an answer nor have a `predictor`, and where a suite says

@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 
 from pytest_queryeval.case_json import case_json, result_json
-from pytest_queryeval.errors import QueryEvalError, QueryEvalWarning, SuiteError
-from pytest_queryeval.evaluation import evaluate_case
+from pytest_queryeval.errors import Location, QueryEvalError, QueryEvalWarning, SuiteError
+from pytest_queryeval.evaluation import Progress, evaluate_case, fault_location
+from pytest_queryeval.gates import with_gate_metrics
 from pytest_queryeval.kinds import difficulty_of
 from pytest_queryeval.loading.requirements import MissingExtraError
 from pytest_queryeval.model import Case, CaseResult, Outcome
-from pytest_queryeval.plain import one_line, printable
+from pytest_queryeval.plain import log_line, one_line, printable
 from pytest_queryeval.plugin import RUN
-from pytest_queryeval.plugin.failure import ThresholdMissed, failure_lines, headline
+from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
+from pytest_queryeval.plugin.folding import error_key
 
 PROPERTY = "queryeval."
+NEVER_FAILS = "`on_miss: xfail` and no gate: no miss can fail the run; state `gates` in a queryeval.yaml"
 EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
 
 
@@ -29,14 +32,22 @@ class SuiteFile(pytest.File):
         """One item a case; raises `CollectError` with every problem of the file."""
         run = self.config.stash[RUN]
         try:
-            cases = run.load(self.path).cases
+            suite = run.load(self.path)
         except MissingExtraError as error:
             run.skipped.append(run.relative(self.path))
             pytest.skip(str(error), allow_module_level=True)
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
-        applied = [run.overrides.applied(case) for case in cases]
-        run.cases += applied
+        gates = [gate for folder in suite.folders for gate in folder.gates]
+        if not gates and not run.repeats_warnings and all(case.on_miss == "xfail" for case in suite.cases):
+            try:
+                self.warn(QueryEvalWarning(NEVER_FAILS))
+            except QueryEvalWarning as warning:  # where filters make it an error
+                raise self.CollectError(f"{run.relative(self.path)}: {warning}") from None
+        applied = run.cases[run.relative(self.path)] = [
+            with_gate_metrics(run.overrides.applied(case), gates, run.relative(case.location.path))
+            for case in suite.cases
+        ]
         for case in applied:
             yield CaseItem.from_parent(self, name=case.id, case=case)
 
@@ -48,7 +59,8 @@ class CaseItem(pytest.Item):
         super().__init__(**kwargs)
         self.case = case
         self.result: CaseResult | None = None
-        self.prediction: object = None  # of a case in error
+        self.progress = Progress()
+        self.error_key: str | None = None
         self._mark(case)
 
     def _mark(self, case: Case) -> None:
@@ -65,14 +77,14 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Execute and score the case; whatever breaks is an error of the case, not a failure of the prediction."""
-        self.result = self.prediction = None
+        self.result, self.progress, self.error_key = None, Progress(), None
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         fault = ""
         try:
             result = self._evaluated()
         except (QueryEvalError, QueryEvalWarning) as error:
-            fault = f"{self.case.location}: {_behind_margin(str(error))}"
-            self.prediction = getattr(error, "prediction", None)
+            fault = _with_place(str(error), fault_location(self.case, error))
+            self.error_key = error_key(error, self.case)
         if fault:  # outside of the handler, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
@@ -81,7 +93,7 @@ class CaseItem(pytest.Item):
 
     def _evaluated(self) -> CaseResult:
         """Return the result; raises what breaks, and a warning of ours where filters make it an error."""
-        result = evaluate_case(self.case, self.config.stash[RUN].session)
+        result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
         if result.details.get("empty_gold"):
             self.warn(QueryEvalWarning(EMPTY_GOLD))
         return result
@@ -90,25 +102,28 @@ class CaseItem(pytest.Item):
         """Compare scores with thresholds."""
         if self.result is None or not self.result.fails:
             return
-        if self.case.on_miss == "xfail":
-            pytest.xfail(headline(self.result))
-        raise ThresholdMissed(self.result)  # also where --runxfail makes pytest.xfail do nothing
+        if self.case.on_miss == "xfail" and not self.config.getoption("runxfail", default=True):
+            # Not pytest.xfail(), whose traceback takes pytest 60 ms to format, and nobody sees it.
+            raise pytest.xfail.Exception(headline(self.result), pytrace=False)
+        raise ThresholdMissed(self.result)
 
     def teardown(self) -> None:
         """Let go of the answers: pytest keeps every item until the end of the run."""
-        self.result = self.prediction = None
+        self.result, self.progress = None, Progress()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Our lines in the form that pytest keeps under xdist and in JUnit: one entry, and a headline of one line."""
         if not isinstance(excinfo.value, ThresholdMissed):
             return super().repr_failure(excinfo, style)
-        text: Any = excinfo.getrepr(style="native")
-        entry = text.reprtraceback.reprentries[0]
-        text.reprtraceback.reprentries = [type(entry)([f"{line}\n" for line in failure_lines(excinfo.value.result)])]
-        text.reprcrash.path, text.reprcrash.lineno = str(self.case.location.path), self.case.location.line
-        text.reprcrash.message = headline(excinfo.value.result)
+        text: Any = excinfo.getrepr(style="value", chain=False)
+        text.reprtraceback.reprentries[0].lines = list(failure_lines(excinfo.value.result))
+        self._point_at_case(text.reprcrash, headline(excinfo.value.result))
         text.chain = [(text.reprtraceback, text.reprcrash, None)]
         return text
+
+    def _point_at_case(self, crash: Any, message: str) -> None:
+        """Set what the short summary, JUnit and annotations of CI services show."""
+        crash.path, crash.lineno, crash.message = str(self.case.location.path), self.case.location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The place of the case in its file, counted from 0, so that editors jump to it."""
@@ -120,12 +135,15 @@ class CaseItem(pytest.Item):
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
         run, outcome = self.config.stash[RUN], self._outcome(report)
+        if self.error_key is not None:
+            report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
+            self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         place = {"nodeid": self.nodeid, "path": run.relative(self.case.location.path)}
         state = None if outcome == "skipped" else run.session.state(self.case.source)
-        if self.result is None:
-            told: dict[str, Any] = {"message": _message(report), "prediction": self.prediction, "state": state}
-            return case_json(self.case, **place, outcome=outcome, **told)
-        message = headline(self.result) if self.result.fails else _message(report)
+        if self.result is None or report.when == "setup":  # which may break after ours, in hooks of others
+            message = error_message(report)
+            return case_json(self.case, **place, outcome=outcome, message=message, progress=self.progress, state=state)
+        message = headline(self.result) if self.result.fails else error_message(report)
         return result_json(self.result, **place, outcome=outcome, message=message, state=state)
 
     def _accuse(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
@@ -149,14 +167,7 @@ def _raised(call: pytest.CallInfo[None]) -> BaseException | None:
     return None if call.excinfo is None else call.excinfo.value
 
 
-def _behind_margin(text: str) -> str:
-    """Foreign text of several lines, none of which starts where a CI service would read a command."""
+def _with_place(text: str, place: Location) -> str:
+    """Foreign text with a place behind its first line; none of its lines starts where CI would read a command."""
     first, *others = printable(text).splitlines() or [""]
-    return "\n".join((first, *(f"  | {line}" for line in others)))
-
-
-def _message(report: pytest.TestReport) -> str:
-    """Why there is no result: the reason of a skip, or the error; nothing where all is well."""
-    if isinstance(report.longrepr, tuple):
-        return str(report.longrepr[2]).removeprefix("Skipped: ")
-    return report.longreprtext
+    return "\n".join((f"{log_line(first)} ({place})", *(f"  | {line}" for line in others)))

@@ -65,6 +65,22 @@ class Overrides:
         except CaseError as error:
             raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
 
+    def missing_predictor(self) -> str:
+        """Why the predictor for all cases is not there; empty where it is, or is not called.
+
+        That is asked after the collection, since a conftest.py may make its module importable.
+        """
+        if self.predictor is None or self._config.getoption("queryeval_replay"):
+            return ""
+        from pytest_queryeval.errors import CaseError
+        from pytest_queryeval.loading.predictors import check_predictor_files
+
+        try:
+            check_predictor_files(self.predictor)
+        except CaseError as error:
+            return f"--queryeval-predictor: {error.problem}"
+        return ""
+
     @cached_property
     def recording(self) -> Recording | None:
         """Where predictions and executions are kept, or come from; None where they are neither."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 from pytest_queryeval.plugin.overrides import Overrides
 
 if TYPE_CHECKING:
+    from pytest_queryeval.case_view import CaseView
     from pytest_queryeval.loading import Suite
     from pytest_queryeval.loading.settings import FolderCache
     from pytest_queryeval.model import Case
@@ -28,7 +30,7 @@ class Run:
         self.broken: list[str] = []
         self.skipped: list[str] = []  # files that need an extra which is not there
         self.collected: dict[str, int] = {}
-        self.cases: list[Case] = []
+        self.cases: dict[str, list[Case]] = {}  # by suite file
         self.files = 0
         self.misuse = ""
         self.engines: dict[str, str] = {}
@@ -58,7 +60,7 @@ class Run:
 
         cases = _cases(items)
         self.engines = _versions(cases)
-        self.session.calls.expect(self.cases)
+        self.session.calls.expect(chain.from_iterable(self.cases.values()))
         self.session.calls.ahead(_cases([item for item in items if not _may_be_skipped(item)]))
         names = {name for metrics in {asked_for(case) for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].supplied for name in names):
@@ -75,11 +77,16 @@ class Run:
             self._session.calls.stop()
 
     @property
+    def repeats_warnings(self) -> bool:
+        """Whether another worker of pytest-xdist warns of what it collects, which all of them do."""
+        return self._is_worker and self.config.workerinput["workerid"] != "gw0"  # type: ignore[attr-defined]
+
+    @property
     def _is_worker(self) -> bool:
         return hasattr(self.config, "workerinput")
 
-    def _hook(self) -> Callable[[Case], object] | None:
-        """The hook as a function of the case; None where nobody has one."""
+    def _hook(self) -> Callable[[CaseView], object] | None:
+        """The hook as a function of what predictors see; None where nobody has one."""
         call = self.config.hook.pytest_queryeval_predict
         return (lambda case: call(case=case, config=self.config)) if call.get_hookimpls() else None
 
@@ -103,7 +110,11 @@ class Run:
         self.files += 1
         try:
             suite = load_suite(
-                path, root=Path(path.anchor), folders=self._folders, require_prediction=not self._predicts
+                path,
+                root=Path(path.anchor),
+                folders=self._folders,
+                require_prediction=not self._predicts,
+                check_predictors=self.overrides.predictor is None and not self.config.getoption("queryeval_replay"),
             )
         except SuiteError:
             self.broken.append(self.relative(path))
@@ -117,7 +128,10 @@ class Run:
         A worker cannot do so: xdist would take it for a crash. It runs nothing and tells the controller.
         """
         cases = _cases(items)
-        self.misuse = self.overrides.unbound_threshold() or self._spoilt_timing(cases) or self._too_many_workers(cases)
+        unknown = self.overrides.missing_predictor() if cases else ""
+        self.misuse = (
+            unknown or self.overrides.unbound_threshold() or self._spoilt_timing(cases) or self._too_many_workers(cases)
+        )
         if not self.misuse:
             return
         if not self._is_worker:
@@ -133,13 +147,17 @@ class Run:
         return ""
 
     def _too_many_workers(self, cases: list[Case]) -> str:
-        """Why so many workers would ask more of a predictor than it takes; empty where none would."""
+        """Why so many workers would make more calls of one system than it takes; empty where none would."""
         if not self._is_worker:
             return ""
+        from pytest_queryeval.predictors import PREDICTORS
+
         workers = self.config.workerinput["workercount"]  # type: ignore[attr-defined]  # of pytest-xdist
         for case in {case.predictor and case.predictor.key: case for case in cases}.values():
+            if case.predictor is None or not PREDICTORS[case.predictor.kind].shared:
+                continue
             most = self.session.calls.concurrency(case)
-            if most is not None and most < workers and case.predictor is not None:
+            if most is not None and most < workers:
                 once = f"{most} {'call' if most == 1 else 'calls'} at once, and -n {workers} would make {workers}"
                 return f"the predictor '{case.predictor.kind}' of {case.location} takes {once}: {_more(case, workers)}"
         return ""
@@ -173,7 +191,7 @@ class Run:
         return absolute.as_posix()
 
     def learnt(self) -> dict[str, Any]:
-        """What the controller needs to judge gates, as plain values."""
+        """What the controller needs to evaluate gates, as plain values."""
         return {
             "gates": self._gates(),
             "asked": self._asked(),
@@ -199,16 +217,11 @@ class Run:
         """The gates of all folders that have a suite below them."""
         if not self._folders:
             return []
-        from pytest_queryeval.gates import gate_json, is_below
+        from pytest_queryeval.gates import gate_json
         from pytest_queryeval.loading.settings import Folder
 
-        asked = self._asked()["paths"]
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
-        places = [self.relative(gate.folder) for gate in gates]
-        return [
-            gate_json(gate, place, whole=any(is_below(place, path) for path in asked))
-            for gate, place in zip(gates, places, strict=True)
-        ]
+        return [gate_json(gate, self.relative(gate.folder)) for gate in gates]
 
 
 def timed_metric(case: Case) -> str | None:

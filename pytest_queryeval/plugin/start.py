@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_queryeval.plugin import COLLECTOR, RUN
 from pytest_queryeval.plugin.collector import ReportCollector
+from pytest_queryeval.plugin.folding import ErrorFolding
+from pytest_queryeval.plugin.last_failed import LastFailed
 from pytest_queryeval.plugin.run import Run
+from pytest_queryeval.plugin.terminal import VerdictPrinter
+from pytest_queryeval.plugin.termination import Termination
+
+if TYPE_CHECKING:
+    from pytest_queryeval.gates import GateMode
 
 STEP_SUMMARY = "github"
-GATES = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+GATE_MODES: dict[str, GateMode] = {
+    **dict.fromkeys(("complete", "on", "true", "yes", "1"), "complete"),
+    "selection": "selection",
+    **dict.fromkeys(("off", "false", "no", "0"), "off"),
+}
 
 
 def start(config: pytest.Config) -> None:
     """Create the run; on the controller also the collector, and pytest's own junit.xml beside a folder of reports."""
     config.stash[RUN] = Run(config)
+    config.pluginmanager.register(Termination(config), "queryeval-termination")
     if hasattr(config, "workerinput"):
         return
     config.stash[RUN].overrides.check()
     names, base = _named_reports(config)
     targets = _targets([base / name for name in names if name != STEP_SUMMARY])
     step_summary = _step_summary() if STEP_SUMMARY in names else None
-    judges_gates = _judges_gates(config)
-    config.stash[COLLECTOR] = ReportCollector(config, targets, step_summary=step_summary, judges_gates=judges_gates)
+    gate_mode = _gate_mode(config)
+    config.stash[COLLECTOR] = ReportCollector(config, targets, step_summary=step_summary, gate_mode=gate_mode)
     config.pluginmanager.register(config.stash[COLLECTOR], "queryeval-report")
+    config.pluginmanager.register(ErrorFolding(config.stash[COLLECTOR]), "queryeval-folding")
+    config.pluginmanager.register(LastFailed(config.stash[COLLECTOR]), "queryeval-last-failed")
+    config.pluginmanager.register(VerdictPrinter(config.stash[COLLECTOR]), "queryeval-verdict")
     folder = next(filter(_is_folder, targets), None)
     if folder is not None and not config.option.collectonly and not getattr(config.option, "xmlpath", None):
-        config.option.xmlpath = str(folder / "junit.xml")
+        from pytest_queryeval.reports import JUNIT
+
+        config.option.xmlpath = str(folder / JUNIT)
 
 
 def _is_folder(target: Path) -> bool:
@@ -69,9 +87,9 @@ def _step_summary() -> Path:
         raise pytest.UsageError(f"--queryeval-report: {error}") from error
 
 
-def _judges_gates(config: pytest.Config) -> bool:
-    """What the ini file says of gates; a word that is neither on nor off is a usage error."""
+def _gate_mode(config: pytest.Config) -> GateMode:
+    """What the ini file says of gates; any other word is a usage error."""
     word = str(config.getini("queryeval_gates")).strip()
-    if word.lower() not in GATES:
-        raise pytest.UsageError(f"queryeval_gates: expected on or off, found '{word}'")
-    return GATES[word.lower()]
+    if word.lower() not in GATE_MODES:
+        raise pytest.UsageError(f"queryeval_gates: expected complete, selection or off, found '{word}'")
+    return GATE_MODES[word.lower()]

@@ -6,8 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from pytest_queryeval.case_view import CaseView
 from pytest_queryeval.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.registry import Registry
+
+SEND_SCHEMA = "send_schema"  # a setting of programs and services
+# What a system may be told of a case beside its id, kind, question, evidence, conversation and metadata.
+SURROUNDINGS = frozenset({"dialect", "difficulty", "schema", "source", "tags"})
 
 
 class Predictor(Protocol):
@@ -20,7 +25,7 @@ class Predictor(Protocol):
     concurrency: int
     retries: int
 
-    def predict(self, case: Case, trial: int) -> Prediction | Awaitable[Prediction]:
+    def predict(self, case: CaseView, trial: int) -> Prediction | Awaitable[Prediction]:
         """The system's answer to the `trial`th time of asking, from 1; raises `PredictorError` where there is none.
 
         As a coroutine function it is run on an event loop in a thread of its own, together with other calls, and
@@ -30,6 +35,16 @@ class Predictor(Protocol):
 
     def close(self) -> Awaitable[None] | None:
         """Free what the predictor holds; awaited on the event loop if it is a coroutine function."""
+
+
+class StoredPredictions(Protocol):
+    """Answers that are there already, opened once a session: nobody is asked, so cases are seen whole."""
+
+    def predict(self, case: Case, trial: int) -> Prediction:
+        """The answer of the `trial`th time of asking, from 1; raises `PredictorError` where there is none."""
+
+    def close(self) -> None:
+        """Free what it holds."""
 
 
 @runtime_checkable
@@ -46,7 +61,7 @@ class Expecting(Protocol):
 class PredictorOpener(Protocol):
     """Opens a predictor from its settings; raises `PredictorError` where they do not work."""
 
-    def __call__(self, spec: PredictorSpec) -> Predictor:
+    def __call__(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
         """Open it; nothing is asked yet."""
 
 
@@ -55,18 +70,28 @@ class PredictorType:
     """A predictor as suites name it.
 
     `text_setting` is what it sets where a single text, or a list, stands under its name; empty where that makes no
-    sense. `check` raises `SettingError` for the first setting that cannot be right. `calls` is False where nothing is
-    asked, so that there is nothing to wait for or to record, `threads` where a function must stay in the main thread,
-    and `sees_case` where an answer can depend on no more of a case than its id, kind, question, evidence, conversation
-    and metadata: recordings then take cases that agree in these for one.
+    sense. `check` raises `SettingError` for the first setting that cannot be right, and `check_files` for local files
+    and functions that are not there: nothing is imported or started for that. `calls` is False where nothing is asked,
+    so that there is nothing to wait for or to record: it then opens `StoredPredictions`. `threads` is False where a
+    function must stay in the main thread. `shared` is True where all worker processes of a run ask one system, so that
+    `concurrency` limits their calls together.
+
+    `sends` tells for settings which of `SURROUNDINGS` are sent along with every question, None where the predictor is
+    given the view and may read all of it: what may be seen identifies a recorded answer.
     """
 
     opener: PredictorOpener
     text_setting: str = ""
     check: Callable[[Mapping[str, Any]], None] = lambda _: None
+    check_files: Callable[[PredictorSpec], None] = lambda _: None
     calls: bool = True
     threads: bool = True
-    sees_case: bool = True
+    shared: bool = False
+    sends: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
+
+    def sees(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        """Which of `SURROUNDINGS` an answer may depend on."""
+        return SURROUNDINGS if self.sends is None else self.sends(settings)
 
 
 class PredictorRegistry(Registry[PredictorType]):

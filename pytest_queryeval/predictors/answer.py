@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 import sysconfig
 import traceback
+from asyncio import CancelledError, current_task
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.errors import PredictorError, QueryEvalError, TimeLimitExceeded
 from pytest_queryeval.metric import TABLE_KINDS
-from pytest_queryeval.model import Answer, Case, Prediction, Stated
+from pytest_queryeval.model import Answer, Prediction, Stated
 from pytest_queryeval.plain import one_line
 
 MOST_FRAMES = 3
 _FOREIGN = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
 
 
-def stated_answer(answer: object, case: Case) -> Stated:
-    """An answer as text: itself, or a value as JSON where the case's answers are values.
+def stated_answer(answer: object, kind: str) -> Stated:
+    """An answer as text: itself, or a value as JSON where the kind's answers are values.
 
     Raises ValueError, whose text goes on after the name of who answered: "returned nothing (None)".
     """
@@ -29,7 +31,7 @@ def stated_answer(answer: object, case: Case) -> Stated:
         return Stated(query=str.__str__(answer))
     if answer is None:
         raise ValueError('returned nothing (None): an empty answer is ""')
-    if case.kind in TABLE_KINDS:
+    if kind in TABLE_KINDS:
         raise ValueError(f"returned {_kind(answer)}, not text")
     if not isinstance(answer, dict | list | int | float):
         raise ValueError(f"returned {_kind(answer)}, neither text nor a dict, a list or a number")
@@ -41,7 +43,7 @@ def stated_answer(answer: object, case: Case) -> Stated:
         raise ValueError(f"returned {_kind(answer)} that is no JSON{_where(answer)}: {one_line(str(error))}") from error
 
 
-def prediction_of(answer: object, case: Case, *, by: str, predictor: str, seconds: float) -> Prediction:
+def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
     """What a function gave back: a `Prediction` as it is, or one of its answer; raises `PredictorError`.
 
     `by` is who answered, for messages; `predictor` and `seconds` are the prediction's where the function made none.
@@ -52,24 +54,51 @@ def prediction_of(answer: object, case: Case, *, by: str, predictor: str, second
         wrong = "a Prediction that lacks a query's text or an answer under `stated`, or a text as `predictor`"
         raise PredictorError(f"{by} returned {wrong}")
     try:
-        stated = stated_answer(answer, case)
+        stated = stated_answer(answer, kind)
     except ValueError as error:
-        is_more = isinstance(answer, dict | tuple) and case.kind in TABLE_KINDS
+        is_more = isinstance(answer, dict | tuple) and kind in TABLE_KINDS
         hint = ": return the query, or a `Prediction` to tell more than that" if is_more else ""
         raise PredictorError(f"{by} {error}{hint}") from error
     return Prediction(stated=stated, predictor=predictor, seconds=seconds)
 
 
 @contextmanager
-def answering(by: str) -> Iterator[None]:
-    """Around a function of the user's: whatever it raises is the case's error, in its words."""
+def answering(by: str, *, in_task: bool = False) -> Iterator[None]:
+    """Make a `PredictorError` of whatever a user's function raises within the `with` statement, in its words.
+
+    That includes `pytest.skip()` and its like: whether a case counts is not for the system under test to say.
+    """
     try:
         yield
-    except PredictorError:  # its own words, and whether another call may help
+    except QueryEvalError:  # its own words, and whether another call may help
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_interrupt(error, in_task=in_task):
+            raise
         text = f"{by} raised {type(error).__name__}: {error}{_frames(error)}"
         raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
+
+
+def is_interrupt(error: BaseException, *, in_task: bool = False) -> bool:
+    """Return whether an exception out of a user's function is meant for who called it.
+
+    That is Ctrl-C, the end of its time limit and `pytest.exit()`; in a task of an event loop, where no Ctrl-C arrives,
+    its cancellation and `pytest.exit()`.
+    """
+    pytest = sys.modules.get("pytest")  # which the core does not need
+    if pytest is not None and isinstance(error, pytest.exit.Exception):
+        return True
+    if in_task:
+        return isinstance(error, CancelledError) or (isinstance(error, GeneratorExit) and not _runs_in_task())
+    return isinstance(error, KeyboardInterrupt | TimeLimitExceeded)
+
+
+def _runs_in_task() -> bool:
+    """Return whether a task is at work here; a coroutine that is thrown away meets GeneratorExit outside of one."""
+    try:
+        return current_task() is not None
+    except RuntimeError:  # no loop is running
+        return False
 
 
 def _frames(error: BaseException) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from pytest_queryeval.case_view import CaseView
 from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import answering, prediction_of, refuse_awaitable
 
@@ -19,16 +20,16 @@ class Hook:
     concurrency = 1
     retries = 0
 
-    def __init__(self, call: Callable[[Case], object]) -> None:
+    def __init__(self, call: Callable[[CaseView], object]) -> None:
         self._call = call
 
-    def predict(self, case: Case, trial: int) -> Prediction:
+    def predict(self, case: CaseView, trial: int) -> Prediction:
         """What the first implementation that answers gives back; raises `PredictorError` where none does."""
         start = perf_counter()
         with answering(HOOK_NAME):
             answer = self._call(case)
         refuse_awaitable(answer, HOOK_NAME, instead="a hook cannot be async, name the function as `predictor`")
-        return prediction_of(answer, case, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)
+        return prediction_of(answer, case.kind, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)
 
     def close(self) -> None:
         """Nothing to free."""

@@ -16,7 +16,7 @@ class Inline:
     def predict(self, case: Case, trial: int) -> Prediction:
         """The case's own prediction; raises `PredictorError` where it has none."""
         if case.predicted is None:
-            raise PredictorError(f"{case.location}: '{case.id}' has no `predicted`")
+            raise PredictorError(f"'{case.id}' has no `predicted`")
         return Prediction(stated=case.predicted, predictor="inline")
 
     def close(self) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_queryeval.errors import PredictorError, QueryEvalError
 from pytest_queryeval.model import Case, Execution, PredictorSpec, Source
-from pytest_queryeval.recording.predictions import Predictions, RecordedCall
-from pytest_queryeval.recording.sources import Sources, read_schema, read_times, written_schema, written_times
+from pytest_queryeval.recording.predictions import ListSchema, Predictions, RecordedCall
+from pytest_queryeval.recording.sources import (
+    Sources,
+    read_ddl,
+    read_schema,
+    read_times,
+    written_ddl,
+    written_schema,
+    written_times,
+)
 from pytest_queryeval.recording.store import Store
 from pytest_queryeval.schema import Schema
 
@@ -32,7 +41,7 @@ class Recording:
 
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
-        if self.replay and not self._folder.is_dir():
+        if self.replay and not os.path.isdir(self._folder):  # noqa: PTH112 - unlike Path.is_dir, for any name
             raise QueryEvalError(f"nothing to replay: there is no folder {self._folder}")
         if self.replay:
             return
@@ -41,9 +50,12 @@ class Recording:
         except OSError as error:
             raise QueryEvalError(f"nothing can be recorded in {self._folder}: {error.strerror or error}") from error
 
-    def call(self, case: Case, spec: PredictorSpec, trial: int) -> RecordedCall:
-        """The call of a predictor that is to be made, to find its prediction, or to keep it; get it before the call."""
-        return self._predictions.call(case, spec, trial)
+    def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
+        """The call of a predictor that is to be made, to find its prediction, or to keep it; get it before the call.
+
+        `schema` lists what it may see of it.
+        """
+        return self._predictions.call(case, spec, trial, schema)
 
     def execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
         """What the source answered to the query in its present state; raises `SourceError`."""
@@ -62,6 +74,14 @@ class Recording:
     def keep_schema(self, source: Source, schema: Schema) -> None:
         """Write the tables of a source unless they are there already; raises `SourceError` where that fails."""
         self._sources.keep("schemas", source, written_schema(schema))
+
+    def ddl(self, source: Source) -> tuple[str | None] | None:
+        """How the tables of the source are made, in its present state; raises `SourceError`."""
+        return self._sources.found("ddl", source, read_ddl)
+
+    def keep_ddl(self, source: Source, ddl: str | None) -> None:
+        """Write how its tables are made unless that is there already; raises `SourceError` where that fails."""
+        self._sources.keep("ddl", source, written_ddl(ddl))
 
     def times(self, gold: str, predicted: str, source: Source, iterations: int) -> Sequence[tuple[float, float]] | None:
         """The seconds that both queries took, a pair an iteration; raises `SourceError`."""

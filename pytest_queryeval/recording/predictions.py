@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
 from pytest_queryeval.plain import one_line, plain
 from pytest_queryeval.predictors import PREDICTORS
@@ -16,6 +18,7 @@ from pytest_queryeval.recording.sources import name_without_folders
 from pytest_queryeval.recording.store import Store, digest
 from pytest_queryeval.redaction import is_secret
 
+ListSchema: TypeAlias = Callable[[], str | None]
 METADATA_LEVELS = 100  # predictors send no more
 # They say who asks and over which connection, not what is asked.
 _UNTOLD = frozenset({"auth", "headers", "verify", "env"})
@@ -25,9 +28,9 @@ _PLACELESS = frozenset({"http", "hook"})
 _CHANGES = {
     "kind": "its `kind` has changed since",
     "predictor": "its predictor was another one",
-    "suite": "it was recorded for a case of another suite file",
     "case": "its evidence, conversation or metadata has changed since",
-    "seen": "its source, dialect, schema, tags or difficulty has changed since",
+    "seen": "its source, dialect, tags or difficulty has changed since",
+    "schema": "the schema that its predictor sees has changed since",
     "settings": "the settings of its predictor have changed since",
 }
 
@@ -38,39 +41,55 @@ class Predictions:
     def __init__(self, store: Store, *, root: Path, replay: bool) -> None:
         self._root = root
         self._settings: dict[tuple[str, str], str] = {}
-        self._cases: dict[tuple[int, bool], tuple[Case, Facts]] = {}
+        self._cases: dict[tuple[int, frozenset[str]], tuple[Case, Facts]] = {}
         self._shelf = Shelf(store, replay=replay, same=("id", "trial"), missing=_missing)
 
-    def call(self, case: Case, spec: PredictorSpec, trial: int) -> RecordedCall:
+    def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
         """The call as it is identified now; of the case, as it was when it was first asked for."""
         if spec.key not in self._settings:
             self._settings[spec.key] = _settings_digest(spec, self._root)
+        predictor = PREDICTORS[spec.kind]
+        sees = predictor.sees(spec.settings)
         facts = {
-            **self._case_facts(case, sees_case=PREDICTORS[spec.kind].sees_case),
+            **self._case_facts(case, sees),
             "predictor": spec.kind,
             "settings": self._settings[spec.key],
             "trial": trial,
         }
-        return RecordedCall(self._shelf, facts)
+        if "schema" not in sees:
+            return RecordedCall(self._shelf, facts)
+        return RecordedCall(self._shelf, facts, schema if predictor.sends else partial(_listed_if_it_can_be, schema))
 
-    def _case_facts(self, case: Case, *, sees_case: bool) -> Facts:
-        key = (id(case), sees_case)
+    def _case_facts(self, case: Case, sees: frozenset[str]) -> Facts:
+        key = (id(case), sees)
         if key not in self._cases:  # with the case, so that its number stays its own
-            seen = _seen(case, self._root) if sees_case else {}
-            self._cases[key] = case, {**_sent(case), **seen}
+            self._cases[key] = case, {**_sent(case), **_seen(case, sees)}
         return self._cases[key][1]
 
 
 class RecordedCall:
     """One call of a predictor, identified before it is made: what is done to its case meanwhile does not matter.
 
-    Its methods may be called in any thread.
+    `schema` lists what the predictor may see of it, which is part of the identity. The methods may be called in any
+    thread, and raise `SourceError` where the schema cannot be listed.
     """
 
-    def __init__(self, shelf: Shelf, facts: Facts) -> None:
+    def __init__(self, shelf: Shelf, facts: Facts, schema: ListSchema | None = None) -> None:
         self._shelf = shelf
-        self._facts = facts
-        self._name = digest(facts)
+        self._known_facts = facts
+        self._schema = schema
+
+    @cached_property
+    def _facts(self) -> Facts:
+        """What identifies the call."""
+        if self._schema is None:
+            return self._known_facts
+        text = self._schema()
+        return {**self._known_facts, "schema": None if text is None else digest(text)}
+
+    @cached_property
+    def _name(self) -> str:
+        return digest(self._facts)
 
     def found(self) -> Prediction | None:
         """The recorded prediction, None where there is none that can be used.
@@ -105,17 +124,24 @@ def _sent(case: Case) -> dict[str, Any]:
     return {"case": digest(told), "id": case.id, "kind": case.kind, "question": case.question}
 
 
-def _seen(case: Case, root: Path) -> dict[str, Any]:
-    """What else a function may go by that is given the whole case; what decides only how it is scored is left out."""
-    schema = case.db_schema
+def _seen(case: Case, names: frozenset[str]) -> dict[str, Any]:
+    """What else a predictor may see of a case, but for the schema, which takes time to list."""
     told = {
-        "source": None if case.source is None else [name_without_folders(case.source), case.source.engine],
+        "source": None if case.source is None else name_without_folders(case.source),
         "dialect": case.dialect,
-        "schema": None if schema is None else plain([list(schema.tables.items()), schema.foreign_keys]),
         "tags": list(case.tags),
         "difficulty": case.difficulty,
     }
-    return {"seen": digest(told), "suite": _relative(case.location.path, root)}
+    seen = {name: value for name, value in told.items() if name in names}
+    return {"seen": digest(seen)} if seen else {}
+
+
+def _listed_if_it_can_be(schema: ListSchema) -> str | None:
+    """The schema for a function that may read it or not: one that cannot be listed is an error where it is read."""
+    try:
+        return schema()
+    except SourceError:
+        return None
 
 
 def _relative(path: Path, root: Path) -> str:

@@ -13,7 +13,15 @@ from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.errors import SourceError
 from pytest_queryeval.model import Execution, Failure, FailureKind, Source
 from pytest_queryeval.plain import one_line, plain
-from pytest_queryeval.recording.answers import read, read_answer, read_lines, read_text, written, written_answer
+from pytest_queryeval.recording.answers import (
+    read,
+    read_answer,
+    read_lines,
+    read_text,
+    written,
+    written_answer,
+    written_lines,
+)
 from pytest_queryeval.recording.shelf import Facts, Shelf, without_credentials
 from pytest_queryeval.recording.store import Store, digest
 from pytest_queryeval.schema import Schema
@@ -21,7 +29,12 @@ from pytest_queryeval.schema import Schema
 Thing = TypeVar("Thing")
 
 # The sorts of answers, each with what tells which of them is meant beside the source; the rest tells when it is stale.
-SORTS: Mapping[str, tuple[str, ...]] = {"executions": ("query",), "schemas": (), "times": ("gold", "predicted")}
+SORTS: Mapping[str, tuple[str, ...]] = {
+    "executions": ("query",),
+    "schemas": (),
+    "ddl": (),
+    "times": ("gold", "predicted"),
+}
 _KINDS = frozenset(get_args(FailureKind))
 _SHOWN = 80  # characters
 _SHOWN_DIGITS = 8
@@ -154,7 +167,7 @@ def _missing(sort: str, changed: Collection[str], found: Facts, now: Facts, wher
     if sort == "executions":
         what, entry = f"execution of {_shown(read_lines(now['query']))} on {source}", "is"
     else:
-        what, entry = f"{'tables' if sort == 'schemas' else sort} of {source}", "are"
+        what, entry = f"{'times' if sort == 'times' else 'tables'} of {source}", "are"
     if not changed:
         return f"no recorded {what} in {where}"
     return f"the {what} in {where} {entry} stale: {_reason(changed, found, now)}"
@@ -235,6 +248,16 @@ def read_schema(entry: Facts) -> Schema:
     tables = {read_text(table): tuple(map(read_text, columns)) for table, columns in entry["tables"]}
     keys = [tuple(map(read_text, key)) for key in entry["foreign_keys"]]
     return Schema(tables=tables, foreign_keys=tuple(((a, b), (c, d)) for a, b, c, d in keys))
+
+
+def written_ddl(ddl: str | None) -> dict[str, Any]:
+    """The content of an entry for how the tables of a source are made."""
+    return {"ddl": None if ddl is None else written_lines(ddl)}
+
+
+def read_ddl(entry: Facts) -> tuple[str | None]:
+    """The text in such an entry; raises ValueError, TypeError or KeyError for what is none."""
+    return (None if entry["ddl"] is None else read_lines(entry["ddl"]),)
 
 
 def written_times(times: Sequence[tuple[float, float]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pytest_queryeval.aggregation import Report
 from pytest_queryeval.errors import ReportError, did_you_mean
 from pytest_queryeval.registry import Registry
 
+JUNIT = "junit.xml"  # what pytest itself writes beside the reports in a folder
 STEP_SUMMARY = "github"  # no file, but where GitHub shows the summary of a step
 Renderer: TypeAlias = Callable[[Report], bytes]
 
@@ -66,19 +67,25 @@ def check_target(target: Path) -> None:
     if str(target) == STEP_SUMMARY:
         raise ReportError(f"'{STEP_SUMMARY}' is for `--queryeval-report` only: call a folder otherwise")
     try:
-        folder = target if is_folder(target) else target.parent
+        is_file = not is_folder(target)
+        file = Path(os.path.realpath(target)) if target.is_symlink() else target
+        folder = file.parent if is_file else target
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         writable = nearest.is_dir() and os.access(nearest, os.W_OK)
+        files = [target] if is_file else [*files_of(target), target / JUNIT]
+        irregular = [path for path in files if path.exists() and not path.is_file() and not path.is_dir()]
     except OSError as error:  # a folder that may not be looked into, a name that no file can have
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
     suffix = target.suffix.removeprefix(".")
-    if folder != target and suffix not in REPORTS:
+    if is_file and suffix not in REPORTS:
         raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
-    if folder != target and (missing := REPORTS[suffix].missing):
+    if is_file and (missing := REPORTS[suffix].missing):
         hint = f"pip install 'pytest-queryeval[{REPORTS[suffix].extra}]'"
         raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
     if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
+    if irregular:  # as a pipe, which would be replaced, or block until somebody reads from it
+        raise ReportError(f"report {irregular[0]} cannot be written: it is not a regular file")
 
 
 def files_of(target: Path) -> list[Path]:
@@ -96,15 +103,19 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, with its folders; raises `ReportError` where that fails."""
+    """Write a file, whole or not at all, with its folders; raises `ReportError` where that fails.
+
+    A symbolic link is followed: what it points to is written.
+    """
+    real = Path(os.path.realpath(path))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".queryeval-")
+        real.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=real.parent, prefix=".queryeval-")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
             Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(path)
+            Path(temporary).replace(real)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

@@ -38,6 +38,7 @@ COLUMNS: dict[str, Callable[[CaseJson], Any]] = {
     "predicted_error": lambda case: part(case, "predicted", "error", "kind"),
     "predictor": lambda case: part(case, "prediction", "source"),
     "prediction_seconds": lambda case: part(case, "prediction", "seconds"),
+    "scoring_seconds": lambda case: part(case, "scoring", "seconds"),
 }
 
 

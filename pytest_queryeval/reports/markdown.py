@@ -11,11 +11,11 @@ from typing import Any
 
 from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
 from pytest_queryeval.gates import GATE_WORDS, gate_text
-from pytest_queryeval.plain import interval_text
+from pytest_queryeval.plain import counted, interval_text
 from pytest_queryeval.reports.comparison.baseline import changes_besides, flips, headline, metric_changes, signed
 from pytest_queryeval.reports.comparison.passages import Sentence, markdown_lines
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
-from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, counted, reason, verdict, worst_first
+from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, reason, ties_text, verdict, worst_first
 
 MOST_BYTES = 900 * 1024
 COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
@@ -60,7 +60,7 @@ def render_markdown(report: Report) -> bytes:
 def markdown_within(report: Report, room: int) -> bytes:
     """The report in at most `room` bytes, if that is enough for the verdict; what was cut is said."""
     found = verdict(report, code_span)
-    parts = [f"**{found.word}: {found.counts}** ({found.rule})"]
+    parts = [f"**{found.state}: {found.counts}** ({found.rule})"]
     left = min(room, COMMENT_BYTES) - _size(parts[0]) - NOTICE
     worst, without = worst_first(report), []
     listed = 0
@@ -88,6 +88,8 @@ def _sections(report: Report, worst: Sequence[CaseJson]) -> Iterator[Section]:
     """What a comment has room for, the most important first."""
     yield from _gates(report["gates"])
     yield from _metrics(report)
+    if text := ties_text(report):
+        yield Section(title="ties", rows=[f"{text}."], count=1, most=1_000)
     yield from _baseline(report)
     if worst:
         yield _faults(worst, title=FAULTS_TITLE, most=18_000, listed=LISTED)
@@ -101,7 +103,7 @@ FAULTS_TITLE = "the cases that did not pass"
 
 
 def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
-    """Missed ones first, then those that were not judged."""
+    """Missed ones first, then those that were not evaluated."""
     ordered = sorted(gates, key=lambda gate: (False, None, True).index(gate["ok"]))
     rows = [f"- gate {_gate_word(gate['ok'])}: {code_span(gate_text(gate))}" for gate in ordered[:LISTED]]
     if gates:

@@ -19,6 +19,7 @@ LISTS = {
     "false_negatives": "False Negatives",
     "false_positives": "False Positives",
 }
+COUNTED = ("true_positives", "false_positives", "false_negatives")
 NOTHING = "(nothing)"
 NOT_IN_TARGET = "dimensions not in target:"
 
@@ -53,14 +54,21 @@ def _more(listed: Sequence[object], most: int) -> Iterator[str]:
 
 
 def details_of(dimensions: Mapping[str, Matched]) -> dict[str, Any]:
-    """`dimensions` as plain values and `indicator_selection`, the text of them; `notes` where not all are listed.
+    """`dimensions` as plain values, their `counts`, and `indicator_selection`, the text of them.
+
+    There are `notes` where not all are listed.
 
     Of a dimension these are `precision`, `recall` (None where gold has no term of it), `in_target`, the lists
     `true_positives`, `false_negatives` and `false_positives` with `[id, name]` of up to MOST_TERMS terms each, and
     `counts`, how many terms each list would have. Where no name was said it is the term's label, or None.
     """
     listed = {_cut(name): _plain(matched) for name, matched in islice(dimensions.items(), MOST_DIMENSIONS)}
+    counts = {
+        name: dict(zip(("tp", "fp", "fn"), (found["counts"][each] for each in COUNTED), strict=True))
+        for name, found in listed.items()
+    }
     details: dict[str, Any] = {"dimensions": listed, "indicator_selection": details_text(listed)}
+    details["counts"] = {"dimension": counts}
     if len(dimensions) > MOST_DIMENSIONS:
         details["notes"] = [f"only {MOST_DIMENSIONS:,} of {len(dimensions):,} dimensions are listed"]
     return details

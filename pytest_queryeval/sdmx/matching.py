@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from pytest_queryeval.comparison.assignment import most_pairs
 from pytest_queryeval.selection import Term
 
 
@@ -102,11 +103,9 @@ def _by_one_thing(wanted: Mapping[Term, Term], found: Mapping[Term, Term]) -> di
 
 
 def _searched(fits: Mapping[Term, Sequence[Term]]) -> dict[Term, Term]:
-    from pytest_queryeval.comparison import solver  # only now, as scipy takes 0.2 s to load
-
     golds, others = list(dict.fromkeys(chain.from_iterable(fits.values()))), list(fits)
     places = {key: place for place, key in enumerate(golds)}
-    pairs = solver.most_pairs([tuple(places[one] for one in fitting) for fitting in fits.values()], len(golds))
+    pairs = most_pairs([tuple(places[one] for one in fitting) for fitting in fits.values()], len(golds))
     return {golds[right]: others[left] for left, right in pairs}
 
 

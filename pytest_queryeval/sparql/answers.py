@@ -44,11 +44,16 @@ def with_terms(execution: Execution, query: Query) -> Execution:
 
 
 def _with_prefix(execution: Execution, query: Query) -> Execution:
-    """A failed execution whose message names the prefix that the query does not declare."""
-    error = execution.error
-    if error is None or error.kind != "invalid" or query.undeclared_prefix is None:
+    """A failed execution whose message names the prefix that the query does not declare.
+
+    The list of all that the grammar could have had there, which some servers send, says less.
+    """
+    error, prefix = execution.error, query.undeclared_prefix
+    if error is None or error.kind != "invalid" or prefix is None:
         return execution
-    message = f"{error.message} (the prefix {query.undeclared_prefix} is not declared)"
+    hint = f"the prefix {prefix} is not declared: add `PREFIX {prefix} <…>` to the query"
+    place, expected, _ = error.message.partition(": expected ")
+    message = f"{place}: {hint}" if expected else f"{error.message} ({hint})"
     return replace(execution, error=replace(error, message=message))
 
 

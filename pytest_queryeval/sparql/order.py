@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan
+from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan, TieQuery
 from pytest_queryeval.sparql.query import MODIFIERS, Query, read_query
 from pytest_queryeval.sparql.tokens import BRACKETS, Token
 
 KEY = "queryeval_key_"
+FEW_TIES = 1_000
 
 
 @lru_cache(maxsize=256)
-def order_plan(text: str, columns: tuple[str, ...]) -> OrderPlan | None:
-    """The plan of a query whose answer has these columns; None where it has neither ORDER BY nor LIMIT.
+def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: int) -> OrderPlan | None:
+    """Return the plan of a query whose answer has these columns and so many rows, where it has ORDER BY or LIMIT.
 
-    Also None for a LIMIT whose rows an ORDER BY further inside may have chosen.
+    None without, and for a LIMIT whose rows an ORDER BY further inside may have chosen. No query returns more than
+    `max_rows` rows.
     """
     query = read_query(text)
     ordered, limit = query.modifier("ORDER") is not None, query.modifier("LIMIT") is not None
@@ -28,14 +30,21 @@ def order_plan(text: str, columns: tuple[str, ...]) -> OrderPlan | None:
     if keys is None:
         return UNREADABLE
     offset = _number_after("OFFSET", query)
+    limited = limit and offset is not None
+    last = (offset or 0) + row_count
+    if not ordered:
+        queries = [TieQuery(text=_with_limit(query, None), key_columns=0)]
+    else:
+        # Few rows tie as a rule; without a rank the query cannot tell where they end.
+        limits = dict.fromkeys((min(last + FEW_TIES, max_rows), max_rows)) if limited else (None,)
+        texts = ((_with_keys(query, keys, columns, limit), limit) for limit in limits)
+        queries = [TieQuery(text=text, key_columns=len(keys), max_rows=limit) for text, limit in texts if text]
     return OrderPlan(
         ordered=ordered,
-        limited=limit and offset is not None,
+        limited=limited,
         offset=offset or 0,
-        ranked=_ranked(query, keys, columns) if ordered else (),
-        uncut=_uncut(query),
+        queries=tuple(queries),
         keys=_selected_keys(keys, columns, query.text) if ordered else None,
-        rank_columns=len(keys) or 1,
     )
 
 
@@ -66,25 +75,25 @@ def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
     return tuple(keys) if keys and all(keys) and not key else None
 
 
-def _ranked(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[str]) -> tuple[str, ...]:
-    """The query without LIMIT and OFFSET, with its sort keys as further columns.
+def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None) -> str | None:
+    """Return the query with its sort keys as further columns, another LIMIT, and without OFFSET.
 
-    Nothing where DISTINCT or REDUCED would count rows apart that differ in a key that is not selected.
+    None where DISTINCT or REDUCED would count rows apart that differ in a key that is not selected.
     """
     named = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
     if query.tokens[1].is_word("DISTINCT", "REDUCED") and not named <= set(columns):
-        return ()
+        return None
     end = _end_of_projection(query)
     if end is None or not columns:
-        return ()
+        return None
     expressions = [query.text[key[0].start : key[-1].end] for key in keys]
     added = " ".join(f"({text} AS ?{KEY}{number})" for number, text in enumerate(expressions, start=1))
-    uncut = _uncut(query)
+    uncut = _with_limit(query, limit)
     if not query.selects_all:
-        return (f"{uncut[:end]} {added} {uncut[end:]}",)
+        return f"{uncut[:end]} {added} {uncut[end:]}"
     star = next(token for token in query.tokens if token.text == "*")
     names = " ".join(f"?{name}" for name in columns)
-    return (f"{uncut[: star.start]} {names} {added} {uncut[star.end :]}",)
+    return f"{uncut[: star.start]} {names} {added} {uncut[star.end :]}"
 
 
 def _end_of_projection(query: Query) -> int | None:
@@ -97,17 +106,18 @@ def _end_of_projection(query: Query) -> int | None:
     return None
 
 
-def _uncut(query: Query) -> str:
-    """The query without LIMIT and OFFSET, everything before them in its place."""
+def _with_limit(query: Query, limit: int | None) -> str:
+    """Return the query without OFFSET and with another LIMIT, or none, in its place; all before them stays."""
     text = query.text
-    places = [place for word in ("LIMIT", "OFFSET") if (place := query.modifier(word)) is not None]
-    for place in sorted(places, reverse=True):
+    new = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
+    places = [(place, word) for word in new if (place := query.modifier(word)) is not None]
+    for place, word in sorted(places, reverse=True):
         clause = query.tokens[place : place + 2]
-        text = f"{text[: clause[0].start]} {text[clause[-1].end :]}"
+        text = f"{text[: clause[0].start]} {new[word]} {text[clause[-1].end :]}"
     return text
 
 
-def _selected_keys(keys: Sequence[Sequence[Token]], columns: Sequence[str], text: str) -> tuple[int | str, ...] | None:
+def _selected_keys(keys: Sequence[Sequence[Token]], columns: Sequence[str], text: str) -> tuple[int, ...] | None:
     """The column of each sort key; None where some key is no selected variable."""
     names = [text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
     return tuple(columns.index(name) for name in names) if all(name in columns for name in names) else None

@@ -72,9 +72,9 @@ class Query:
 @lru_cache(maxsize=16)
 def read_query(text: str) -> Query:
     """The outline of a query; never raises, whatever the text."""
-    found = tokens(unescaped(text))
     # Not every parser puts escaped code points in place, and either reading may hide a clause from the other.
-    readings = {text: tokens(text), unescaped(text): found}
+    readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
+    found = readings[unescaped(text)]
     start = _after_prologue(found)
     forms = {_form(read[_after_prologue(read) :]) for read in readings.values()}
     names = dict.fromkeys(token.text[1:] for token in found if token.kind == "variable")
@@ -106,10 +106,12 @@ def _after_prologue(found: Sequence[Token]) -> int:
 
 def _calls_service(text: str, found: Sequence[Token]) -> bool:
     """Whether some reading of the text has a SERVICE clause, also where a parser does without spaces around it."""
+    words = text.upper().count("SERVICE")
+    if words == 0:
+        return False
     if any(_is_service(found, place) for place in range(len(found))):
         return True
-    words = text.upper().count("SERVICE")
-    return words > 0 and _is_ambiguous(found) and (words > MOST_SERVICES or _SERVICE.search(text) is not None)
+    return _is_ambiguous(found) and (words > MOST_SERVICES or _SERVICE.search(text) is not None)
 
 
 def _is_service(found: Sequence[Token], place: int) -> bool:

@@ -6,7 +6,7 @@ Parsers that recurse die on hostile text, and slow ones hang on it; a scan by on
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Quantifiers are possessive, and what does not end runs to the end, so that no text is scanned twice.
 _TOKEN = re.compile(
@@ -28,10 +28,10 @@ _TOKEN = re.compile(
 )
 _CODE_POINT = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(BRACKETS.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):  # a query may have ten thousands, and a dataclass is slower
     """`text` from `start` to `end` in the query, within `depth` brackets; brackets stand outside of themselves."""
 
     kind: str
@@ -72,9 +72,7 @@ def tokens(query: str) -> tuple[Token, ...]:
         kind, text = match.lastgroup or "", match[0]
         if kind == "space":
             continue
-        if text in BRACKETS.values():
-            depth -= 1
+        depth -= text in _CLOSING
         found.append(Token(kind, text, match.start(), match.end(), depth))
-        if text in BRACKETS:
-            depth += 1
+        depth += text in BRACKETS
     return tuple(found)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan
+from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, OrderPlan, TieQuery
 
 RANK = "queryeval_rank"
+ROWS = "queryeval_rows"
 _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1024)
-def order_plan(query: str, dialect: str) -> OrderPlan | None:
-    """The plan of a query; None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed."""
+def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: str) -> OrderPlan | None:
+    """Return the plan of a query whose answer has these columns and so many rows.
+
+    None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed.
+    """
     try:
         statements = [tree for tree in sqlglot.parse(query, dialect=dialect) if isinstance(tree, exp.Query)]
     except (SqlglotError, RecursionError):
@@ -30,16 +35,39 @@ def order_plan(query: str, dialect: str) -> OrderPlan | None:
     if order is None and (limit is None or _orders_inside(tree)):
         return None
     uncut = tree.copy()
-    uncut.set("limit", None)
-    uncut.set("offset", None)
-    return OrderPlan(
-        ordered=order is not None,
-        limited=limit is not None and offset is not None,
-        offset=offset or 0,
-        ranked=_ranked(uncut, dialect),
-        uncut=uncut.sql(dialect=dialect),
-        keys=_selected_keys(tree, order),
-    )
+    for clause in ("order", "limit", "offset"):
+        uncut.set(clause, None)
+    keys = None if order is None else _selected_keys(tree, order, columns)
+    limited = limit is not None and offset is not None
+    places = (offset or 0, (offset or 0) + row_count) if limited else None
+    queries = [TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)] if order is None else []
+    for ranked in _ranked(uncut, order) if order is not None else ():
+        queries.append(_tie_query(ranked, columns, places, dialect))
+    if order is not None and limited and keys is not None:
+        ranked = _ranked_by_columns(uncut, order, keys, _numbered(columns))
+        queries.append(_tie_query(ranked, columns, places, dialect, SELECTED_KEYS))
+    return OrderPlan(ordered=order is not None, limited=limited, offset=offset or 0, queries=tuple(queries), keys=keys)
+
+
+def _tie_query(
+    ranked: exp.Query, columns: Sequence[str], places: tuple[int, int] | None, dialect: str, *notes: str
+) -> TieQuery:
+    """Read a ranked query by rank, with `places` only from the first row that ties within them to the last.
+
+    The rows that tie with the one at place n, from 1, are those of the highest rank that is at most n.
+    """
+    # Engines name columns of their own where names are missing or repeated, or refuse them.
+    names = [name.lower() for name in columns]
+    has_names = all(names) and len(set(names)) == len(names)
+    rows = _selected_from(ranked, ROWS, () if has_names else [*_numbered(columns), RANK])
+    if places is not None:
+        first, last = places[0] + 1, places[1]
+        rows = rows.where(f"{RANK} <= {last}")
+        if first > 1:
+            highest = exp.select(f"MAX({RANK})").from_(ROWS).where(f"{RANK} <= {first}")
+            rows = rows.where(exp.column(RANK) >= exp.Subquery(this=highest))
+    text = rows.order_by(RANK).sql(dialect=dialect)
+    return TieQuery(text=text, key_columns=1, is_ranked=True, notes=notes)
 
 
 def _whole_number(clause: exp.Expression | None) -> int | None:
@@ -55,23 +83,46 @@ def _orders_inside(query: exp.Query) -> bool:
     return any(not isinstance(order.parent, exp.Window) for order in query.find_all(exp.Order))
 
 
-def _ranked(uncut: exp.Query, dialect: str) -> tuple[str, ...]:
-    """`uncut` with the dense rank of its sort keys behind its columns; nothing for DISTINCT and set operations.
+def _selected_from(query: exp.Query, name: str, columns: Sequence[str] = ()) -> exp.Select:
+    """Return a query of all rows of another one, whose columns get these names if there are any."""
+    alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
+    every = exp.Column(this=exp.Star(), table=exp.to_identifier(name))
+    return exp.select(every).from_(name).with_(alias, as_=query)
+
+
+def _numbered(columns: Sequence[str]) -> list[str]:
+    return [f"c{number}" for number in range(1, len(columns) + 1)]
+
+
+def _rank(keys: Sequence[exp.Expression]) -> exp.Expr:
+    window = exp.Window(this=exp.Anonymous(this="RANK"), order=exp.Order(expressions=keys))
+    return exp.alias_(window, RANK)
+
+
+def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
+    """Yield `uncut` with the rank of its sort keys behind its columns; nothing for DISTINCT and set operations.
 
     A name within a sort expression is a column of the tables first, and an alias only where there is no such column:
     the second query, if it differs, reads it so.
     """
-    order = uncut.args.get("order")
-    if order is None or not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
-        return ()
-    texts = []
-    for replace in (_expanded, _fully_expanded):
-        keys = [replace(key, uncut) for key in order.expressions]
-        if None in keys:
-            return ()
-        rank = exp.Window(this=exp.Anonymous(this="DENSE_RANK"), order=exp.Order(expressions=keys))
-        texts.append(uncut.select(exp.alias_(rank, RANK), copy=True).sql(dialect=dialect))
-    return tuple(dict.fromkeys(texts))
+    if not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
+        return
+    readings = [[replace(key, uncut) for key in order.expressions] for replace in (_expanded, _fully_expanded)]
+    for keys in readings if readings[0] != readings[1] else readings[:1]:
+        known = [key for key in keys if key is not None]
+        if len(known) == len(keys):
+            yield uncut.select(_rank(known), copy=True)
+
+
+def _ranked_by_columns(
+    uncut: exp.Query, order: exp.Expression, keys: Sequence[int], names: Sequence[str]
+) -> exp.Select:
+    """Return `uncut` with the rank of its sort keys, which stand in these of its columns."""
+    by_columns = [
+        exp.Ordered(**{**key.copy().args, "this": exp.column(names[place])})
+        for key, place in zip(order.expressions, keys, strict=True)
+    ]
+    return _selected_from(uncut, "queryeval_answer", names).select(_rank(by_columns))
 
 
 def _expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
@@ -119,22 +170,21 @@ def _projection_at(query: exp.Query, ordinal: str) -> exp.Expr | None:
     return items[place]
 
 
-def _selected_keys(query: exp.Query, order: exp.Expression | None) -> tuple[int | str, ...] | None:
-    """The output column of each sort key; None where some key is not selected."""
-    if order is None:
-        return None
+def _selected_keys(query: exp.Query, order: exp.Expression, columns: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the output column of each sort key, from 0; None where some key is not selected."""
     keys = [(key.this if isinstance(key, exp.Ordered) else key).unnest() for key in order.expressions]
-    columns = [_output_column(key, query) for key in keys]
-    return None if None in columns else tuple(column for column in columns if column is not None)
+    found = [_output_column(key, query, [name.lower() for name in columns]) for key in keys]
+    places = tuple(place for place in found if place is not None and 0 <= place < len(columns))
+    return places if len(places) == len(keys) else None
 
 
-def _output_column(key: exp.Expression, query: exp.Query) -> int | str | None:
+def _output_column(key: exp.Expression, query: exp.Query, names: Sequence[str]) -> int | None:
     if isinstance(key, exp.Literal) and not key.is_string:
         return int(key.name) - 1 if key.name.isdigit() else None
+    is_name = isinstance(key, exp.Column) and not key.table
     for place, item in enumerate(query.selects):
         if item.is_star:
             break
-        named = isinstance(key, exp.Column) and not key.table and item.alias_or_name.lower() == key.name.lower()
-        if named or item.unalias() == key:
+        if (is_name and item.alias_or_name.lower() == key.name.lower()) or item.unalias() == key:
             return place
-    return key.name if isinstance(key, exp.Column) and not key.table else None
+    return names.index(key.name.lower()) if is_name and names.count(key.name.lower()) == 1 else None

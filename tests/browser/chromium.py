@@ -22,11 +22,12 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
     "--window-size=1280,1000",
+    "--blink-settings=preferredColorScheme=1",
 )
 IS_READY = "return performance.getEntriesByName('queryeval-ready').map(mark => mark.startTime)"
 RUN_AXE = """
-const done = arguments[arguments.length - 1];
-axe.run(document, {resultTypes: ["violations"]}).then(found => done(found.violations));
+const [context, options, done] = arguments;
+axe.run(context, {resultTypes: ["violations"], ...options}).then(found => done(found.violations));
 """
 
 
@@ -46,6 +47,16 @@ class Browser:
             yield
         finally:
             self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    @contextmanager
+    def in_the_dark(self):
+        """Show pages in dark colours until the block ends."""
+        features = [{"name": "prefers-color-scheme", "value": "dark"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
     def open(self, path, fragment=""):
         self.driver.get("about:blank")  # else only the fragment would change
@@ -84,21 +95,28 @@ class Browser:
         return [url for url in sent if not url.startswith(("file:", "data:", "about:", "chrome:", "chrome-untrusted:"))]
 
     def faults(self, axe):
-        """What axe-core finds of serious and critical faults."""
+        """What axe-core finds of serious and critical faults, but for contrast."""
+        return self._faults(axe, {"include": [["html"]]}, {"rules": {"color-contrast": {"enabled": False}}})
+
+    def low_contrasts(self, axe):
+        """What axe-core finds hard to read. It cannot tell of charts, and one of their tables is like another."""
+        unseen = {"exclude": [["svg"], ["figure ~ figure .table-of-chart"]]}
+        return self._faults(axe, unseen, {"runOnly": ["color-contrast"]})
+
+    def _faults(self, axe, context, options):
         self.run(axe)
-        found = self.driver.execute_async_script(RUN_AXE)
+        found = self.driver.execute_async_script(RUN_AXE, context, options)
         return [
             (fault["id"], fault["nodes"][0]["html"]) for fault in found if fault["impact"] in ("serious", "critical")
         ]
 
 
 @contextmanager
-def started(folder, *, dark=False):
+def started(folder):
     """A `Browser` until the block ends; its profile is in the folder."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    colours = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-    for argument in (*ARGUMENTS, f"--user-data-dir={folder}", colours):
+    for argument in (*ARGUMENTS, f"--user-data-dir={folder}"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))

@@ -11,6 +11,8 @@ from pytest_queryeval.aggregation import aggregate
 
 FAULTS = {"failed", "missed", "error"}
 IDS = "#table tbody th a"
+GROUND = "return getComputedStyle(document.body).backgroundColor"
+DARK = "rgb(20, 23, 26)"
 
 
 def nodeid_of(report, **wish):
@@ -301,27 +303,35 @@ def test_a_path_that_is_no_utf8_has_a_link(browser, written):
 
 def test_the_button_changes_the_colours(browser, small_page):
     browser.open(small_page)
-    ground = "return getComputedStyle(document.body).backgroundColor"
-    before = browser.run(ground)
+    before = browser.run(GROUND)
 
     browser.driver.find_element(By.ID, "theme").click()
-    changed = browser.run(ground)
+    changed = browser.run(GROUND)
     browser.driver.find_element(By.ID, "theme").click()
+    again = browser.run(GROUND)
+    browser.run("localStorage.clear()")  # the choice holds for all pages that this browser opens
 
     assert changed != before
-    assert browser.run(ground) == before
+    assert again == before
 
 
 @pytest.mark.parametrize("page", ["small_page", "hostile_page", "example_page"])
-def test_axe_finds_no_serious_fault_in_a_page(browser, axe, request, page):
-    browser.open(request.getfixturevalue(page))
-    browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
+def test_axe_finds_no_serious_fault_in_a_page_nor_low_contrast_in_light_or_dark(browser, axe, request, page):
+    path, few = request.getfixturevalue(page), "#outcome=missed"  # rows: axe looks at each of them
+    open_all = "for (const details of document.querySelectorAll('details')) details.open = true"
+    browser.open(path, few).run(open_all)
 
-    assert browser.faults(axe) == []
+    assert browser.texts(IDS)
+    assert browser.faults(axe) == browser.low_contrasts(axe) == []
+    with browser.in_the_dark():
+        assert browser.run(GROUND) == DARK
+        assert browser.low_contrasts(axe) == []
 
 
 @pytest.mark.parametrize("kind", ["sql", "json", "sdmx"])
-def test_axe_finds_no_serious_fault_in_a_case(browser, axe, small, small_page, kind):
+def test_axe_finds_no_serious_fault_in_a_case_nor_low_contrast_in_light_or_dark(browser, axe, small, small_page, kind):
     browser.open_case(small_page, nodeid_of(small, kind=kind))
 
-    assert browser.faults(axe) == []
+    assert browser.faults(axe) == browser.low_contrasts(axe) == []
+    with browser.in_the_dark():
+        assert browser.low_contrasts(axe) == []

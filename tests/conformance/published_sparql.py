@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from pytest_queryeval.comparison.comparables import is_comparable, quantity_of
 from pytest_queryeval.comparison.policy import Policy, canonical
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Table
@@ -71,10 +72,20 @@ def unbound_equals_the_empty_text(gold: Side, predicted: Side, metric: str) -> b
 
 
 def numbers_are_compared_as_text(gold: Side, predicted: Side, metric: str) -> bool:
-    """D17: two texts, one on each side, are one number."""
-    numbers = [{canonical(text, SPARQL): text for text in texts(side)} for side in (gold, predicted)]
+    """D17: two terms, one on each side, are one number in different texts; at least one has a number's datatype."""
+    golds, others = (
+        {
+            (value, str(term["value"]))
+            for row in side["bindings"]
+            for term in row.values()
+            if is_comparable(value := canonical(cell(term), SPARQL))
+        }
+        for side in (gold, predicted)
+    )
     return any(
-        isinstance(value, int | float) and numbers[1].get(value, text) != text for value, text in numbers[0].items()
+        text != other_text and quantity_of(value) == quantity_of(other) and SPARQL.near(value, other)
+        for value, text in golds
+        for other, other_text in others
     )
 
 

@@ -175,6 +175,11 @@ def test_gold_as_its_own_prediction_scores_1_unless_the_published_rule_says_othe
     assert wrong == []
 
 
+def repeats_a_value(table: Table | None) -> bool:
+    """Whether a row holds a value twice, which the published rule matches twice with one of the other row's."""
+    return table is not None and any(len(set(row)) < len(row) for row in table.rows)
+
+
 @pytest.mark.parametrize("name", ["dail_gpt4", "c3_chatgpt", "graphix_t5"])
 def test_the_best_pairs_of_rows_score_no_less_than_pairs_by_position(
     name: str, records: Records, conformance: Path
@@ -183,7 +188,10 @@ def test_the_best_pairs_of_rows_score_no_less_than_pairs_by_position(
 
     with Session() as session:
         for record in records(f"spider/{name}.jsonl"):
-            scores = evaluate_case(case_of(record, conformance), session).scores
+            result = evaluate_case(case_of(record, conformance), session)
+            if repeats_a_value(result.gold.answer) or repeats_a_value(result.predicted.answer):
+                continue
+            scores = result.scores
             if scores["soft_f1"] < scores["soft_f1_bird"] - 1e-9:
                 lower.append((record["id"], scores["soft_f1_bird"], scores["soft_f1"]))
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 from xml.etree import ElementTree
 
+import execnet
 import pytest
 import xmlschema
 from singers import SCRIPT, SETTINGS
 
+import pytest_queryeval
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.plugin.run import Run
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.reports import REPORTS
 
@@ -39,18 +43,19 @@ STATISTICS = {"mean", "n", "std", "min", "median", "max", "ci95"}
 GATE = {"folder", "metric", "where", "min", "max", "value", "n", "ok"}
 CASE = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
-    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message", "basis", "evidence"),
+    *("missed", "gold", "predicted", "depends_on_tie", "difference", "prediction", "scoring", "trials", "details"),
+    *("message", "basis", "evidence"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
-WITHOUT_HYPOTHESIS = "-p", "no:hypothesispytest"  # its plugin imports all of it at the end of every run: 0.6 s
+WITHOUT_OTHERS = "-p", "no:hypothesispytest", "-p", "no:anyio"  # plugins that import much in every run
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 
-# A run in this process forgets what it imported: to import it again is slow, and more than the C part of yaml bears.
-for module in ("evaluation", "kinds.sql", "loading", "reports.json", "plugin.items", "summary", "sql.order"):
-    importlib.import_module(f"pytest_queryeval.{module}")
-# Nor does what is compiled in numpy and scipy bear it.
-importlib.import_module("pytest_queryeval.baseline.statistics")
-with suppress(ImportError):  # what is compiled in it can be imported once only
+# A run in this process forgets what it imported: to import all of it again in each is slow, and more than what is
+# compiled in some packages bears.
+for module in pkgutil.walk_packages(pytest_queryeval.__path__, "pytest_queryeval."):
+    if not module.name.endswith(("_child", "_build", "__main__")):  # which run in processes of their own
+        importlib.import_module(module.name)
+with suppress(ImportError):
     importlib.import_module("vl_convert")
 
 
@@ -84,6 +89,25 @@ class Outcome:
 RunAndParse = Callable[..., Outcome]
 
 
+class ReportsOverTheWire:
+    """Sends each report of a run the way that pytest-xdist does, so that every run shows what cannot cross."""
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        session.config.pluginmanager.register(self.Last())  # behind the wrappers of all plugins
+
+    class Last:
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+            hook = item.config.hook
+            data = hook.pytest_report_to_serializable(config=item.config, report=(yield))
+            return hook.pytest_report_from_serializable(config=item.config, data=over_the_wire(data))
+
+
+def over_the_wire(value: Any) -> Any:
+    """Return what arrives at the other end where a worker of pytest-xdist sends `value`."""
+    return execnet.loads(execnet.dumps(value))
+
+
 @pytest.fixture(autouse=True)
 def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a conftest.py registers in a run of this process is gone after the test."""
@@ -91,8 +115,10 @@ def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(registry, "_members", dict(registry._members))
 
 
-@pytest.fixture(params=[[], ["-n2"]], ids=["alone", "xdist"])
+@pytest.fixture(params=[[], ["-n1"]], ids=["alone", "xdist"])
 def workers(request: pytest.FixtureRequest) -> list[str]:
+    """Run without a worker and with one, where the two differ; all else crosses the wire in any run."""
+    """Run without workers and with them, for what differs between the two; all else crosses the wire in any run."""
     return request.param
 
 
@@ -123,19 +149,21 @@ def suite(write: Callable[[str, str], Path]) -> WriteSuite:
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
-    """Run pytest: in a process of its own where there are workers, or where a test asks for it.
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
+    """Run pytest: in this process, or in one of its own where there are workers.
 
-    With workers functions that predict may be called by all of them, which they are not unless a user says so.
+    In this process, reports and what was learnt while collecting cross the wire all the same.
     """
+    learnt = Run.learnt
+    monkeypatch.setattr(Run, "learnt", lambda self: over_the_wire(learnt(self)))
 
-    def run_pytest(*args: str, subprocess: bool = False) -> pytest.RunResult:
-        workers = any(arg.startswith("-n") and arg != "-n0" for arg in args)
-        if workers and not any(arg.startswith("--queryeval-concurrency") for arg in args):
-            args = (*args, "--queryeval-concurrency=9")
-        if subprocess or workers:
-            return pytester.runpytest_subprocess(*WITHOUT_HYPOTHESIS, *args)
-        return pytester.runpytest_inprocess(*WITHOUT_HYPOTHESIS, *args)
+    def run_pytest(*args: str) -> pytest.RunResult:
+        if any(arg.startswith(("-n", "-d")) for arg in args):
+            return pytester.runpytest_subprocess(*WITHOUT_OTHERS, *args)
+        plugins = [ReportsOverTheWire()]
+        # The filters of this process hold in that run as well, and ours make every warning an error.
+        usual = (*WITHOUT_OTHERS, "-Wdefault::pytest_queryeval.QueryEvalWarning")
+        return pytester.runpytest_inprocess(*usual, *args, plugins=plugins, no_reraise_ctrlc=True)
 
     return run_pytest
 
@@ -144,9 +172,9 @@ def run(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
 def run_and_parse(pytester: pytest.Pytester, run: Callable[..., pytest.RunResult]) -> RunAndParse:
     """Run pytest with both reports, and check that they are what their schemas say."""
 
-    def run_parsed(*args: str, subprocess: bool = False) -> Outcome:
+    def run_parsed(*args: str) -> Outcome:
         reports = "--queryeval-report=report.json", "--junitxml=junit.xml"
-        result = run(*reports, *args, subprocess=subprocess)
+        result = run(*reports, *args)
         return Outcome(result, parsed_report(pytester.path / "report.json"), parsed_junit(pytester.path / "junit.xml"))
 
     return run_parsed

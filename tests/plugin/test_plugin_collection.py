@@ -46,7 +46,7 @@ def test_broken_file_misses_the_gates_above_it_and_xdist_goes_on_with_others(sui
     run = run_and_parse(*workers)
 
     assert run.result.ret == (1 if workers else 2)
-    missed = "gate MISSED: pass_rate at least 0.1 in .: broken.queryeval.yaml could not be read"
+    missed = "gate MISSED: pass_rate in .: broken.queryeval.yaml could not be read"
     run.result.stdout.fnmatch_lines([missed])
     assert run.report["gates"][0]["ok"] is False
     assert run.outcomes == ({"good": "passed"} if workers else {})
@@ -81,13 +81,13 @@ def test_suites_of_all_suffixes_are_collected_and_other_yaml_is_not(suite, write
     ]
 
 
-def test_kind_tags_and_difficulty_are_strict_markers(suite, run, workers):
+def test_kind_tags_and_difficulty_are_strict_markers(suite, run):
     suite(case("one", tags=["night-ly", "2nd"], difficulty="hard"), case("two", difficulty="easy"), tags=["all"])
 
-    result = run("--strict-markers", "-m", "sql and all and night-ly and 2nd and hard", "-v", *workers)
+    result = run("--strict-markers", "-m", "sql and all and night-ly and 2nd and hard", "-v")
 
     assert result.ret == 0
-    result.assert_outcomes(passed=1, deselected=0 if workers else 1)
+    result.assert_outcomes(passed=1, deselected=1)
     result.stdout.fnmatch_lines(["*a.queryeval.yaml::one*"])
 
 
@@ -120,11 +120,11 @@ def test_last_failed_runs_only_what_failed(suite, run_and_parse):
     assert again.outcomes == {"bad": "failed", "error": "error"}
 
 
-def test_collect_only_writes_no_report_and_judges_no_gate(pytester, suite, write, run, workers):
+def test_collect_only_writes_no_report_and_judges_no_gate(pytester, suite, write, run):
     write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.1}]")
     suite(case("good"))
 
-    result = run("--collect-only", "--queryeval-report=out", *workers)
+    result = run("--collect-only", "--queryeval-report=out")
 
     assert result.ret == 0
     result.stdout.no_fnmatch_line("gate *")
@@ -135,7 +135,7 @@ def test_plugin_that_is_switched_off_collects_nothing(suite, write, run):
     suite(case("bad", WRONG))
     write("test_beside.py", "def test_beside(): pass")
 
-    result = run("-p", "no:queryeval", subprocess=True)
+    result = run("-p", "no:queryeval")
 
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*query evaluation*")
@@ -151,12 +151,12 @@ def test_cases_stand_beside_plain_tests(suite, write, run_and_parse):
     assert run.report["totals"]["cases"] == 1
 
 
-def test_project_without_suites_is_left_alone(pytester, write, run, workers):
+def test_project_without_suites_is_left_alone(pytester, write, run):
     pytester.makeini("[pytest]\nqueryeval_report = report.json")
     write("test_beside.py", "def test_beside(): pass")
     write("data.yaml", "cases: 7")
 
-    result = run(*workers)
+    result = run()
 
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*query*evaluation*")
@@ -184,9 +184,30 @@ def test_place_of_a_case_in_its_file_is_told_to_pytest(pytester, suite):
 def test_options_of_output_do_no_harm(suite, run_and_parse, options):
     suite(case("bad", WRONG), case("good"), case("error", gold=INVALID))
 
-    run = run_and_parse(*options.split(), subprocess="no:terminal" in options)
+    run = run_and_parse(*options.split())
 
     assert run.result.ret == 1
     assert run.outcomes == {"bad": "failed", "good": "passed", "error": "error"}
     assert "Traceback" not in run.text
     assert "INTERNALERROR" not in run.text
+
+
+def test_suite_under_another_name_is_told_where_the_command_line_names_it(pytester, suite, run):
+    suite(case("good"), name="songs.yaml")
+    suite(case("good"), name="a.queryeval.yaml")
+
+    named = run("songs.yaml", "a.queryeval.yaml")
+    found = run()
+
+    named.stdout.fnmatch_lines(
+        ["*songs.yaml:1: QueryEvalWarning: songs.yaml has the keys of a suite, *: rename it to songs.queryeval.yaml"]
+    )
+    assert named.stdout.str().count("rename it to") == 1
+    found.assert_outcomes(passed=1)
+    assert "rename it to" not in found.stdout.str()
+
+
+def test_other_files_of_yaml_are_not_taken_for_suites(write, run):
+    write("songs.yaml", "kind: list\nof:\n  cases: none\n")
+
+    assert "rename it to" not in run("songs.yaml").stdout.str()

@@ -39,10 +39,10 @@ def write_text_suite(write):
     return write_suite
 
 
-def test_suite_without_a_source_is_scored_by_the_texts_of_its_queries(write_text_suite, run_and_parse, workers):
+def test_suite_without_a_source_is_scored_by_the_texts_of_its_queries(write_text_suite, run_and_parse):
     write_text_suite()
 
-    run = run_and_parse(*workers, subprocess=True)
+    run = run_and_parse()
 
     assert run.outcomes == {"same": "passed", "differs": "failed", "empty": "failed"}
     same, differs, empty = (run.case(id_) for id_ in ("same", "differs", "empty"))
@@ -59,7 +59,7 @@ def test_suite_without_a_source_may_name_a_schema_and_a_dialect(write, write_tex
         db_schema={"file": "tables.json", "db_id": "films"}, options={"sql": {"dialect": "snowflake"}}, thresholds={}
     )
 
-    run = run_and_parse(subprocess=True)
+    run = run_and_parse()
 
     assert set(run.outcomes.values()) == {"passed"}
     assert run.case("differs")["details"]["tables"] == ["film"]
@@ -69,17 +69,17 @@ def test_suite_without_a_source_may_name_a_schema_and_a_dialect(write, write_tex
 def test_threshold_of_answers_on_the_command_line_is_an_error_without_a_source(write_text_suite, run_and_parse):
     write_text_suite()
 
-    run = run_and_parse("--queryeval-threshold=arity_f1=1", subprocess=True)
+    run = run_and_parse("--queryeval-threshold=arity_f1=1")
 
     assert set(run.outcomes.values()) == {"error"}
     assert "the case has a query and no source to run it on" in run.case("same")["message"]
 
 
-def test_metric_of_texts_is_scored_where_the_prediction_does_not_run(suite, write, run_and_parse, workers):
+def test_metric_of_texts_is_scored_where_the_prediction_does_not_run(suite, write, run_and_parse):
     write("conftest.py", SAME_TEXT)
     suite(case("invalid", INVALID), case("good"), metrics=["execution_accuracy", "same_text"])
 
-    run = run_and_parse(*workers, subprocess=True)
+    run = run_and_parse()
 
     assert run.outcomes == {"invalid": "failed", "good": "passed"}
     assert run.case("invalid")["scores"] == {"execution_accuracy": 0.0, "same_text": 0.0}
@@ -101,8 +101,8 @@ def test_broken_schema_file_is_a_problem_of_collection_at_its_line(suite, write,
 def test_metrics_of_times_are_measured_alone_and_refused_with_workers(suite, run, run_and_parse):
     suite(case("good"), case("bad", WRONG, metrics=["r_ves", "ves"], thresholds={}))
 
-    alone = run_and_parse("-n0")
-    beside = run("-n2")
+    alone = run_and_parse()
+    beside = run("-n1")
 
     assert alone.outcomes == {"good": "passed", "bad": "passed"}
     assert alone.case("bad")["scores"] == {"r_ves": 0.0, "ves": 0.0}
@@ -112,23 +112,13 @@ def test_metrics_of_times_are_measured_alone_and_refused_with_workers(suite, run
     beside.stdout.fnmatch_lines([said])
 
 
-@pytest.mark.parametrize("more", [["--queryeval-threshold=ves=0.1"], ["-n1"]])
-def test_metric_of_times_is_refused_however_it_is_asked_for_and_with_one_worker_too(suite, run, more):
-    suite(case("good"), thresholds={"ves": 0.1} if more == ["-n1"] else {})
+def test_metric_of_times_is_refused_however_it_is_asked_for(suite, run):
+    suite(case("good"))
 
-    result = run(*(["-n2", *more] if more != ["-n1"] else more))
+    result = run("-n1", "--queryeval-threshold=ves=0.1")
 
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*ERROR: metric 'ves' (a.queryeval.yaml:*) cannot be measured with -n: *"])
-
-
-def test_cases_that_are_deselected_do_not_refuse_a_run_with_workers(suite, run_and_parse):
-    suite(case("good"), case("timed", metrics=["ves"], tags=["slow"]))
-
-    run = run_and_parse("-n2", "-m", "not slow")
-
-    assert run.result.ret == 0
-    assert run.outcomes == {"good": "passed"}
 
 
 def test_details_of_times_stand_in_the_report(suite, run_and_parse):

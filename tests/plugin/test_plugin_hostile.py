@@ -81,12 +81,11 @@ def test_hostile_text_is_escaped_in_every_output(pytester, hostile_suite, run_an
     assert_harmless(text_of(pytester.path / "junit.xml"))
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_hostile_prediction_of_a_file_reaches_the_report(pytester, hostile_suite, write, run_and_parse, workers):
+def test_hostile_prediction_of_a_file_reaches_the_report(pytester, hostile_suite, write, run_and_parse):
     hostile_suite({"id": "hostile", "gold": "SELECT 1"})
     write("answers.jsonl", json.dumps({"id": "hostile", "predicted": SURROGATE, "model": SURROGATE}))
 
-    run = run_and_parse("--queryeval-predictor=answers.jsonl", workers)
+    run = run_and_parse("--queryeval-predictor=answers.jsonl")
 
     assert run.outcomes == {"hostile": "failed"}
     assert run.case("hostile")["predicted"]["query"] == HOSTILE + "\\ud800"
@@ -156,7 +155,7 @@ def test_what_a_format_of_somebody_else_says_is_one_line_that_commands_nothing(s
     write("conftest.py", f"{broken}\n{register}")
     suite(case("a"))
 
-    lines = run("--queryeval-report=r.txt", subprocess=True).outlines
+    lines = run("--queryeval-report=r.txt").outlines
 
     said = [line for line in lines if "pwned" in line]
     assert len(said) == 1

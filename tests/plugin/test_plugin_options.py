@@ -8,14 +8,14 @@ from singers import GOLD, INVALID, SETTINGS, WRONG, case, unpredicted
 PREDICT = f"def predict(case):\n    return {WRONG!r} if case.id == 'bad' else {GOLD!r}\n"
 
 
-def test_limit_keeps_the_first_cases(suite, write, run_and_parse, workers):
+def test_limit_keeps_the_first_cases(suite, write, run_and_parse):
     suite(case("one"), case("two"))
     suite(case("three", WRONG), case("four", WRONG), name="b.queryeval.yaml")
     write("test_beside.py", "def test_beside(): pass")
 
-    run = run_and_parse("--queryeval-limit=3", *workers)
+    run = run_and_parse("--queryeval-limit=3")
 
-    run.result.assert_outcomes(passed=3, failed=1, deselected=0 if workers else 1)
+    run.result.assert_outcomes(passed=3, failed=1, deselected=1)
     assert set(run.outcomes) == {"one", "two", "three"}
 
 
@@ -81,7 +81,7 @@ METRICS.register("triples", triples)
     )
     suite(case("good"))
 
-    result = run("--queryeval-threshold=triples=1", "--queryeval-report=report.json", *workers, subprocess=True)
+    result = run("--queryeval-threshold=triples=1", "--queryeval-report=report.json", *workers)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     output = result.stdout if workers else result.stderr
@@ -89,12 +89,12 @@ METRICS.register("triples", triples)
     assert "passed" not in result.stdout.str()
 
 
-def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_parse, workers):
+def test_predictor_of_the_command_line_answers_all_cases(suite, write, run_and_parse):
     suite(unpredicted("bad"), case("good", WRONG), name="suites/a.queryeval.yaml")
     write("suites/predict.py", "raise RuntimeError('this is not where pytest was called')")
     write("predict.py", PREDICT)
 
-    run = run_and_parse("suites", "--queryeval-predictor=predict.py:predict", *workers)
+    run = run_and_parse("suites", "--queryeval-predictor=predict.py:predict")
 
     assert run.outcomes == {"bad": "failed", "good": "passed"}
     assert run.report["predictor"] == {"sources": ["python:predict.py:predict"]}
@@ -115,10 +115,10 @@ def test_predictions_of_a_file_answer_all_cases(suite, write, run_and_parse):
     assert "no prediction for 'two'" in run.case("two")["message"]
 
 
-def test_unknown_predictor_is_a_usage_error(suite, run, workers):
+def test_unknown_predictor_is_a_usage_error(suite, run):
     suite(case("good"))
 
-    result = run("--queryeval-predictor=inlin", *workers)
+    result = run("--queryeval-predictor=inlin")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --queryeval-predictor: unknown predictor 'inlin': did you mean 'inline'?"])
@@ -134,12 +134,12 @@ def test_report_is_written_to_every_file_that_is_named(pytester, suite, run, rep
     assert report_of(pytester.path / "one.json") == report_of(pytester.path / "deep/er/two.json")
 
 
-@pytest.mark.parametrize(("folder", "workers"), [("out", "-n0"), ("out.d", "-n0"), ("out", "-n2")])
-def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, folder, workers):
+@pytest.mark.parametrize("folder", ["out", "out.d"])
+def test_folder_gets_the_report_and_junit_xml(pytester, suite, run, report_of, folder):
     suite(case("good"))
     (pytester.path / "out.d").mkdir()
 
-    result = run(f"--queryeval-report={folder}", workers)
+    result = run(f"--queryeval-report={folder}")
 
     assert result.ret == 0
     assert report_of(pytester.path / folder / "report.json")["totals"]["passed"] == 1
@@ -183,7 +183,7 @@ def test_report_that_cannot_be_written_fails_the_run_and_leaves_no_half_file(pyt
     write("conftest.py", blocks)
     suite(case("good"))
 
-    result = run("--queryeval-report=late/report.json", "--queryeval-report=other.json", subprocess=True)
+    result = run("--queryeval-report=late/report.json", "--queryeval-report=other.json")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["report */late/report.json cannot be written: *"])
@@ -205,12 +205,12 @@ def test_older_report_is_replaced_but_not_by_a_call_that_was_mistaken(pytester, 
     assert report_of(pytester.path / "report.json")["totals"]["passed"] == 1
 
 
-def test_ini_names_reports_relative_to_its_own_folder(pytester, suite, write, run, monkeypatch, workers):
+def test_ini_names_reports_relative_to_its_own_folder(pytester, suite, write, run, monkeypatch):
     write("pytest.ini", "[pytest]\nqueryeval_report = out\n")
     suite(case("good"), name="suites/a.queryeval.yaml")
     monkeypatch.chdir(pytester.path / "suites")
 
-    result = run(*workers)
+    result = run()
 
     assert result.ret == 0
     assert {path.name for path in (pytester.path / "out").iterdir()} >= {"report.json", "report.md", "junit.xml"}

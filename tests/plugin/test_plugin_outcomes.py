@@ -6,10 +6,10 @@ import pytest
 from singers import ENDLESS, FIRST_LINE, GOLD, INVALID, WRONG, case, unpredicted
 
 
-def test_right_query_passes_and_its_scores_are_junit_properties(suite, run_and_parse, workers):
+def test_right_query_passes_and_its_scores_are_junit_properties(suite, run_and_parse):
     suite(case("good", "SELECT country, count(name) FROM singer GROUP BY 1"))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.result.ret == 0
     assert run.outcomes == {"good": "passed"}
@@ -23,10 +23,10 @@ def test_right_query_passes_and_its_scores_are_junit_properties(suite, run_and_p
     }
 
 
-def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse, workers):
+def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse):
     suite(case("bad", WRONG))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     headline = "execution_accuracy 0.000 (needs at least 1)"
     assert run.result.ret == 1
@@ -36,10 +36,10 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
     assert run.case("bad")["missed"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
-def test_failure_shows_metric_queries_and_rows_but_nothing_of_our_code(suite, run_and_parse, workers):
+def test_failure_shows_metric_queries_and_rows_but_nothing_of_our_code(suite, run_and_parse):
     suite(case("bad", WRONG, question="How many singers\nper country?"))
 
-    run = run_and_parse(*workers, "-vv", "--showlocals")
+    run = run_and_parse("-vv", "--showlocals")
 
     run.result.stdout.fnmatch_lines(
         [
@@ -107,16 +107,15 @@ def test_runxfail_makes_a_missed_case_fail(suite, run_and_parse):
     assert run.outcomes == {"bad": "failed", "known": "failed"}
 
 
-def test_gold_that_fails_or_is_late_is_an_error_and_other_cases_go_on(suite, run_and_parse, workers):
+def test_gold_that_fails_or_is_late_is_an_error_and_other_cases_go_on(suite, run_and_parse):
     suite(case("invalid", gold=INVALID), case("late", gold=ENDLESS), case("good"), timeout=0.3)
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     run.result.assert_outcomes(passed=1, errors=2)
     assert run.outcomes == {"invalid": "error", "late": "error", "good": "passed"}
-    run.result.stdout.fnmatch_lines(
-        [f"a.queryeval.yaml:{FIRST_LINE + 1}: gold query failed (invalid): no such column: nope"]
-    )
+    hint = f"known are age, country, name (a.queryeval.yaml:{FIRST_LINE + 1})"
+    run.result.stdout.fnmatch_lines([f"gold query failed (invalid): no such column: nope: {hint}"])
     assert "gold query failed (timeout)" in run.case("late")["message"]
     assert run.testcase("invalid").find("error") is not None
     assert "Traceback" not in run.text
@@ -149,13 +148,15 @@ def predict(case):
     run = run_and_parse()
 
     run.result.assert_outcomes(passed=1, errors=1)
-    run.result.stdout.fnmatch_lines(["*: predict.py:predict raised ConnectionError: no model (predict.py:*)"])
+    run.result.stdout.fnmatch_lines(
+        ["predict.py:predict raised ConnectionError: no model (predict.py:*) (a.queryeval.yaml:*)"]
+    )
     assert run.outcomes == {"bad": "error", "good": "passed"}
     assert run.case("good")["prediction"]["source"] == "python:predict.py:predict"
 
 
 def test_predictor_that_cannot_be_imported_is_an_error_of_each_case(suite, write, run_and_parse):
-    write("predict.py", "1 / 0")
+    write("predict.py", "1 / 0\n\n\ndef predict(case):\n    return case.question\n")
     suite(unpredicted("one"), unpredicted("two"), predictor="predict.py:predict")
 
     run = run_and_parse()
@@ -164,14 +165,14 @@ def test_predictor_that_cannot_be_imported_is_an_error_of_each_case(suite, write
     assert "ZeroDivisionError" in run.case("two")["message"]
 
 
-def test_expected_failure_unexpected_success_and_skip_have_their_own_outcomes(suite, run_and_parse, workers):
+def test_expected_failure_unexpected_success_and_skip_have_their_own_outcomes(suite, run_and_parse):
     suite(
         case("known", WRONG, xfail="joins are hard"),
         case("better", xfail="joins are hard"),
         case("later", INVALID, gold=INVALID, skip="no gold yet"),
     )
 
-    run = run_and_parse(*workers, "-rxXs")
+    run = run_and_parse("-rxXs")
 
     assert run.result.ret == 0
     run.result.assert_outcomes(xfailed=1, xpassed=1, skipped=1)
@@ -199,3 +200,72 @@ def test_xfail_covers_no_error(suite, run_and_parse):
     assert run.result.ret == 1
     run.result.assert_outcomes(errors=1)
     assert run.outcomes == {"bad": "error"}
+
+
+TRACEBACKS = """
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        print("[", report.longreprtext, "]", sep="")
+"""
+
+
+def test_missed_case_under_on_miss_xfail_has_no_traceback(suite, write, run_and_parse):
+    write("conftest.py", TRACEBACKS)
+    suite(case("bad", WRONG), on_miss="xfail")
+
+    run = run_and_parse("-s")
+
+    assert "[execution_accuracy 0.000 (needs at least 1)]" in run.text  # to format a traceback takes 60 ms
+
+
+def test_missed_case_under_on_miss_xfail_fails_where_nothing_is_expected_to_fail(suite, run_and_parse):
+    suite(case("bad", WRONG), on_miss="xfail")
+
+    run = run_and_parse("-p", "no:skipping")
+
+    run.result.assert_outcomes(failed=1)
+    assert f"  predicted  | {WRONG}" in run.result.outlines
+
+
+def test_miss_is_an_assertion_that_failed(suite, write, run_and_parse):
+    write(
+        "conftest.py",
+        "def pytest_runtest_makereport(item, call):\n"
+        "    if call.excinfo is not None:\n"
+        "        print('raised', [base.__name__ for base in call.excinfo.type.__mro__])\n",
+    )
+    suite(case("bad", WRONG))
+
+    run = run_and_parse("-s")
+
+    assert "'AssertionError', 'Exception'" in run.text  # reports such as Allure's call anything else broken
+
+
+LAST = "import pytest\n\n@pytest.hookimpl(trylast=True)\n"
+BROKEN_HOOKS = {
+    "an exception in setup": (
+        f"{LAST}def pytest_runtest_setup(item):\n    raise ValueError('too late\\nby far')\n",
+        "ValueError: too late",
+    ),
+    "a time limit of somebody else": (
+        f"{LAST}def pytest_runtest_setup(item):\n    pytest.fail('Timeout (>1.0s) from pytest-timeout.')\n",
+        "Failed: Timeout (>1.0s) from pytest-timeout.",
+    ),
+    "an exception in teardown": (
+        "def pytest_runtest_teardown(item):\n    raise ValueError('too late')\n",
+        "ValueError: too late",
+    ),
+}
+
+
+@pytest.mark.parametrize(("conftest", "first"), BROKEN_HOOKS.values(), ids=BROKEN_HOOKS)
+def test_message_of_an_error_of_others_begins_with_it(suite, write, run_and_parse, workers, conftest, first):
+    write("conftest.py", conftest)
+    suite(case("good"))
+
+    run = run_and_parse(*workers)
+
+    assert run.outcomes == {"good": "error"}
+    assert run.case("good")["message"].splitlines()[0] == first
+    assert "conftest.py" in run.case("good")["message"]
+    assert f"  a.queryeval.yaml::good  {first}" in run.result.outlines

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 
-import pytest
 from singers import EMPTY, FIRST_LINE, GOLD, INVALID, WRONG, case
 
 TIMES = ("created", "seconds", "measures")
@@ -17,16 +17,23 @@ def without_times(value):
 
 
 def test_report_is_the_same_with_and_without_workers_but_for_times(suite, write, run_and_parse):
-    write("queryeval.yaml", "gates:\n  - {metric: pass_rate, min: 0.5}\n  - {metric: valid_query, min: 0.9}\n")
+    gates = "{metric: pass_rate, min: 0.5}, {metric: valid_query, min: 0.9}, {no_regression: {metric: valid_query}}"
+    write("queryeval.yaml", f"gates: [{gates}]")
     mixed = [case("good"), case("bad", WRONG, tags=["b", "a"]), case("invalid", INVALID), case("error", gold=INVALID)]
     suite(*mixed, case("later", skip="no gold yet"), case("known", WRONG, xfail="hard"), tags=["all"])
     suite(*mixed, name="deep/b.queryeval.yaml", on_miss="xfail")
+    suite(case("slow", metrics=["ves"], tags=["timing"]), name="c.queryeval.yaml")  # refused with workers
+    arguments = "-m", "not timing", "--queryeval-baseline=base.json"
 
-    alone = run_and_parse("-n0")
-    shared = run_and_parse("-n2")
+    write("base.json", json.dumps(run_and_parse().report))
+    alone = run_and_parse(*arguments)
+    shared = run_and_parse("-n2", *arguments)
 
     assert alone.report["totals"]["cases"] == 10
+    assert [gate["ok"] for gate in alone.report["gates"]] == [False, False, True]
     assert without_times(alone.report) == without_times(shared.report)
+    assert alone.result.parseoutcomes() == shared.result.parseoutcomes() | {"deselected": 1}
+    assert alone.result.ret == shared.result.ret
 
 
 def test_cases_come_by_path_then_line(suite, run_and_parse):
@@ -127,7 +134,8 @@ def test_environment_tells_versions(suite, run_and_parse):
     assert run.report["predictor"] == {"sources": ["inline"]}
 
 
-def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse):
+def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     suite(
         case("good", difficulty="easy"),
         case("bad", WRONG, difficulty="hard"),
@@ -181,26 +189,15 @@ def test_progress_is_told_between_the_lines_of_pytest(suite, run_and_parse, monk
     )
 
 
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_progress_counts_cases_and_no_other_tests(suite, write, run_and_parse, monkeypatch, workers):
     monkeypatch.setattr("pytest_queryeval.plugin.collector.PROGRESS_SECONDS", 0)  # to be 30 again behind this test
     write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
     write("test_other.py", "def test_one(): pass\n\n\ndef test_two(): pass\n")
     suite(case("good"), case("better"))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse("-q", *workers)
 
     run.result.stdout.fnmatch_lines(["queryeval: 2 of 2 cases, 2 passed, about 0 s left"])
-
-
-def test_progress_is_told_with_workers_too(suite, write, run_and_parse):
-    write("conftest.py", "from pytest_queryeval.plugin import collector\n\ncollector.PROGRESS_SECONDS = 0\n")
-    suite(*(case(f"case-{number}") for number in range(4)))
-
-    run = run_and_parse("-n2")
-
-    run.result.stdout.fnmatch_lines(["queryeval: 4 of 4 cases, 4 passed, about 0 s left"])
-    run.result.assert_outcomes(passed=4)
 
 
 def test_a_format_that_breaks_keeps_no_other_of_its_folder_from_being_written(pytester, suite, write, run):

@@ -65,15 +65,15 @@ def test_gold_can_be_a_table(suite, run_and_parse):
     assert run.case("bad")["difference"]["changed"] == [{"gold": ["FR", 3], "predicted": ["FR", 2]}]
 
 
-def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse, workers):
+def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse):
     suite(case("empty", EMPTY, gold=EMPTY), case("meant", EMPTY, gold=EMPTY, allow_empty=True))
 
-    run = run_and_parse(*workers, subprocess=True)
+    run = run_and_parse("-Wdefault")
 
     run.result.assert_outcomes(passed=2, warnings=1)
     run.result.stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*", "*1 gold answer* without rows*::empty"])
     assert run.case("empty")["details"]["empty_gold"] is True
-    assert run.case("meant")["details"].keys() == {"partial_match"}
+    assert "empty_gold" not in run.case("meant")["details"]
 
 
 def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, run_and_parse):
@@ -83,11 +83,12 @@ def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, r
 
     run.result.assert_outcomes(passed=1, errors=1)
     assert run.outcomes == {"empty": "error", "good": "passed"}
-    assert f"a.queryeval.yaml:{FIRST_LINE}: gold has no rows" in run.case("empty")["message"]
+    assert run.case("empty")["message"].startswith("gold has no rows")
+    assert run.case("empty")["message"].endswith(f"(a.queryeval.yaml:{FIRST_LINE})")
     assert "evaluation.py" not in run.text
 
 
-def test_metric_that_conftest_registers_is_scored_and_can_be_required(suite, write, run_and_parse, workers):
+def test_metric_that_conftest_registers_is_scored_and_can_be_required(suite, write, run_and_parse):
     write(
         "conftest.py",
         """
@@ -105,7 +106,7 @@ METRICS.register("ours", ours)
         case("unasked", gold="SELECT name FROM singer", predicted="SELECT name FROM singer", metrics=["ours"]),
     )
 
-    run = run_and_parse(*workers, subprocess=True)
+    run = run_and_parse()
 
     assert run.outcomes == {"half": "failed", "none": "error", "unasked": "passed"}
     assert run.case("half")["message"] == "ours 0.500 (needs at least 0.6)"
@@ -126,13 +127,13 @@ def test_metric_that_gives_no_number_is_an_error_of_its_case(suite, write, run_a
     write("conftest.py", f"def ours(gold, predicted):\n    {body}\n\n{register}\n")
     suite(case("bad", metrics=["ours"]), case("good"))
 
-    run = run_and_parse(subprocess=True)
+    run = run_and_parse()
 
     assert run.outcomes == {"bad": "error", "good": "passed"}
     assert said in run.case("bad")["message"]
 
 
-def test_prediction_may_tell_its_time_and_metadata_whatever_they_hold(suite, write, run_and_parse, workers):
+def test_prediction_may_tell_its_time_and_metadata_whatever_they_hold(suite, write, run_and_parse):
     write(
         "predict.py",
         f"""
@@ -148,7 +149,7 @@ def predict(case):
     )
     suite(unpredicted("odd"), unpredicted("even"), predictor="predict.py:predict")
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.outcomes == {"odd": "passed", "even": "passed"}
     assert run.case("even")["prediction"]["seconds"] == 1.5

@@ -128,7 +128,7 @@ def planted(write, monkeypatch, echo):
     write("a.queryeval.yaml", "\n".join(lines) + "\n")
     write("predict.py", PREDICTOR)
     write("conftest.py", 'def pytest_addoption(parser):\n    parser.addini("known", "a secret")\n' + CONFTEST)
-    write("pytest.ini", f"[pytest]\njunit_logging = all\nlog_level = INFO\nknown = {KNOWN}\n")
+    write("pytest.ini", f"[pytest]\nfilterwarnings = default\njunit_logging = all\nlog_level = INFO\nknown = {KNOWN}\n")
     write(
         "leak.sql",
         "CREATE TABLE singer (name TEXT); INSERT INTO singer VALUES ('Ana');\n"
@@ -154,7 +154,7 @@ def written(pytester):
 @pytest.mark.usefixtures("planted")
 def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
     arguments = "-rA", "-v", "--tb=long", "--showlocals", "--queryeval-report=reports", "--junitxml=other.xml"
-    texts = written(run(*arguments, *workers, subprocess=True))
+    texts = written(run(*arguments, *workers))
 
     assert {name: found for name, text in texts.items() if (found := leaked(text))} == {}
     assert {"report.json", "report.md", "other.xml"} <= texts.keys()
@@ -167,7 +167,7 @@ def test_no_secret_is_in_anything_that_a_run_writes(run, written, workers):
 
 @pytest.mark.usefixtures("planted")
 def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
-    texts = written(run("--queryeval-record=recorded", "--queryeval-report=reports", subprocess=True))
+    texts = written(run("--queryeval-record=recorded", "--queryeval-report=reports"))
 
     assert {name: found for name, text in texts.items() if (found := leaked(text))} == {}
     assert list((pytester.path / "recorded" / "predictions").rglob("*.json"))
@@ -176,7 +176,7 @@ def test_no_secret_is_in_what_is_recorded_of_a_run(pytester, run, written):
 
 @pytest.mark.usefixtures("planted")
 def test_reports_say_where_a_secret_was(pytester, run, report_of):
-    run("--queryeval-report=report.json", subprocess=True)
+    run("--queryeval-report=report.json")
 
     cases = {case["id"]: case for case in report_of(pytester.path / "report.json")["cases"]}
     assert cases["gold"]["question"] == "What is [redacted] and [redacted]?"
@@ -195,7 +195,7 @@ def test_secrets_are_compared_before_they_are_taken_out(suite, run_and_parse, wr
         {"id": "other", "gold": f"SELECT '{KNOWN}'", "predicted": "SELECT '[redacted]'"},
     )
 
-    ran = run_and_parse(subprocess=True)
+    ran = run_and_parse()
 
     assert ran.outcomes == {"same": "passed", "other": "failed"}
 
@@ -204,7 +204,7 @@ def test_a_broken_suite_does_not_tell_a_secret(run, write, written, monkeypatch)
     monkeypatch.setenv("MODEL_API_KEY", SECRETS["environment"])
     write("a.queryeval.yaml", f"kind: sql\nsource: '{SECRETS['environment']}'\ncases: [{{id: a, {KNOWN}: 1}}]\n")
 
-    texts = written(run("-v", "--queryeval-report=reports", subprocess=True))
+    texts = written(run("-v", "--queryeval-report=reports"))
 
     assert "[redacted]" in texts["terminal"]
     assert SECRETS["environment"] not in "".join(texts.values())
@@ -214,7 +214,7 @@ def test_an_ordinary_test_is_left_alone(run, write, monkeypatch):
     monkeypatch.setenv("MODEL_API_KEY", SECRETS["environment"])
     write("test_own.py", f"def test_own():\n    assert '{SECRETS['environment']}' == 'x'\n")
 
-    result = run(subprocess=True)
+    result = run()
 
     assert SECRETS["environment"] in result.stdout.str()
 
@@ -226,7 +226,7 @@ def test_warnings_of_no_test_do_not_tell_a_secret_and_those_of_other_tests_stay(
     write("test_own.py", warn.format("test_own", "own"))
     suite({"id": "a", "gold": "SELECT 1", "predicted": "SELECT 1"})
 
-    said = run(subprocess=True).stdout.str()
+    said = run("-Wdefault").stdout.str()
 
     assert "collected [redacted]" in said
     assert f"own {SECRETS['environment']}" in said

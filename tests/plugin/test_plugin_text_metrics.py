@@ -29,8 +29,8 @@ def levels(suite):
         (["-k", "easy"], {"easy"}),
     ],
 )
-def test_the_computed_difficulty_selects_cases(levels, run_and_parse, selection, selected, workers):
-    run = run_and_parse(*selection, "--strict-markers", *workers)
+def test_the_computed_difficulty_selects_cases(levels, run_and_parse, selection, selected):
+    run = run_and_parse(*selection, "--strict-markers")
 
     assert set(run.outcomes) == selected
 
@@ -56,7 +56,7 @@ def test_the_difficulty_that_a_suite_says_wins_for_markers(suite, run_and_parse)
     assert set(run_and_parse("-m", "hard").outcomes) == {"own"}
 
 
-def test_gates_ask_for_a_computed_difficulty(levels, write, run_and_parse, workers):
+def test_gates_ask_for_a_computed_difficulty(levels, write, run_and_parse):
     write(
         "queryeval.yaml",
         "gates:\n"
@@ -64,20 +64,20 @@ def test_gates_ask_for_a_computed_difficulty(levels, write, run_and_parse, worke
         "  - {metric: exact_set_match, where: {difficulty: medium}, min: 0.5}\n",
     )
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert [gate["ok"] for gate in run.report["gates"]] == [True, False]
     assert run.result.ret == 1
 
 
-def test_reports_group_by_the_computed_difficulty(levels, run_and_parse, workers):
-    groups = run_and_parse(*workers).report["groups"]["difficulty"]
+def test_reports_group_by_the_computed_difficulty(levels, run_and_parse):
+    groups = run_and_parse().report["groups"]["difficulty"]
 
     assert list(groups) == ["easy", "medium", "hard", "extra"]
 
 
-def test_the_table_is_in_the_report_and_the_terminal(levels, run_and_parse, workers):
-    run = run_and_parse("-v", *workers)
+def test_the_table_is_in_the_report_and_the_terminal(levels, run_and_parse):
+    run = run_and_parse("-v")
 
     table = run.report["spider_table"]
     assert {level: (row["count"], row["exact_match"]) for level, row in table.items()} == {

@@ -12,11 +12,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from pytest_queryeval.case_view import CaseView
 from pytest_queryeval.discreet import discreet, may_hold_secrets
 from pytest_queryeval.errors import PredictorError, SettingError
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.model import Prediction, PredictorSpec
 from pytest_queryeval.plain import one_line
-from pytest_queryeval.predictors import Predictor, PredictorType
+from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
 from pytest_queryeval.predictors.command.processes import GRACE_SECONDS, Command, Process
 from pytest_queryeval.predictors.command.replies import (
     asked,
@@ -40,13 +41,14 @@ class CommandPerCase:
     concurrency = 8
     retries = 0
 
-    def __init__(self, command: Command, name: str) -> None:
+    def __init__(self, command: Command, name: str, *, sends_schema: bool) -> None:
         self._command = command
         self._name = name
+        self._sends_schema = sends_schema
 
-    async def predict(self, case: Case, trial: int) -> Prediction:
+    async def predict(self, case: CaseView, trial: int) -> Prediction:
         """What the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
-        question = asked(case, trial)
+        question = asked(case, trial, sends_schema=self._sends_schema)
         start = perf_counter()
         process = await _started(self._command, self._name)
         try:
@@ -77,17 +79,18 @@ class CommandOfLines:
     concurrency = 8
     retries = 0
 
-    def __init__(self, command: Command, name: str) -> None:
+    def __init__(self, command: Command, name: str, *, sends_schema: bool) -> None:
         self._command = command
         self._name = name
+        self._sends_schema = sends_schema
         self._idle: list[Process] = []
 
-    async def predict(self, case: Case, trial: int) -> Prediction:
+    async def predict(self, case: CaseView, trial: int) -> Prediction:
         """What a process answers; raises `PredictorError` where it does not start, ends, or prints anything else.
 
         A process that did not answer as it should is ended: what it says later must not meet the next case.
         """
-        question = asked(case, trial)
+        question = asked(case, trial, sends_schema=self._sends_schema)
         start = perf_counter()
         process, line = await self._answered(question_line(question))
         try:
@@ -160,14 +163,20 @@ def open_command(spec: PredictorSpec) -> Predictor:
     hide_settings(spec.settings)
     command = _command(spec.settings, spec.folder)
     name = _name(words(spec.settings["run"]), command.folder)
-    return (CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase)(command, name)
+    kind = CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase
+    return kind(command, name, sends_schema="schema" in sent(spec.settings))
+
+
+def sent(settings: Mapping[str, Any]) -> frozenset[str]:
+    """What is sent of a case beside its question: everything, the schema if that is asked for."""
+    return SURROUNDINGS if settings.get(SEND_SCHEMA) else SURROUNDINGS - {"schema"}
 
 
 def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     environment = {**os.environ, **{name: str(value) for name, value in settings.get("env", {}).items()}}
     program, *arguments = words(settings["run"])
     work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
-    if not work.is_dir():
+    if not os.path.isdir(work):  # noqa: PTH112 - Path.is_dir raises for names that no folder can have
         raise PredictorError(f"the command's folder is not there: {discreet(str(work))}")
     return Command((_program(program, folder, environment), *arguments), work, environment)
 
@@ -178,11 +187,11 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
     if "/" not in program:
         found = shutil.which(program, path=environment.get("PATH"))
         if found is None:
-            hint = f": did you mean './{program}'?" if (folder / program).is_file() else ""
+            hint = f": did you mean './{program}'?" if _is_file(folder / program) else ""
             raise PredictorError(f"there is no program '{shown_program}' on the PATH{hint}")
         return os.path.abspath(found)  # noqa: PTH100 - see above: a virtual environment's python is a link
     path = Path(os.path.abspath(folder / program))  # noqa: PTH100 - see above
-    if not path.is_file():
+    if not _is_file(path):
         raise PredictorError(f"there is no program '{shown_program}': {discreet(str(path))} is no file")
     if not os.access(path, os.X_OK):
         hint = f"make it so (chmod +x), or name what runs it: [python3, {shown_program}]"
@@ -192,16 +201,13 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
 
 def _name(command: tuple[str, ...], folder: Path) -> str:
     """The program as messages call it, with the script that it runs: other arguments may be secrets."""
-    script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_script(folder / word)]
+    script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_file(folder / word)]
     program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
     return one_line(" ".join((discreet(program), *script)))
 
 
-def _is_script(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names that no file can have
 
 
 async def _started(command: Command, name: str) -> Process:
@@ -216,4 +222,4 @@ def _with_stderr(prediction: Prediction, text: str) -> Prediction:
     return replace(prediction, metadata={"stderr": text, **prediction.metadata}) if text else prediction
 
 
-COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command, sees_case=False)
+COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command, shared=True, sends=sent)

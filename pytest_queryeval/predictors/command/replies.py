@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from pytest_queryeval.case_view import CaseView
 from pytest_queryeval.errors import PredictorError
 from pytest_queryeval.metric import TABLE_KINDS
-from pytest_queryeval.model import Case, Prediction, Stated
+from pytest_queryeval.model import Prediction, Stated
 from pytest_queryeval.plain import one_line, plain, shortened
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
@@ -25,8 +26,9 @@ SHOWN_CHARACTERS = 100
 _LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
 
 
-def asked(case: Case, trial: int) -> dict[str, Any]:
+def asked(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
     """What a program is told of a case, as JSON knows it."""
+    schema = {"schema": case.schema} if sends_schema else {}
     return {
         "id": case.id,
         "question": case.question,
@@ -34,7 +36,12 @@ def asked(case: Case, trial: int) -> dict[str, Any]:
         "metadata": plain(case.metadata, levels=METADATA_LEVELS),
         "conversation": [{"role": message.role, "content": message.content} for message in case.conversation],
         "kind": case.kind,
+        "dialect": case.dialect,
+        "source": case.source,
+        "tags": list(case.tags),
+        "difficulty": case.difficulty,
         "trial": trial,
+        **schema,
     }
 
 
@@ -52,7 +59,7 @@ def utf8(data: bytes | bytearray, *, by: str) -> str:
         raise PredictorError(f"{by} printed what is not UTF-8: {wrong}: set PYTHONUTF8=1, or its like") from error
 
 
-def whole_reply(text: str, case: Case, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
+def whole_reply(text: str, case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
     """All that a program printed, as an answer: text, or an object with `predicted`; raises `PredictorError`."""
     try:
         entry = told_prediction(text)
@@ -64,7 +71,7 @@ def whole_reply(text: str, case: Case, question: Mapping[str, Any], *, by: str, 
     return reply(entry, case, question, by=by, seconds=seconds)
 
 
-def _refuse_object(text: str, case: Case, by: str) -> None:
+def _refuse_object(text: str, case: CaseView, by: str) -> None:
     """Raise `PredictorError` for an object where a query was asked for: its answer stands under another name."""
     if case.kind not in TABLE_KINDS or not text.lstrip().startswith("{"):
         return
@@ -74,7 +81,7 @@ def _refuse_object(text: str, case: Case, by: str) -> None:
             raise PredictorError(f"{by} printed an object with {names}: the answer stands under `{PREDICTED}`")
 
 
-def line_entry(line: bytes, case: Case, *, by: str) -> Mapping[str, Any]:
+def line_entry(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
     """A line as an object with `predicted`; raises `PredictorError` for everything else but a JSON text."""
     text = utf8(line, by=by)
     try:
@@ -90,13 +97,15 @@ def line_entry(line: bytes, case: Case, *, by: str) -> Mapping[str, Any]:
     return entry
 
 
-def reply(entry: Mapping[str, Any], case: Case, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
+def reply(
+    entry: Mapping[str, Any], case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float
+) -> Prediction:
     """An object with `predicted` as a prediction; raises `PredictorError` where it states no answer.
 
     What only repeats the question is no metadata.
     """
     try:
-        stated = stated_answer(entry[PREDICTED], case)
+        stated = stated_answer(entry[PREDICTED], case.kind)
     except ValueError as error:
         raise PredictorError(f"{by} {error}") from error
     own = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}

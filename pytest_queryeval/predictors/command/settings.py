@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_queryeval.errors import SettingError, did_you_mean
+from pytest_queryeval.predictors import SEND_SCHEMA
 from pytest_queryeval.rules import is_text
 
-SETTINGS = ("run", "mode", "env", "cwd")
+SETTINGS = ("run", "mode", "env", "cwd", SEND_SCHEMA)
 MODES = ("each", "lines")
 _VARIABLE = re.compile(r"[^=\0]+")
 
@@ -29,6 +30,8 @@ def check_command(settings: Mapping[str, Any]) -> None:
         raise SettingError("env", "'env' is not a mapping of names to texts: write other values in quotes")
     if not is_text(settings.get("cwd", ".")):
         raise SettingError("cwd", "'cwd' is not the name of a folder")
+    if not isinstance(settings.get(SEND_SCHEMA, False), bool):
+        raise SettingError(SEND_SCHEMA, f"'{SEND_SCHEMA}' is not true or false")
 
 
 def words(run: object) -> tuple[str, ...]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.discreet import may_hold_secrets
 from pytest_queryeval.documents.document import File, file_at
-from pytest_queryeval.errors import CaseError, Location, PredictorError, SettingError, did_you_mean
+from pytest_queryeval.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
 from pytest_queryeval.plain import one_line
-from pytest_queryeval.predictors import Predictor, PredictorType
+from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.entries import PREDICTED
 from pytest_queryeval.predictors.file.predictions import (
@@ -61,7 +63,7 @@ class PredictionsFile:
         """The file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
         try:
-            stated = stated_answer(entry.answer, case)
+            stated = stated_answer(entry.answer, case.kind)
         except ValueError as error:
             raise PredictorError(f"{Location(self._file.shown, entry.line)}: the prediction {error}") from error
         return Prediction(stated=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
@@ -76,7 +78,7 @@ class PredictionsFile:
         key = self._key(case)
         trials = self._entries.get(key)
         if trials is None:
-            raise PredictorError(str(self._file.problem(f"no prediction for '{_shown(key)}'{self._near(key)}")))
+            raise PredictorError(str(self._file.problem(f"no prediction for '{_shown(key)}'{self._hint(key)}")))
         entry = trials.get(0) or trials.get(trial)
         if entry is None:
             there = ", ".join(map(str, sorted(trials)[:NAMED_ENTRIES]))
@@ -84,9 +86,14 @@ class PredictionsFile:
             raise PredictorError(str(self._file.problem(problem)))
         return entry
 
-    def _near(self, key: str) -> str:
-        spare = [_shown(other) for other in self._spare] if self._named == "id" else []
-        return did_you_mean(key, spare) if len(spare) <= NEAR_AMONG else ""
+    def _hint(self, key: str) -> str:
+        """The nearest key that no case asks for, else what keys there are."""
+        spare = [_shown(other) for other in islice(self._spare, NEAR_AMONG + 1)] if self._named == "id" else []
+        if len(spare) <= NEAR_AMONG and (near := did_you_mean(key, spare)).endswith("?"):
+            return near
+        named = ", ".join(_shown(other) for other in islice(self._entries, NAMED_ENTRIES))
+        more = len(self._entries) - NAMED_ENTRIES
+        return f": it has {named}{f' and {more:,} more' if more > 0 else ''}" if named else ": it is empty"
 
 
 class PredictedLines:
@@ -127,7 +134,7 @@ class PredictedLines:
         """Nothing to free."""
 
 
-def open_file(spec: PredictorSpec) -> Predictor:
+def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
     """Read the file under `path`; raises `PredictorError` with the line that is wrong."""
     settings = spec.settings
     try:
@@ -163,6 +170,15 @@ def check_file(settings: Mapping[str, Any]) -> None:
             raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
 
 
+def check_there(spec: PredictorSpec) -> None:
+    """Raise `SettingError` where there is no such file."""
+    name = spec.settings["path"]
+    path = spec.folder / name
+    if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
+        beside = filter(is_known, names_beside(path, name))
+        raise SettingError("path", f"there is no file {name}{did_you_mean(name, beside)}")
+
+
 def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
     """The entries by key and trial; raises `CaseError` for one that says otherwise than one before it."""
     found: dict[str, dict[int, Entry]] = {}
@@ -196,4 +212,4 @@ def _name(file: File) -> str:
     return f"file:{file.path.name}"
 
 
-FILE = PredictorType(opener=open_file, text_setting="path", check=check_file, calls=False)
+FILE = PredictorType(opener=open_file, text_setting="path", check=check_file, check_files=check_there, calls=False)

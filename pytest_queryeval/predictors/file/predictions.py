@@ -20,6 +20,7 @@ from pytest_queryeval.predictors.entries import MAX_SECONDS, PREDICTED, is_secon
 
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")
+BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _BLANKS = " \t\r\n"
 _FIELD_BYTES = min(sys.maxsize, 2**31 - 1)
 
@@ -58,7 +59,11 @@ def read_lines(file: File) -> list[str]:
     """The lines of a file of plain text, without their ends; raises `CaseError` where it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
-    return [line.removesuffix("\r") for line in lines]
+    return [_without_marker(line.removesuffix("\r")) for line in lines]
+
+
+def _without_marker(answer: Any) -> Any:
+    return answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else answer
 
 
 def comparable(key: str, named: str) -> str:
@@ -81,7 +86,7 @@ def _entry(row: Mapping[str, Any], file: File, line: int, named: str, answer: st
         raise file.problem("`trial` is a whole number from 1 on", line)
     own = {"id", named, answer, "seconds", "trial"}
     metadata = {key: value for key, value in row.items() if key not in own}
-    return Entry(line, _key(row, file, line, named), trial, row[answer], float(seconds), metadata)
+    return Entry(line, _key(row, file, line, named), trial, _without_marker(row[answer]), float(seconds), metadata)
 
 
 def _no_answer(row: Mapping[str, Any], answer: str) -> str:

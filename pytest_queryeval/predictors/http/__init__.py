@@ -5,15 +5,16 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from pytest_queryeval.case_view import CaseView
 from pytest_queryeval.discreet import discreet
 from pytest_queryeval.errors import PredictorError, SettingError, did_you_mean
 from pytest_queryeval.http.template import filled_body, places, with_parameters
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.model import Prediction, PredictorSpec
 from pytest_queryeval.plain import plain
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.http.answers import Selector
-from pytest_queryeval.predictors.http.settings import METADATA, body_of, check, is_known
+from pytest_queryeval.predictors.http.settings import METADATA, body_of, check, is_known, sent
 from pytest_queryeval.redaction import hide_settings
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class HTTPService:
         self._context = trusted(settings.get("verify", True), spec.folder)
         self._client: Client | None = None
 
-    async def predict(self, case: Case, trial: int) -> Prediction:
+    async def predict(self, case: CaseView, trial: int) -> Prediction:
         """What the service answers; raises `PredictorError`, temporary where another call may have an answer."""
         start = perf_counter()
         url, content, content_type = self._request(case, trial)
@@ -51,7 +52,7 @@ class HTTPService:
         seconds = perf_counter() - start
         answer, metadata = self._selector.selected(reply)
         try:
-            stated = stated_answer(answer, case)
+            stated = stated_answer(answer, case.kind)
         except ValueError as error:
             raise PredictorError(f"{self._name} {error}") from error
         return Prediction(stated=stated, predictor=self._shown, seconds=seconds, metadata=metadata)
@@ -70,22 +71,24 @@ class HTTPService:
             self._client = Client(self._name, self._headers, self._credentials, self._context)
         return self._client
 
-    def _request(self, case: Case, trial: int) -> tuple[str, bytes | None, str]:
+    def _request(self, case: CaseView, trial: int) -> tuple[str, bytes | None, str]:
         values = {place: self._value(place, case, trial) for place in self._places if is_known(place)}
         try:
             return with_parameters(self._url, self._params, values), *filled_body(self._body, values)
         except UnicodeEncodeError as error:
             raise PredictorError(f"'{case.id}' cannot be sent: it is no Unicode text ({error.reason})") from error
 
-    def _value(self, place: str, case: Case, trial: int) -> Any:
+    def _value(self, place: str, case: CaseView, trial: int) -> Any:
         match place:
-            case "question" | "id" | "evidence":
-                return getattr(case, place)
             case "trial":
                 return trial
+            case "tags":
+                return list(case.tags)
             case "conversation":
                 said = [(message.role, message.content) for message in case.conversation]
                 return [{"role": role, "content": content} for role, content in said or [("user", case.question)]]
+        if not place.startswith(METADATA):
+            return getattr(case, place) or ""
         name = place.removeprefix(METADATA)
         if name not in case.metadata:
             known = did_you_mean(name, case.metadata)
@@ -103,4 +106,4 @@ def open_http(spec: PredictorSpec) -> Predictor:
     return HTTPService(spec)
 
 
-HTTP = PredictorType(opener=open_http, text_setting="url", check=check, sees_case=False)
+HTTP = PredictorType(opener=open_http, text_setting="url", check=check, shared=True, sends=sent)

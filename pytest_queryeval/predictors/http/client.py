@@ -79,7 +79,7 @@ def trusted(verify: bool | str, folder: Path) -> ssl.SSLContext:
         return httpx2.create_ssl_context(verify)
     except (OSError, ValueError) as error:  # ssl.SSLError is one, too
         name = f"the CA file {verify}" if isinstance(verify, str) else "the file of SSL_CERT_FILE or SSL_CERT_DIR"
-        raise PredictorError(f"`verify`: {name} cannot be read: {one_line(str(error))}") from error
+        raise PredictorError(f"`verify`: {name} cannot be read: {_words(error)}") from error
 
 
 class Handshake:

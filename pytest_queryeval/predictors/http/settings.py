@@ -11,11 +11,13 @@ from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places, standing_alone
 from pytest_queryeval.json_path import compiled
 from pytest_queryeval.plain import one_line
+from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
 from pytest_queryeval.rules import Rule, check_rules, is_text
 
 DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
-PLACES = ("question", "id", "evidence", "trial", "conversation")
+PLACES = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))
 METADATA = "metadata."
+SCHEMA = "schema"
 BESIDE = ("concurrency", "timeout", "retries")
 _PLACE_IN_URL = re.compile(rf"\{{(?:{'|'.join(PLACES)}|metadata\.[^{{}}]+)\}}")
 
@@ -41,6 +43,7 @@ SETTINGS = {
     "body": Rule(is_body, 'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"'),
     "answer": Rule(_is_path, "a JSONPath (RFC 9535), such as $.sql"),
     "metadata": Rule(_is_paths, "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}"),
+    SEND_SCHEMA: Rule(lambda value: isinstance(value, bool), "true or false"),
 }
 
 
@@ -54,10 +57,12 @@ def check(settings: Mapping[str, Any]) -> None:
         raise SettingError("url", "needs url")
     if found := _PLACE_IN_URL.search(settings["url"]):
         raise SettingError("url", f"'url' has no places to fill: put \"{found.group()}\" into `params`")
-    sent = {"params": settings.get("params"), "body": body_of(settings)}
-    for name, template in sent.items():
+    if settings.get(SEND_SCHEMA) and SCHEMA not in sent(settings):
+        raise SettingError(SEND_SCHEMA, f"'{SEND_SCHEMA}' finds no place in this `body`: write \"{{schema}}\" into it")
+    templates = {"params": settings.get("params"), "body": body_of(settings)}
+    for name, template in templates.items():
         _check_places(name, template)
-    if not any(map(is_known, places(sent["params"], sent["body"]))):
+    if not any(map(is_known, places(*templates.values()))):
         raise SettingError("body", 'needs "{question}", in quotes, or another place in `body` or `params`')
 
 
@@ -75,6 +80,14 @@ def is_known(place: str) -> bool:
 
 
 def body_of(settings: Mapping[str, Any]) -> Any:
-    """The template of what is sent; None for nothing."""
+    """The template of what is sent; None for nothing. A mapping has the schema, too, if that is to be sent."""
     default = None if settings.get("method") == "GET" else DEFAULT_BODY
-    return settings.get("body", default)
+    body = settings.get("body", default)
+    if settings.get(SEND_SCHEMA) and isinstance(body, dict) and SCHEMA not in places(settings.get("params"), body):
+        return {SCHEMA: f"{{{SCHEMA}}}", **body}
+    return body
+
+
+def sent(settings: Mapping[str, Any]) -> frozenset[str]:
+    """What is sent of a case beside its question."""
+    return SURROUNDINGS & places(settings.get("params"), body_of(settings))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from pytest_queryeval.aggregation import Report
 
@@ -24,6 +24,8 @@ class Published:
     summary: Heading
     metrics: tuple[str, ...]
     remark: str = ""
+    counts_errors: bool = False  # in the sheet Summary, as cases without a right answer
+    rests_on: Mapping[str, str] = field(default_factory=dict)  # for metrics that are 0 unless another one is 1
 
 
 RESULTS_MATCH = Published(
@@ -31,6 +33,7 @@ RESULTS_MATCH = Published(
     summary=Heading("Percent Correct Queries", 100),
     metrics=("execution_accuracy", "execution_accuracy_bird", "json_equal"),
     remark="Published code compares the lists of two sets, whose order is chance, and asks for a time besides.",
+    counts_errors=True,
 )
 SUBSET = Published(
     details=Heading("Subsetting Percentage", 100),
@@ -58,15 +61,29 @@ SOFT_F1 = Published(
 VES = Published(
     details=Heading("VES Score"),
     summary=Heading("VES Score"),
-    metrics=("r_ves", "ves"),
+    metrics=("r_ves", "ves", "r_ves_bird"),
     remark="r_ves is the square root of the published reward (at most 1.25), ves that of the ratio of times.",
+    rests_on={
+        "r_ves": "execution_accuracy",
+        "ves": "execution_accuracy",
+        "r_ves_bird": "execution_accuracy_bird",
+    },
 )
 DETAILS = (RESULTS_MATCH, SUBSET, OVERLAP, ROW_COUNT, SOFT_F1, VES)
 
 
 def metric_of(column: Published, names: Collection[str]) -> str | None:
-    """The metric that stands in a column of a run with metrics of these names; None where it is to stay empty."""
-    return next((name for name in column.metrics if name in names), None)
+    """The metric that stands in a column of a run with metrics of these names; None where it is to stay empty.
+
+    One that rests on an equality stands beside the same equality only.
+    """
+    return next((name for name in _candidates(column, names) if name in names), None)
+
+
+def _candidates(column: Published, names: Collection[str]) -> list[str]:
+    match = next((name for name in RESULTS_MATCH.metrics if name in names), None)
+    equalities = column.rests_on.values()
+    return [name for name in column.metrics if match not in equalities or column.rests_on[name] == match]
 
 
 def time_of(report: Report) -> str | None:
@@ -82,13 +99,14 @@ def details_note(column: Published, report: Report) -> str:
 
 def summary_note(column: Published, report: Report) -> str:
     """What a column of the sheet Summary has in this run."""
-    return _note(column, column.summary, "the mean of ", report)
+    errors = "with cases in error as 0 " if column.counts_errors else ""
+    return _note(column, column.summary, f"the mean {errors}of ", report)
 
 
 def _note(column: Published, heading: Heading, what: str, report: Report) -> str:
     metric = metric_of(column, report["metrics"])
     if metric is None:
-        return f"{heading.text}: empty, since the run has no {' and no '.join(column.metrics)}."
+        return f"{heading.text}: empty, since the run has no {' and no '.join(_candidates(column, report['metrics']))}."
     factor = f"{heading.scale} x " if heading.scale != 1 else ""
     return f"{heading.text}: {factor}{what}{metric}. {column.remark}".rstrip(" .") + "."
 

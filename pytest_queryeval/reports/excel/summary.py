@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.aggregation import Report
-from pytest_queryeval.gates import gate_text
+from pytest_queryeval.gates import GATE_WORDS, gate_text
 from pytest_queryeval.reports.excel.baseline import write_baseline
 from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
 from pytest_queryeval.reports.excel.details import scale
@@ -26,13 +26,14 @@ from pytest_queryeval.reports.excel.published import (
     time_of,
 )
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.verdict import verdict
+from pytest_queryeval.verdict import COLOURS, verdict
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
 MEAN_TIME, TIME_STD = "Mean Time (s)", "Time Std Dev"
 SAMPLES = "Number of Samples"
+ANSWERS = "Cases of Percent Correct"
 COUNTS = {
     "Passed": "passed",
     "Failed": "failed",
@@ -45,6 +46,7 @@ COUNTS = {
 HEADER = (
     *("Difficulty", SUBSET.summary.text, RESULTS_MATCH.summary.text, SAMPLES, MEAN_TIME, TIME_STD),
     *(column.summary.text for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
+    ANSWERS,
     *COUNTS,
 )
 CHARTS = (
@@ -60,7 +62,7 @@ CHARTS = (
 )
 TOTAL = "Total"
 LISTED = 200  # difficulties, gates, or files that could not be read
-VERDICTS = {True: ("met", "good"), False: ("missed", "bad"), None: ("not judged", "warning")}
+GATE_STYLES = {True: "good", False: "bad", None: "warning"}
 
 
 def write_summary(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
@@ -80,7 +82,7 @@ def _head(sheet: Sheet, report: Report) -> int:
     found = verdict(report)
     sheet.put(0, 0, "pytest-queryeval", "title")
     lines = [
-        ("Verdict", found.word, {"Passed": "good", "Failed": "bad"}.get(found.word, "warning")),
+        ("Verdict", found.state, {"green": "good", "red": "bad", "yellow": "warning"}[COLOURS[found.state]]),
         ("Rule", found.rule, "text"),
         ("Cases", found.counts, "text"),
         ("Created", report.get("created"), "text"),
@@ -98,8 +100,7 @@ def _gates(sheet: Sheet, gates: Sequence[Mapping[str, Any]], row: int) -> int:
         return row
     sheet.put(row, 0, "Gates", "title")
     for number, gate in enumerate(gates[:LISTED], start=row + 1):
-        word, style = VERDICTS[gate["ok"]]
-        sheet.put(number, 0, word, style)
+        sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
         sheet.put(number, 1, gate_text(gate))
     if len(gates) > LISTED:
         sheet.put(row + LISTED + 1, 0, f"… and {len(gates) - LISTED:,} more")
@@ -152,15 +153,21 @@ def _row(report: Report, name: str, member: Mapping[str, Any]) -> list[Any]:
         member["totals"]["cases"],
         *(times.get(number) for number in ("mean", "std")),
         *(_mean(column, report, member) for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
+        _found(RESULTS_MATCH, report, member).get("n_with_errors"),
         *(member["totals"][count] for count in COUNTS.values()),
     ]
 
 
 def _mean(column: Published, report: Report, member: Mapping[str, Any]) -> float | None:
     """The mean of the metric that stands in the column in all rows; in the unit of the column."""
-    metric = metric_of(column, report["metrics"])
-    found = member["metrics"].get(metric)
-    return None if found is None else column.summary.scale * found["mean"]
+    found = _found(column, report, member)
+    mean = found.get("mean_with_errors" if column.counts_errors else "mean", found.get("mean"))
+    return None if mean is None else column.summary.scale * mean
+
+
+def _found(column: Published, report: Report, member: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = member["metrics"].get(metric_of(column, report["metrics"]), {})
+    return found
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -172,6 +179,8 @@ def _notes(report: Report) -> Iterator[str]:
             yield details_note(column, report)
     yield time_note(report)
     yield "Number of Samples: all cases, also those that were skipped or in error; means are over those with a score."
+    percent = RESULTS_MATCH.summary.text
+    yield f"{ANSWERS}: those with a score and those in error that request the metric; {percent} is of these."
     if without := report["totals"]["cases"] - counted:
         yield f"{without:,} of {report['totals']['cases']:,} cases have no difficulty: they count in {TOTAL} only."
     if (levels := len(report["groups"]["difficulty"])) > LISTED:

@@ -1,6 +1,6 @@
 """What the child processes of databases share: URLs and their secrets, the clock of a query, the tables.
 
-Imports nothing else of the package. URLs are those of SQLAlchemy: https://docs.sqlalchemy.org/en/20/core/engines.html
+URLs are those of SQLAlchemy: https://docs.sqlalchemy.org/en/20/core/engines.html
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 import sqlalchemy
 from sqlalchemy.engine.reflection import ObjectKind
 from sqlalchemy.exc import CompileError
+from sqlalchemy.types import NullType
+
+from pytest_queryeval.table_definition import ColumnDefinition, ForeignKey, TableDefinition, create_table
 
 COLUMNS = ("table", "column", "type", "to_table", "to_column")
 SHORT = 6  # characters; a shorter secret is taken out as a whole word only
@@ -33,32 +36,33 @@ class Clock:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._deadline: float | None = None
-        self._stop: Callable[[], object] = lambda: None
-        self.rang = False
+        self._alarms: list[tuple[float, Callable[[], object]]] = []
+        self._rang = 0
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def start(self, seconds: float, stop: Callable[[], object]) -> None:
-        """Call `stop` in so many seconds, unless `clear` is called before."""
+    def start(self, *alarms: tuple[float, Callable[[], object]]) -> None:
+        """Call each function in so many seconds, in this order, until `clear` is called."""
         with self._changed:
-            self._deadline, self._stop, self.rang = monotonic() + seconds, stop, False
+            self._alarms, self._rang = [(monotonic() + seconds, stop) for seconds, stop in alarms], 0
             self._changed.notify()
 
-    def clear(self) -> None:
-        """Forget it. A `stop` under way ends first, so that it cannot meet the next query."""
+    def clear(self) -> int:
+        """Forget the alarms and return how many went off; a call under way ends first, before the next query."""
         with self._changed:
-            self._deadline = None
+            went_off, self._alarms, self._rang = self._rang, [], 0
+            return went_off
 
     def _watch(self) -> None:
         with self._changed:
             while True:
-                left = None if self._deadline is None else self._deadline - monotonic()
+                left = self._alarms[0][0] - monotonic() if self._alarms else None
                 if left is None or left > 0:
                     self._changed.wait(left)
                     continue
-                self._deadline, self.rang = None, True
+                _, stop = self._alarms.pop(0)
+                self._rang += 1
                 with suppress(Exception):  # a connection that broke meanwhile; the parent's limit holds in any case
-                    self._stop()
+                    stop()
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
@@ -93,6 +97,40 @@ def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
             for target in targets.get(column["name"], [(None, None)]):
                 rows.append((place[1], column["name"], _type_of(column), *target))
     return rows
+
+
+def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
+    """The CREATE TABLE statements of all tables and views of the default schema, by name, in the database's dialect."""
+    inspector = sqlalchemy.inspect(connection)
+    primary_keys, foreign_keys = inspector.get_multi_pk_constraint(), inspector.get_multi_foreign_keys()
+    dialect = connection.dialect
+    tables = [
+        TableDefinition(
+            place[1],
+            [ColumnDefinition(each["name"], _type_in(dialect, each), not each["nullable"]) for each in columns],
+            primary_keys[place]["constrained_columns"] if place in primary_keys else [],
+            [
+                ForeignKey(
+                    key["constrained_columns"],
+                    key["referred_table"],
+                    key["referred_columns"],
+                    key["referred_schema"] or "",
+                )
+                for key in foreign_keys.get(place, [])
+            ],
+        )
+        for place, columns in inspector.get_multi_columns(kind=ObjectKind.ANY).items()
+    ]
+    tables.sort(key=lambda table: (table.name.lower(), table.name))
+    return [(create_table(table, dialect.identifier_preparer.quote),) for table in tables]
+
+
+def _type_in(dialect: sqlalchemy.Dialect, column: Any) -> str:
+    """A type as the database spells it; empty where SQLAlchemy does not know it."""
+    try:
+        return "" if isinstance(column["type"], NullType) else column["type"].compile(dialect=dialect)
+    except CompileError:
+        return type(column["type"]).__name__
 
 
 def _targets(keys: Any) -> dict[str, list[tuple[str | None, str | None]]]:

@@ -27,6 +27,17 @@ _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _NESTED_TYPES = frozenset((TokenType.ARRAY, TokenType.STRUCT, TokenType.MAP, TokenType.LIST, TokenType.NULLABLE))
 _SETTLING = frozenset((TokenType.ON, TokenType.USING))
+_SET_OPERATIONS = frozenset((TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT))
+_CLAUSES = (TokenType.JOIN, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT)
+# What may follow the word LIMIT where it is no column of that name.
+_AMOUNTS = frozenset(
+    (
+        *(TokenType.NUMBER, TokenType.DASH, TokenType.NULL, TokenType.ALL, TokenType.L_PAREN),
+        *(TokenType.PARAMETER, TokenType.PLACEHOLDER, TokenType.COLON),
+    )
+)
+_AFTER_LISTS = frozenset((*_CLOSING, *_SET_OPERATIONS, TokenType.FROM, TokenType.SEMICOLON))
+_TRAILING_COMMAS = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake"))
 
 
 class UnreadableError(Exception):
@@ -73,7 +84,48 @@ def _parsed(query: str, dialect: Dialect) -> Parsed:
         raise UnreadableError(broken or f"no query but {statements[0].key.upper()}")
     if len(statements) > 1:
         broken = broken or f"{len(statements)} statements, not one"
-    return Parsed(statements[0], broken)
+    return Parsed(statements[0], broken or _misplaced(tokens, type(dialect).__name__.lower()))
+
+
+def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
+    """Return what the parser reads and no database does: clauses in another order, a list that misses an item."""
+    open_clauses: list[tuple[int, str]] = [(0, "")]  # the last one within each bracket that is open
+    for place, token in enumerate(tokens):
+        kind, clause, (last, name) = token.token_type, _clause(tokens, place), open_clauses[-1]
+        where = f"line {token.line}, column {token.col}"
+        if kind is TokenType.COMMA and _misses_item(tokens, place, dialect):
+            return f"a comma without an item, {where}"
+        if kind in _OPENING:
+            open_clauses.append((0, ""))
+        elif kind in _CLOSING and len(open_clauses) > 1:
+            open_clauses.pop()
+        elif clause is not None:
+            swaps = dialect == "oracle" and {kind, _CLAUSES[last]} == {TokenType.GROUP_BY, TokenType.HAVING}
+            if clause < last and not swaps:
+                return f"{token.text.upper()} after {name}, {where}"
+            open_clauses[-1] = (clause, token.text.upper())
+        elif kind in _SET_OPERATIONS or kind is TokenType.PIPE_GT:
+            if last >= _CLAUSES.index(TokenType.ORDER_BY) and kind is not TokenType.PIPE_GT and dialect != "clickhouse":
+                return f"{token.text.upper()} after {name}, {where}"
+            open_clauses[-1] = (0, "")
+    return ""
+
+
+def _clause(tokens: Sequence[Token], place: int) -> int | None:
+    """Return which of `_CLAUSES` begins at a place; None where none does."""
+    kind = tokens[place].token_type
+    if kind is TokenType.LIMIT and (place + 1 == len(tokens) or tokens[place + 1].token_type not in _AMOUNTS):
+        return None
+    return _CLAUSES.index(kind) if kind in _CLAUSES else None
+
+
+def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
+    if tokens[comma - 1].token_type in (TokenType.SELECT, TokenType.COMMA):
+        return True
+    if dialect in _TRAILING_COMMAS:
+        return False
+    after = comma + 1
+    return after == len(tokens) or tokens[after].token_type in _AFTER_LISTS or _clause(tokens, after) is not None
 
 
 def _statements(query: str, tokens: list[Token], dialect: Dialect, level: ErrorLevel) -> list[exp.Expr]:

@@ -125,7 +125,7 @@ function casePage(cases, place, details) {
     section("Trials", trials(kind, details.trials)),
     section(
       "Prediction and times",
-      facts([...predictionFacts(details.prediction), ["gold ran", seconds(details.gold?.seconds)], ["predicted ran", seconds(details.predicted?.seconds)]]),
+      facts([...predictionFacts(details.prediction), ["gold ran", seconds(details.gold?.seconds)], ["predicted ran", seconds(details.predicted?.seconds)], ["scoring took", seconds(details.scoring?.seconds)]]),
     ),
     section("About", facts([["where", `${list.path[place]}:${list.line[place]}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
     Object.keys(others).length ? make("details", {}, make("summary", {}, "What the metrics tell besides"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,

@@ -67,8 +67,8 @@ function scrollable(label, ...children) {
 const TERMS = { 2: ["path", "value"], 3: ["dimension", "code", "name"] };
 
 function differenceTable(difference, columns) {
-  const { missing = [], extra = [], changed = [] } = difference;
-  const width = (missing[0] ?? extra[0] ?? changed[0]?.gold ?? []).length;
+  const { missing = [], extra = [], changed = [], repeated = [] } = difference;
+  const width = (missing[0] ?? extra[0] ?? changed[0]?.gold ?? repeated[0]?.row ?? []).length;
   if (!width) return null;
   const names = columns?.length === width ? columns : (difference.columns ?? TERMS[width] ?? Array(width).fill(""));
   const line = (word, kind, cells) => make("tr", { class: kind }, make("th", { scope: "row" }, word), cells);
@@ -79,6 +79,7 @@ function differenceTable(difference, columns) {
       line("changed: gold", "changed", changedCells(gold, predicted, "del")),
       line("predicted", "changed", changedCells(predicted, gold, "ins")),
     ]),
+    ...repeated.map(({ row, gold, predicted }) => line(`${valueText(gold)} in gold, ${valueText(predicted)} in predicted`, "changed", row.map((value) => cell(value)))),
   ];
   return scrollable("Differences", table("Rows that differ", ["", ...names], body));
 }

@@ -8,17 +8,19 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_queryeval.errors import PredictorError, did_you_mean
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.case_view import CaseView
+from pytest_queryeval.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import PredictorType
-from pytest_queryeval.predictors.answer import answering, prediction_of, refuse_awaitable
+from pytest_queryeval.predictors.answer import answering, is_interrupt, prediction_of, refuse_awaitable
+from pytest_queryeval.predictors.python.lookup import TARGET, check_function, is_file, parts_of
 
 
 class PythonFunction:
@@ -27,24 +29,24 @@ class PythonFunction:
     concurrency = 1
     retries = 0
 
-    def __init__(self, target: str, function: Callable[[Case], Any], siblings: Siblings | None) -> None:
+    def __init__(self, target: str, function: Callable[[CaseView], Any], siblings: Siblings | None) -> None:
         self._target = target
         self._function = function
         self._siblings = siblings
 
-    def predict(self, case: Case, trial: int) -> Prediction:
+    def predict(self, case: CaseView, trial: int) -> Prediction:
         """The function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
         answer = self._called(case)
         refuse_awaitable(answer, self._target)
-        return prediction_of(answer, case, **_names(self._target), seconds=time.perf_counter() - start)
+        return prediction_of(answer, case.kind, **_names(self._target), seconds=time.perf_counter() - start)
 
     def close(self) -> None:
         """Leave the path of modules as it was."""
         if self._siblings:
             self._siblings.let_go()
 
-    def _called(self, case: Case) -> Any:
+    def _called(self, case: CaseView) -> Any:
         with answering(self._target), self._importable():
             return self._function(case)
 
@@ -63,19 +65,19 @@ class AsyncPythonFunction:
     concurrency = 8
     retries = 0
 
-    def __init__(self, target: str, function: Callable[[Case], Awaitable[Any]], siblings: Siblings | None) -> None:
+    def __init__(self, target: str, function: Callable[[CaseView], Awaitable[Any]], siblings: Siblings | None) -> None:
         self._target = target
         self._function = function
         self._siblings = siblings
 
-    async def predict(self, case: Case, trial: int) -> Prediction:
+    async def predict(self, case: CaseView, trial: int) -> Prediction:
         """The function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
-        with answering(self._target):
+        with answering(self._target, in_task=True):
             if self._siblings:
                 self._siblings.keep_importable()
             answer = await self._function(case)
-        return prediction_of(answer, case, **_names(self._target), seconds=time.perf_counter() - start)
+        return prediction_of(answer, case.kind, **_names(self._target), seconds=time.perf_counter() - start)
 
     def close(self) -> None:
         """Leave the path of modules as it was."""
@@ -146,13 +148,16 @@ def _removed(names: set[str]) -> dict[str, ModuleType]:
 
 def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     """Import the function under `target`; raises `PredictorError` where there is none."""
-    target = str(spec.settings.get("target", ""))
-    place, _, name = target.rpartition(":")
-    if not place or not name:
-        raise PredictorError(f"the predictor 'python' needs 'module:function' or 'file.py:function', found '{target}'")
+    target = spec.settings.get(TARGET, "")
+    try:
+        place, name = parts_of(target)
+    except SettingError as error:
+        raise PredictorError(str(error)) from error
     try:
         module, siblings = _imported(place, spec.folder)
-    except (Exception, SystemExit) as error:  # a module of the user's may raise anything while it is imported
+    except BaseException as error:  # a module of the user's may raise anything while it is imported
+        if is_interrupt(error):
+            raise
         raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -164,7 +169,7 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
 
 
 def _imported(place: str, folder: Path) -> tuple[ModuleType, Siblings | None]:
-    if not place.endswith(".py"):
+    if not is_file(place):
         return importlib.import_module(place), None
     path = (folder / place).resolve()
     siblings = Siblings(path.parent)
@@ -188,4 +193,14 @@ def _from_file(path: Path, siblings: Siblings) -> ModuleType:
     return module
 
 
-PYTHON = PredictorType(opener=open_python, text_setting="target")
+def check(settings: Mapping[str, Any]) -> None:
+    """Raise `SettingError` for what names no function."""
+    parts_of(settings.get(TARGET))
+
+
+PYTHON = PredictorType(
+    opener=open_python,
+    text_setting=TARGET,
+    check=check,
+    check_files=lambda spec: check_function(spec.settings[TARGET], spec.folder),
+)

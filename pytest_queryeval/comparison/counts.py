@@ -1,0 +1,101 @@
+"""What is right, too much and missing of an answer, by rows, cells and distinct values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import zip_longest
+
+from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.comparison.row_cells import merged_rows
+from pytest_queryeval.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """True positives, false positives, which only predicted has, and false negatives, which only gold has."""
+
+    tp: float
+    fp: float
+    fn: float
+
+    @property
+    def precision(self) -> float:
+        """Return tp / (tp + fp); where predicted has nothing, 1 if gold has nothing either, else 0."""
+        return self.tp / (self.tp + self.fp) if self.tp + self.fp else float(not self.fn)
+
+    @property
+    def recall(self) -> float:
+        """Return tp / (tp + fn); where gold has nothing, 1 if predicted has nothing either, else 0."""
+        return self.tp / (self.tp + self.fn) if self.tp + self.fn else float(not self.fp)
+
+    @property
+    def f1(self) -> float:
+        """Return 2·tp / (2·tp + fp + fn), 1 where both have nothing."""
+        whole = 2 * self.tp + self.fp + self.fn
+        return 2 * self.tp / whole if whole else 1.0
+
+    @property
+    def plain(self) -> dict[str, float]:
+        """Return the counts as reports have them."""
+        return asdict(self)
+
+
+@lru_cache(maxsize=2)
+def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
+    """Rows under the best alignment, as multisets; predicted columns that nothing maps to are dropped first."""
+    if not gold.rows or not predicted.rows:
+        return Counts(0, len(predicted.rows), len(gold.rows))
+    both = pair(gold, predicted, policy)
+    return _rows(both, None if both.alignment is None else both.alignment.columns)
+
+
+@lru_cache(maxsize=2)
+def exact_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
+    """Rows with the i-th predicted column as the i-th gold column; none is right where there are more or fewer."""
+    if not gold.rows or not predicted.rows:
+        return Counts(0, len(predicted.rows), len(gold.rows))
+    same_width = len(gold.columns) == len(predicted.columns)
+    return _rows(pair(gold, predicted, policy), tuple(range(len(gold.columns))) if same_width else None)
+
+
+def _rows(both: Pair, columns: tuple[int, ...] | None) -> Counts:
+    golds, others = len(both.gold_rows), len(both.predicted_rows)
+    if columns is None:
+        return Counts(0, others, golds)
+    aligned = both.alignment
+    matched = (aligned if aligned is not None and aligned.columns == columns else both.fixed(columns)).matched
+    if both.policy.duplicates == "ignore" and len(both.predicted.columns) > len(columns):
+        others = len(both.projected(columns)[1])
+    return Counts(matched, others - matched, golds - matched)
+
+
+@lru_cache(maxsize=2)
+def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
+    """The cells of the i-th gold row and of the i-th predicted row, as multisets."""
+    if not gold.rows or not predicted.rows:
+        sizes = (len(table.rows) * max(len(table.columns), 1) for table in (predicted, gold))  # () is something, too
+        return Counts(0, *sizes)
+    golds, others = merged_rows(pair(gold, predicted, policy))
+    common = sum((Counter(left) & Counter(right)).total() for left, right in zip_longest(golds, others, fillvalue=()))
+    return Counts(common, len(others) * len(predicted.columns) - common, len(golds) * len(gold.columns) - common)
+
+
+@lru_cache(maxsize=2)
+def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
+    """The distinct values of each gold column under the best alignment; None where there is none."""
+    both = pair(gold, predicted, policy)
+    alignment = both.alignment
+    if alignment is None:
+        return None
+    if alignment.matched == len(both.gold_rows) == len(both.predicted_rows):
+        return [Counts(len(set(column)), 0, 0) for column in zip(*both.gold_rows, strict=True)]
+    golds, others = both.distinct_counts
+    shared = [both.overlap(mine, its) for mine, its in enumerate(alignment.columns)]
+    return [
+        Counts(common, others[its] - common, golds[mine] - common)
+        for mine, (common, its) in enumerate(zip(shared, alignment.columns, strict=True))
+    ]

@@ -1,0 +1,109 @@
+"""What rows have in common, as sparse matrices, and pairs of rows that are taken greedily."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pytest_queryeval.comparison.row_cells import Tokens
+
+Matrix: TypeAlias = Any  # a sparse matrix of scipy, whose stubs differ from release to release
+Pairs: TypeAlias = list[tuple[int, int]]
+VISITS = 1_000_000  # pairs of rows with a cell in common that the greedy match looks at
+
+
+def overlap(reach: Sequence[Tokens], cells: Sequence[Tokens], only: Collection[Hashable] | None = None) -> Matrix:
+    """How many cells each gold row (rows), given by its reach, has in common with each predicted row (columns)."""
+    tokens = set(chain.from_iterable(reach)).intersection(chain.from_iterable(cells)) if only is None else only
+    places = {token: place for place, token in enumerate(tokens)}
+    return _counts(reach, places) @ _counts(cells, places).T
+
+
+def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
+    """Pairs of rows with the most cells in common first.
+
+    Cells that too many rows have in common are left out at first. Of the rows without partner, those with the same such
+    cells are paired next, and at last those that share one, the rarer the cell the earlier.
+    """
+    pairs = _taken(overlap(reach, cells, _rare(reach, cells)).tocoo())
+    used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
+    golds = {at: row for at, row in enumerate(reach) if at not in used_gold}
+    others = {at: row for at, row in enumerate(cells) if at not in used_predicted}
+    return pairs + _by_frequent_cells(golds, others)
+
+
+def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
+    """A row for each row, and how often it holds the token of each place."""
+    entries = [(at, places[token]) for at, row in enumerate(rows) for token in row if token in places]
+    at = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    ones = np.ones(len(entries), dtype=np.int64)
+    return csr_array((ones, (at[:, 0], at[:, 1])), shape=(len(rows), len(places)))
+
+
+def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, int]:
+    """The pairs of rows that have each common token in common, the rarest token first."""
+    here, there = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
+    return dict(sorted(((token, here[token] * there[token]) for token in here if token in there), key=itemgetter(1)))
+
+
+def _rare(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> set[Hashable]:
+    rare, left = set(), VISITS
+    for token, visits in _visits(reach, cells).items():
+        left -= visits
+        if left < 0:
+            break
+        rare.add(token)
+    return rare
+
+
+def _taken(common: Matrix) -> Pairs:
+    """Each row once, pairs with the most in common first."""
+    order = np.argsort(-common.data, kind="stable")
+    free_gold, free_predicted = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
+    pairs = []
+    for left, right in zip(common.row[order].tolist(), common.col[order].tolist(), strict=True):
+        if free_gold[left] and free_predicted[right]:
+            free_gold[left] = free_predicted[right] = 0
+            pairs.append((left, right))
+    return pairs
+
+
+def _by_frequent_cells(golds: Mapping[int, Tokens], others: Mapping[int, Tokens]) -> Pairs:
+    frequent = _visits(list(golds.values()), list(others.values()))
+    gold_keys, keys = ({at: [frozenset(frequent.keys() & row)] for at, row in side.items()} for side in (golds, others))
+    longest = sorted({held for (held,) in gold_keys.values() if held}, key=len, reverse=True)
+    same = _by_shared_keys(gold_keys, keys, longest)
+    used_gold, used = {left for left, _ in same}, {right for _, right in same}
+    rest = {at: row for at, row in golds.items() if at not in used_gold}
+    return same + _by_shared_keys(rest, {at: row for at, row in others.items() if at not in used}, frequent)
+
+
+def _by_shared_keys(
+    golds: Mapping[int, Iterable[Hashable]], others: Mapping[int, Iterable[Hashable]], keys: Iterable[Hashable]
+) -> Pairs:
+    """Pairs of rows that share a key; keys that come earlier go first."""
+    gold_holders, holders = _holders(golds), _holders(others)
+    free_gold, free = set(golds), set(others)
+    pairs: Pairs = []
+    for key in keys:
+        here = [at for at in gold_holders[key] if at in free_gold]
+        there = [at for at in holders[key] if at in free]
+        new = list(zip(here, there, strict=False))
+        free_gold.difference_update(left for left, _ in new)
+        free.difference_update(right for _, right in new)
+        pairs += new
+    return pairs
+
+
+def _holders(rows: Mapping[int, Iterable[Hashable]]) -> defaultdict[Hashable, list[int]]:
+    holders: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for at, keys in rows.items():
+        for key in set(keys):
+            holders[key].append(at)
+    return holders

@@ -1,0 +1,87 @@
+"""The one-to-one pairs of gold rows and predicted rows with the most cells in common, and so the best soft F1."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from pytest_queryeval.comparison.assignment import EXHAUSTIVE, best_assignment
+from pytest_queryeval.comparison.row_cells import RowCells, Tokens
+
+MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exactly; past it, rows are paired greedily
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """The cells that paired rows have in common; `proven` where no other one-to-one pairs have more.
+
+    Rows with the same cells are paired first, which costs nothing: what two other rows lose by it, they have in common.
+    """
+
+    common: int
+    proven: bool
+
+
+def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
+    """Pair rows with the same cells, in whatever order, and then the rest so that they have the most in common.
+
+    The rest is assigned exactly up to MATRIX pairs that could be made.
+    """
+    same, gold, predicted = _without_same(gold, predicted)
+    gold, predicted = _with_partners(gold, predicted)
+    if not predicted:
+        return Paired(common=same, proven=True)
+    sizes = len(gold.cells), len(predicted)
+    if max(sizes) <= EXHAUSTIVE or min(sizes) == 1:
+        weights = [common_cells(reach, predicted) for reach in gold.reach]
+        return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
+    from pytest_queryeval.comparison import row_overlap  # only now, as scipy takes up to a second to load
+
+    if sizes[0] * sizes[1] <= MATRIX:
+        matrix = row_overlap.overlap(gold.reach, predicted).toarray()
+        return Paired(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), proven=True)
+    pairs = row_overlap.greedy_pairs(gold.reach, predicted)
+    rest = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
+    return Paired(common=same + rest, proven=rest == _most(gold, predicted))
+
+
+def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
+    """Return how many cells a gold row has in common with each of the predicted rows."""
+    return [sum(map(set(row).__contains__, reach)) for row in rows]
+
+
+def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, RowCells, list[Tokens]]:
+    """Pair rows that have the same cells on both sides, one to one: their cells, and the rows that are left."""
+    waiting: defaultdict[frozenset[object], list[int]] = defaultdict(list)
+    for position in reversed(range(len(predicted))):
+        waiting[frozenset(predicted[position])].append(position)
+    left, paired = [], 0
+    for position, cells in enumerate(gold.cells):
+        if others := waiting.get(frozenset(cells)):
+            others.pop()
+            paired += gold.width
+        else:
+            left.append(position)
+    return paired, gold.only(left), [predicted[at] for at in sorted(chain.from_iterable(waiting.values()))]
+
+
+def _with_partners(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[RowCells, list[Tokens]]:
+    """The rows that have a cell in common with some row of the other side; the others add nothing in any pair."""
+    there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.reach))
+    touching = [at for at, reach in enumerate(gold.reach) if not there.isdisjoint(reach)]
+    return gold.only(touching), [row for row in predicted if not reached.isdisjoint(row)]
+
+
+def _most(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
+    """Cells that no pairs exceed, as if each row shared all that it shares with any; None where that is not known."""
+    if gold.reach is not gold.cells:
+        return None
+    pairs = min(len(gold.cells), len(predicted))
+    sides = (gold.cells, predicted), (predicted, gold.cells)
+    return min(_held(rows, set(chain.from_iterable(others)), pairs) for rows, others in sides)
+
+
+def _held(rows: Iterable[Tokens], there: set[object], pairs: int) -> int:
+    return sum(sorted((sum(map(there.__contains__, row)) for row in rows), reverse=True)[:pairs])

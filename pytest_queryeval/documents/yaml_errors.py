@@ -1,0 +1,293 @@
+"""Why a text is not YAML, in the words of somebody who writes suites: the parser's own are about its grammar.
+
+The parsers of libyaml and of Python word their errors differently and agree on the places, so the rules below look at
+the text around a place, and at words that both parsers use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from pytest_queryeval.documents.document import File
+from pytest_queryeval.errors import CaseError
+from pytest_queryeval.plain import one_line
+
+BLOCK_HINT = "write the query as a block: `gold: |`"
+_MAX_SHOWN = 40  # characters of a line
+_MAX_QUERY_LINES = 5
+_QUERY_KEYS = ("gold", "gold_any", "predicted")
+_CLOSING = {"{": "}", "[": "]"}
+_WITHIN_QUOTES = {"'": ", with '' for each ' in it", '"': ', with \\" for each " in it'}
+
+_DASHES = re.compile(r" *(?:- +)*")
+_KEY = re.compile(r" *(?:- +)*(?P<key>[A-Za-z_]\w*) *:(?:\s|$)")
+_BLOCK = re.compile(r".*:[ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
+_LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Place(NamedTuple):
+    """A line and a column, both counted from 0."""
+
+    line: int
+    column: int
+
+
+class _Failure(NamedTuple):
+    """What the parser says, where it stopped, and where the thing that it was reading starts."""
+
+    problem: str
+    context: str
+    lines: Sequence[str]
+    place: Place
+    start: Place
+
+    @property
+    def before(self) -> str:
+        """The line up to the place."""
+        return self.lines[self.place.line][: self.place.column]
+
+    @property
+    def character(self) -> str:
+        """The character at the place; empty at the end of a line."""
+        return self.lines[self.place.line][self.place.column : self.place.column + 1]
+
+
+class _Column(NamedTuple):
+    """Where the keys of an open mapping or the dashes of an open list stand, with the last line of them."""
+
+    column: int
+    line: int
+    text: str
+
+    @property
+    def is_list(self) -> bool:
+        return self.text.startswith("- ")
+
+
+_Rule: TypeAlias = Callable[[_Failure], tuple[Place, str] | None]
+
+
+def syntax_error(problem: str, context: str, place: Place, start: Place, text: str, file: File) -> CaseError:
+    """Return the error of a text that the parser refuses, at the place where it can be mended.
+
+    `problem` is what the parser says of `place`, and `context` of what it was reading, which begins at `start`.
+    """
+    failure = _Failure(problem, context, [*_LINE_END.split(text), ""], place, start)
+    raw = ", ".join(filter(None, (problem, context)))
+    place, problem = next(filter(None, (rule(failure) for rule in _RULES)), (place, raw))
+    return file.problem(f"not YAML: {problem}", place.line + 1, place.column + 1)
+
+
+def character_error(reason: str, text: str, file: File) -> CaseError:
+    """Return the error of a text with a character that YAML does not take."""
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return file.problem(f"not YAML: {reason}")
+    before = text[: found.start()]
+    problem = f"not YAML: {reason}: delete U+{ord(found.group()):04X}"
+    return file.problem(problem, before.count("\n") + 1, found.start() - before.rfind("\n"))
+
+
+def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
+    if failure.character == "\t":
+        return failure.place, "a tab, where YAML takes spaces only: replace it by spaces"
+    if failure.lines[failure.place.line].startswith("```"):
+        return failure.place, "a code fence is no part of the file: delete this line"
+    return None
+
+
+def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
+    if "quoted scalar" not in failure.context:
+        return None
+    line, column = failure.start
+    if "escape" in failure.problem:
+        hint = _quote_hint(failure.lines, line, "use single quotes")
+        return failure.place, f"an escape that YAML does not know: {hint}"
+    hint = _quote_hint(failure.lines, line, "leave it out")
+    quote = failure.lines[line][column : column + 1]
+    return failure.start, f"the quote {quote} that opens here is not closed: close it, or {hint}"
+
+
+def _text_behind_block_mark(failure: _Failure) -> tuple[Place, str] | None:
+    if "block scalar" not in failure.context:
+        return None
+    mark = failure.lines[failure.start.line][failure.start.column : failure.start.column + 1]
+    return failure.start, f"text stands behind `{mark}`: begin the block on the next line, or quote the text"
+
+
+def _first_character(failure: _Failure) -> tuple[Place, str] | None:
+    """A plain value that begins with a character which means something else in YAML."""
+    if "anchor" in failure.context or "alias" in failure.context:
+        place = failure.start
+    elif "flow node" in failure.context and failure.character:
+        return failure.place, f"a value is missing before {failure.character}: add it, or quote the text"
+    elif (
+        "cannot start" in failure.problem
+        or "block node" in failure.context
+        or (failure.character in ("?", "-") and failure.before.strip("- "))
+    ):
+        place = failure.place
+    else:
+        return None
+    first = failure.lines[place.line][place.column : place.column + 1]
+    return place, f"a plain value cannot begin with {first}: {_quote_hint(failure.lines, place.line)}"
+
+
+def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:
+    """A list or a mapping in brackets that goes on with something else than a comma or its end."""
+    (line, column), start = failure.place, failure.start
+    opening = failure.lines[start.line][start.column : start.column + 1]
+    if "flow" not in failure.context or opening not in _CLOSING:
+        return None
+    if failure.before.endswith("$"):
+        return Place(line, column - 1), 'quote a variable within { } and [ ]: "${NAME}"'
+    hint = _quote_hint(failure.lines, start.line, f"close it by {_CLOSING[opening]}, or quote the text in it")
+    return start, f"the {opening} that opens here is not closed by line {line + 1}, column {column + 1}: {hint}"
+
+
+def _second_colon(failure: _Failure) -> tuple[Place, str] | None:
+    """A `: ` within a plain value, which may have begun in a line above, or is none and only has lost its colon."""
+    if "mapping values" not in failure.problem:
+        return None
+    lines, place = failure.lines, failure.place
+    colon = place, f"a plain value cannot hold `: `: {_quote_hint(lines, place.line)}"
+    if _has_colon(failure.before):
+        return colon
+    key = next((number for number in reversed(range(place.line)) if _has_colon(lines[number])), None)
+    first = 0 if key is None else key + 1  # of the lines without a colon, where there are any
+    if key is None or lines[key].rstrip().endswith(":") or _indent(lines[first]) <= _key_column(lines[key]):
+        return _no_colon(lines, first)
+    return colon if first < place.line else _misindented(lines, place.line)
+
+
+def _line_without_colon(failure: _Failure) -> tuple[Place, str] | None:
+    return _no_colon(failure.lines, failure.start.line) if "simple key" in failure.context else None
+
+
+def _behind_the_end(failure: _Failure) -> tuple[Place, str] | None:
+    end = failure.before.rstrip()[-1:]
+    if end not in ("'", '"', "]", "}"):
+        return None
+    hint = _quote_hint(failure.lines, failure.place.line, f"quote the whole value{_WITHIN_QUOTES.get(end, '')}")
+    return failure.place, f"text stands behind the closing {end}: {hint}"
+
+
+def _indentation(failure: _Failure) -> tuple[Place, str] | None:
+    """A line that starts at a column where it can be no part of what is open."""
+    lines, place = failure.lines, failure.place
+    if "block" not in failure.context or failure.before.strip():
+        return None
+    if not _has_colon(lines[place.line]) and not lines[place.line].lstrip(" ").startswith("- "):
+        return _no_colon(lines, place.line)
+    columns = _open_columns(lines[: place.line])
+    here = next((column for column in columns if column.column == place.column), None)
+    if here is None:
+        return _misindented(lines, place.line)
+    if not here.is_list:
+        return place, "a list item among the keys of a mapping: put it under a key"
+    keys = next((column.column for column in columns if column.column > place.column), place.column + 2)
+    problem = f"a key in line with the `- ` of line {here.line + 1}"
+    return place, f"{problem}: indent it by {keys} spaces, or begin another item by `- `"
+
+
+def _indented_start(failure: _Failure) -> tuple[Place, str] | None:
+    first = next((number for number, line in enumerate(failure.lines) if line.strip()), 0)
+    indent = _indent(failure.lines[first])
+    if not indent or failure.before:
+        return None
+    problem = f"indented by {_spaces(indent)}, but line {failure.place.line + 1} is not: indent both alike"
+    return Place(first, indent), problem
+
+
+_RULES: Sequence[_Rule] = (
+    _foreign_line,
+    _quoted_scalar,
+    _text_behind_block_mark,
+    _first_character,
+    _open_bracket,
+    _second_colon,
+    _line_without_colon,
+    _behind_the_end,
+    _indentation,
+    _indented_start,
+)
+
+
+def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
+    """The problem of a line that is not `key: value`: often one that was meant to be part of the block above it."""
+    line = lines[number]
+    place = Place(number, _indent(line))
+    columns = _open_columns(lines[:number])
+    if columns and _BLOCK.match(lines[columns[-1].line]):
+        key = columns[-1]
+        block = [own for own in lines[key.line + 1 : number] if own.strip()]
+        indent = _indent(block[0]) if block else key.column + 2
+        if indent > place.column:
+            problem = f"this line ends the block of line {key.line + 1}"
+            return place, f"{problem}: indent it by {_spaces(indent)} if it is part of that"
+    if re.search(r":\S", line):
+        hint = "put a space behind the colon"
+    elif columns and columns[-1].line == number - 1:
+        hint = "indent it to continue the line above"
+    else:
+        hint = "add the key, or `# ` before a comment"
+    return place, f"'{one_line(line.strip(), _MAX_SHOWN)}' is not `key: value`: {_quote_hint(lines, number, hint)}"
+
+
+def _misindented(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
+    indent = _indent(lines[number])
+    columns = _open_columns(lines[:number])
+    if not columns:
+        return None
+    is_item = lines[number].lstrip(" ").startswith("- ")
+    alike = [column for column in columns if column.is_list == is_item] or columns
+    near = min(reversed(alike), key=lambda column: abs(column.column - indent))
+    return Place(number, indent), (
+        f"indented by {_spaces(indent)}: indent it by {near.column}"
+        f" as '{one_line(near.text, _MAX_SHOWN)}' on line {near.line + 1}"
+    )
+
+
+def _open_columns(lines: Sequence[str]) -> list[_Column]:
+    """The lists and mappings that are open behind some lines of YAML, the outermost first."""
+    columns: list[_Column] = []
+    block: int | None = None  # the column of a key; deeper lines are its text
+    for number, line in enumerate(lines):
+        column = _indent(line)
+        if not line.strip() or line.lstrip().startswith("#") or (block is not None and column > block):
+            continue
+        while columns and columns[-1].column >= column:
+            columns.pop()
+        key = _key_column(line)
+        dashes = (place for place in range(column, key) if line[place] == "-")
+        columns += (_Column(place, number, line[place:]) for place in (*dashes, key))
+        block = key if _BLOCK.match(line) else None
+    return columns
+
+
+def _quote_hint(lines: Sequence[str], number: int, otherwise: str = "quote the value") -> str:
+    """What to do with the value that a line is part of: a query is better off as a block."""
+    above = lines[max(0, number - _MAX_QUERY_LINES + 1) : number + 1]
+    key = next((match["key"] for line in reversed(above) if (match := _KEY.match(line))), None)
+    return BLOCK_HINT if key in _QUERY_KEYS else otherwise
+
+
+def _has_colon(line: str) -> bool:
+    return re.match(r"(?!\s*#).*:(?:[ \t]|$)", line) is not None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _key_column(line: str) -> int:
+    """Where the key or the text of a line starts, behind the `- ` of items."""
+    dashes = _DASHES.match(line)
+    return dashes.end() if dashes else 0
+
+
+def _spaces(number: int) -> str:
+    return "1 space" if number == 1 else f"{number} spaces"

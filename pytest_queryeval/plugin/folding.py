@@ -1,0 +1,100 @@
+"""Equal errors of cases, shown once: a mistake in a source or a predictor meets all cases that use it."""
+
+from __future__ import annotations
+
+import copy
+import re
+import shutil
+from collections import Counter
+from collections.abc import Generator, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.model import Case
+    from pytest_queryeval.plugin.collector import ReportCollector
+
+SHOWN_IN_FULL = 3
+_DURATION = re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?)\b")
+
+
+def error_key(error: Exception, case: Case) -> str:
+    """Return a text that is the same for all errors of one cause.
+
+    That is: for errors of one type, of the same predictor or source, with the same message but for ids and times.
+    """
+    from pytest_queryeval.errors import PredictorError
+
+    culprit = case.predictor if isinstance(error, PredictorError) else case.source
+    message = re.sub(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])", "", str(error))
+    parts = type(error).__name__, culprit and culprit.key, _DURATION.sub("", message)
+    return sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()  # settings may hold secrets
+
+
+class ErrorFolding:
+    """Folds equal errors where pytest itself prints them; other plugins, counts and files have every error."""
+
+    def __init__(self, collector: ReportCollector) -> None:
+        self._collector = collector
+        self._swapped: dict[str, list[Any]] = {}  # the other reports that `TerminalReporter.stats` holds by turns
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+        """Fold errors while pytest prints its sections, which stand around those of plugins."""
+        if not self._collector.cases:
+            return (yield)
+        stats = terminalreporter.stats
+        lines: list[str] = []
+        # At each failure pytest looks for captured output through all reports that passed a setup or a teardown.
+        self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
+        if self._collector.config.option.verbose < 1:
+            self._swapped["error"], lines = _folded(stats.get("error", ()))
+        self._swap(stats)
+        try:
+            result = yield
+        finally:
+            self._swap(stats)
+        if terminalreporter.hasopt("E") and not terminalreporter.no_summary:
+            for line in lines:
+                terminalreporter.write_line(line, red=True)
+        return result
+
+    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_terminal_summary")
+    def pytest_terminal_summary_of_plugins(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Unfold errors while plugins print theirs."""
+        self._swap(terminalreporter.stats)
+        try:
+            return (yield)
+        finally:
+            self._swap(terminalreporter.stats)
+
+    def _swap(self, stats: dict[str, list[Any]]) -> None:
+        for name, reports in self._swapped.items():
+            if name in stats:
+                stats[name], self._swapped[name] = reports, stats[name]
+
+
+def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """Return the reports to show, the last of equal ones with the number of the others, and a line for each number."""
+    from pytest_queryeval.plain import counted, log_line, one_line
+    from pytest_queryeval.verdict import said
+
+    numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
+    seen: Counter[str | None] = Counter()
+    shown, lines = [], []
+    for report in reports:
+        key = getattr(report, "queryeval_error", None)
+        seen[key] += 1
+        if key is None or seen[key] <= SHOWN_IN_FULL:
+            shown.append(report)
+        if key is not None and seen[key] == SHOWN_IN_FULL < numbers[key]:
+            note = f"same error in {counted(numbers[key] - SHOWN_IN_FULL, 'more case')}"
+            shown[-1] = copy.copy(report)
+            shown[-1].longrepr = f"{report.longrepr}\n{note}"
+            line = f"ERROR {note} - {said(report.queryeval)}"
+            lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
+    return shown, lines

@@ -1,0 +1,25 @@
+"""Cases missed under `on_miss: xfail` in pytest's cache: --lf and --ff take them for failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.plugin.collector import ReportCollector
+
+
+class LastFailed:
+    """Adds the missed cases of a run to those that failed last."""
+
+    def __init__(self, collector: ReportCollector) -> None:
+        self._collector = collector
+
+    @pytest.hookimpl(trylast=True)  # pytest writes its own before, without what it takes for an expected failure
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write them where pytest keeps its own."""
+        cache = getattr(session.config, "cache", None)  # gone under -p no:cacheprovider
+        missed = {nodeid: True for nodeid, case in self._collector.cases.items() if case["outcome"] == "missed"}
+        if cache is not None and missed:
+            cache.set("cache/lastfailed", cache.get("cache/lastfailed", {}) | missed)

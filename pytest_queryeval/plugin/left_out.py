@@ -1,0 +1,108 @@
+"""The cases that a run left out, which gates need to know: those of all suite files below their folders."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_queryeval.errors import SuiteError
+from pytest_queryeval.gates import LeftOut, count_cases, is_below
+from pytest_queryeval.loading import load_suite
+from pytest_queryeval.loading.requirements import MissingExtraError
+from pytest_queryeval.loading.suites import is_suite_file
+
+if TYPE_CHECKING:
+    from pytest_queryeval.aggregation import CaseJson
+    from pytest_queryeval.plugin.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Suites:
+    """What suite files hold beside the cases that ran; nothing is known of those that are `unreadable`."""
+
+    left_out: list[LeftOut]
+    unreadable: list[str]
+
+
+def with_numbers_of_cases(
+    gates: Iterable[Mapping[str, Any]], run: Run, cases: Collection[CaseJson], collected: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """The gates, each with how many `cases` it is about, None where a file that was not collected cannot be read.
+
+    `cases` are those that ran, `collected` the numbers of cases of the files that were collected. Other files are read
+    for their cases alone: pytest collects no files outside of the paths that it was given, and --lf skips some.
+    """
+    gates = list(gates)
+    suites = _suites(run, {gate["folder"] for gate in gates}, cases, collected)
+    return [
+        {
+            **gate,
+            "cases": None
+            if any(is_below(path, gate["folder"]) for path in suites.unreadable)
+            else count_cases(gate, cases, suites.left_out),
+        }
+        for gate in gates
+    ]
+
+
+def _suites(run: Run, folders: Iterable[str], cases: Iterable[CaseJson], collected: Mapping[str, int]) -> _Suites:
+    places = {os.path.abspath(run.root / folder) for folder in folders}  # noqa: PTH100
+    names = {run.relative(path) for place in places for path in _suite_files(place, run.config)}
+    counts = Counter(map(_suite_of, cases))
+    complete = {suite for suite, number in collected.items() if number == counts[suite]}
+    ran = Counter((case["path"], case["id"]) for case in cases if _suite_of(case) not in complete)
+    found = _Suites(left_out=[], unreadable=[])
+    for suite in sorted((names | collected.keys()) - complete):
+        try:
+            known = run.cases[suite] if suite in run.cases else _cases(run, suite)
+        except SuiteError:
+            found.unreadable.append(suite)
+            continue
+        for case in known:
+            place = run.relative(case.location.path), case.id
+            if ran[place]:
+                ran[place] -= 1
+            elif case.skip is None:
+                found.left_out.append(LeftOut(place[0], case))
+    return found
+
+
+def _suite_of(case: CaseJson) -> str:
+    """The suite file of a case, from the root; of one above the root, pytest may call it otherwise."""
+    return str(case["nodeid"]).partition("::")[0]
+
+
+def _cases(run: Run, suite: str) -> Iterable[Any]:
+    path = Path(os.path.abspath(run.root / suite))  # noqa: PTH100 - resolve() would follow links
+    try:
+        return load_suite(path, root=Path(path.anchor), require_prediction=False).cases
+    except MissingExtraError:
+        return ()
+
+
+def _suite_files(folder: str, config: pytest.Config) -> Iterator[Path]:
+    """The suite files that pytest would collect below a folder, those that --ignore leaves out among them."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if _is_collected(Path(place, name), config)]
+        yield from (path for name in names if is_suite_file(path := Path(place, name)) and _is_collected(path, config))
+
+
+def _is_collected(path: Path, config: pytest.Config) -> bool:
+    return not config.hook.pytest_ignore_collect(collection_path=path, config=config) or _is_ignored(path, config)
+
+
+def _is_ignored(path: Path, config: pytest.Config) -> bool:
+    """Whether the path is left out by --ignore or --ignore-glob, and not for good."""
+
+    def absolute(name: str) -> str:
+        return os.path.abspath(config.invocation_params.dir / name)  # noqa: PTH100 - as pytest reads them
+
+    names, patterns = config.option.ignore or (), config.option.ignore_glob or ()
+    return str(path) in map(absolute, names) or any(fnmatch(str(path), absolute(each)) for each in patterns)

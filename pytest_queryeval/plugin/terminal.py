@@ -1,0 +1,64 @@
+"""Verdict and missed gates where pytest tells its own: at the end of the terminal's output, and in junit.xml."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.aggregation import Report
+    from pytest_queryeval.plugin.collector import ReportCollector
+
+LEAST_VERBOSITY = -1  # with less, as under -qq, missed gates are named and nothing else
+
+
+class VerdictPrinter:
+    """Prints what comes after all that pytest prints itself, so its hooks are around those of the terminal reporter."""
+
+    def __init__(self, collector: ReportCollector) -> None:
+        self._collector = collector
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, object, object]:
+        """Name the missed gates below pytest's own lines of failures and errors."""
+        result = yield
+        if self._collector.report is not None and not terminalreporter.no_summary:
+            from pytest_queryeval.plain import log_line
+            from pytest_queryeval.summary import missed_gate_lines
+
+            for line, markup in missed_gate_lines(self._collector.report):
+                terminalreporter.write_line(log_line(line), **markup)
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """End with the verdict, where the run had suites and a summary is wanted."""
+        result = yield
+        option, terminal = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
+        report = self._collector.report if self._collector.has_suites else None
+        if terminal is None or report is None:  # its options are gone with the terminal
+            return result
+        if option.verbose >= LEAST_VERBOSITY and not option.no_summary:
+            from pytest_queryeval.plain import log_line
+            from pytest_queryeval.summary import verdict_line
+
+            line, markup = verdict_line(report)
+            terminal.write_line(log_line(line), **markup)
+        return result
+
+
+def record_in_junit(config: pytest.Config, report: Report) -> None:
+    """Make properties of the test suite in pytest's own file; it is written later, as the session ends."""
+    from pytest_queryeval.gates import gate_line
+    from pytest_queryeval.plain import told
+    from pytest_queryeval.verdict import verdict
+
+    for plugin in config.pluginmanager.get_plugins():
+        if add_property := getattr(plugin, "add_global_property", None):
+            found = verdict(report)
+            add_property("queryeval.verdict", told(found.line.removeprefix("queryeval: ")))
+            for gate in report["gates"]:
+                if gate["ok"] is False:
+                    add_property("queryeval.gate", told(gate_line(gate)))

@@ -1,0 +1,71 @@
+"""SIGTERM as Ctrl-C: a run that a time limit or a scheduler ends keeps its results and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from functools import cache
+from types import FrameType
+from typing import NoReturn
+
+import pytest
+
+from pytest_queryeval.plugin import is_case
+
+
+class Termination:
+    """The handler of SIGTERM while the cases of a run are evaluated, where nobody else has one.
+
+    The first signal interrupts the run, a second one kills it. Workers of pytest-xdist ignore it, since they end with
+    their controller; sent to all processes, it would break them off.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._handler = self._ignore if hasattr(config, "workerinput") else self._interrupt
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin, where suites were collected."""
+        self._begin([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Begin, where a worker has collected suites."""
+        self._begin(ids)
+
+    def _begin(self, nodeids: Sequence[str]) -> None:
+        is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_default and is_main and any(map(is_case, nodeids)):
+            _restore_in_children()
+            signal.signal(signal.SIGTERM, self._handler)
+
+    @pytest.hookimpl(trylast=True)  # once the run has stopped what it started
+    def pytest_unconfigure(self) -> None:
+        """End."""
+        self.restore()
+
+    def restore(self) -> None:
+        """Restore the default, unless somebody else has set a handler by now."""
+        if signal.getsignal(signal.SIGTERM) == self._handler:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _interrupt(self, signum: int, frame: FrameType | None) -> NoReturn:
+        self.restore()
+        raise KeyboardInterrupt("SIGTERM")
+
+    def _ignore(self, signum: int, frame: FrameType | None) -> None:
+        """Do nothing; SIG_IGN would do so in the programs that are started, too."""
+
+
+@cache
+def _restore_in_children() -> None:
+    """Have forked children, such as processes of a predictor, restore the default."""
+    os.register_at_fork(after_in_child=_restore)
+
+
+def _restore() -> None:
+    termination = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    if isinstance(termination, Termination):
+        termination.restore()

@@ -1,0 +1,164 @@
+"""What the report keeps of a case in error, and what a predictor cannot do by raising."""
+
+from __future__ import annotations
+
+import pytest
+from singers import GOLD, INVALID, WRONG, case, unpredicted
+
+ASKED = f"""
+import pathlib
+import pytest
+
+def predict(case):
+    pathlib.Path("asked.txt").touch()
+    if case.id == "bad":
+        raise OSError("no model")
+    return {WRONG!r}
+"""
+
+
+def test_a_failed_gold_leaves_the_prediction_in_the_report(suite, write, run_and_parse):
+    write("predict.py", ASKED)
+    suite(unpredicted("a", gold=INVALID), predictor="predict.py:predict")
+
+    found = run_and_parse().case("a")
+
+    assert found["outcome"] == "error"
+    assert (found["gold"]["query"], found["gold"]["row_count"]) == (INVALID, None)
+    assert found["predicted"]["query"] == WRONG
+    assert found["prediction"]["source"] == "python:predict.py:predict"
+
+
+def test_a_failed_predictor_leaves_the_gold_in_the_report(suite, write, run_and_parse):
+    write("predict.py", ASKED)
+    suite(unpredicted("bad"), predictor="predict.py:predict")
+
+    found = run_and_parse().case("bad")
+
+    assert found["outcome"] == "error"
+    assert (found["gold"]["query"], found["gold"]["index"]) == (GOLD, 0)
+    assert sorted(found["gold"]["sample"]) == [["DE", 1], ["FR", 2]]
+    assert found["predicted"] is None
+
+
+def test_where_both_fail_the_message_names_both(suite, write, run_and_parse):
+    write("predict.py", ASKED)
+    suite({"id": "bad", "gold_any": [GOLD, INVALID]}, predictor="predict.py:predict")
+
+    found = run_and_parse().case("bad")
+
+    assert (
+        "gold query failed (invalid): no such column: nope: known are age, country, name; and there is no prediction: "
+        in found["message"]
+    )
+    assert "predict.py:predict raised OSError: no model" in found["message"]
+    assert (found["gold"]["query"], found["gold"]["index"]) == (INVALID, 1)
+
+
+def test_a_missing_database_makes_no_calls_and_keeps_what_is_stated(suite, write, run_and_parse, pytester):
+    write("predict.py", ASKED)
+    suite(unpredicted("asked"), case("stated", WRONG), source="gone.db", predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"asked": "error", "stated": "error"}
+    assert not (pytester.path / "asked.txt").exists()
+    assert run.case("stated")["predicted"]["query"] == WRONG
+    assert [found["gold"]["query"] for found in run.report["cases"]] == [GOLD, GOLD]
+
+
+def test_no_case_is_shown_the_prediction_of_another_one(suite, write, run_and_parse):
+    write("predict.py", ASKED)
+    broken = {"sqlite": {"script": "gone.sql"}}
+    stated = case("stated", WRONG, gold_table={"columns": ["a"], "rows": [[1]]})
+    suite(stated, unpredicted("asked"), source=broken, predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.case("stated")["predicted"]["query"] == WRONG
+    assert run.case("asked")["predicted"] is None
+
+
+def test_both_sides_of_a_case_in_error_stand_in_every_format(suite, write, run, pytester):
+    write("predict.py", ASKED)
+    suite(unpredicted("a", gold=INVALID), unpredicted("bad"), predictor="predict.py:predict")
+
+    result = run("--queryeval-report=r.md", "--queryeval-report=r.csv", "--queryeval-report=r.html")
+
+    assert "INTERNALERROR" not in result.stdout.str()
+    text = (pytester.path / "r.csv").read_text()
+    assert text.count(GOLD) == 1
+    assert text.count(INVALID) >= 1
+    assert WRONG in text
+    assert all((pytester.path / f"r.{suffix}").stat().st_size for suffix in ("md", "html"))
+
+
+RAISES = """
+import asyncio
+import pytest
+
+def predict(case):
+    if case.id == "bad":
+        {what}
+    return {GOLD!r}
+
+async def predict_async(case):
+    await asyncio.sleep(0)
+    return predict(case)
+"""
+
+
+@pytest.mark.parametrize("what", ["pytest.skip('not today')", "pytest.xfail('known')", "raise GeneratorExit('over')"])
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        {"python": "predict.py:predict"},
+        {"python": "predict.py:predict", "concurrency": 3},
+        {"python": "predict.py:predict_async"},
+        {"hook": {}},
+    ],
+    ids=["in turn", "in threads", "async", "hook"],
+)
+def test_a_predictor_can_neither_skip_a_case_nor_expect_it_to_fail(suite, write, run_and_parse, what, predictor):
+    code = RAISES.replace("{what}", what).replace("{GOLD!r}", repr(GOLD))
+    write("predict.py", code)
+    write(
+        "conftest.py", "from predict import predict\ndef pytest_queryeval_predict(case, config): return predict(case)\n"
+    )
+    suite(unpredicted("bad"), unpredicted("good"), predictor={**predictor, "timeout": 20})
+
+    run = run_and_parse("-p", "no:cacheprovider")
+
+    assert run.outcomes == {"bad": "error", "good": "passed"}
+    name = what.removeprefix("raise ").partition("(")[0]
+    raised = {"pytest.skip": "Skipped: not today", "pytest.xfail": "XFailed: known"}.get(name, "GeneratorExit: over")
+    assert f" raised {raised} (" in run.case("bad")["message"]
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("settings", [{}, {"concurrency": 3}], ids=["in turn", "in threads"])
+def test_a_predictor_may_end_the_run(suite, write, run_and_parse, settings):
+    code = RAISES.replace("{what}", "pytest.exit('enough')").replace("{GOLD!r}", repr(GOLD))
+    write("predict.py", code)
+    suite(
+        unpredicted("good"),
+        unpredicted("bad"),
+        unpredicted("later"),
+        predictor={"python": "predict.py:predict", **settings},
+    )
+
+    run = run_and_parse()
+
+    assert run.result.ret == pytest.ExitCode.INTERRUPTED
+    assert "_pytest.outcomes.Exit: enough" in run.text
+    assert run.outcomes == {"good": "passed"}
+
+
+def test_a_predictors_module_that_skips_is_an_error_of_each_case(suite, write, run_and_parse):
+    write("predict.py", "import pytest\npytest.skip('no GPU', allow_module_level=True)\ndef predict(case): ...\n")
+    suite(unpredicted("a"), predictor="predict.py:predict")
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"a": "error"}
+    assert "predict.py:predict: cannot be imported: Skipped: no GPU" in run.case("a")["message"]

@@ -1,0 +1,110 @@
+"""One mistake that many cases meet: the terminal shows it a few times, files and counts have every case."""
+
+from __future__ import annotations
+
+import pytest
+from singers import GOLD, INVALID, SETTINGS, case, unpredicted
+
+RAISES = "def predict(case):\n    raise ConnectionError(f'no answer to {case.id} within {len(case.id)}.5 s')\n"
+COUNTS = "def pytest_terminal_summary(terminalreporter):\n    print('seen', len(terminalreporter.stats['error']))\n"
+
+
+@pytest.fixture
+def broken(suite, write):
+    """Write a suite of eight cases whose predictor raises, one whose gold fails, and one that passes."""
+    write("predict.py", RAISES)
+    cases = [unpredicted(f"case-{number}") for number in range(8)]
+    return suite(*cases, case("typo", gold=INVALID), case("good"), predictor="predict.py:predict")
+
+
+def titles(run):
+    return [line.split()[-2] for line in run.result.outlines if "_ ERROR at setup of" in line]
+
+
+def errors_of(run):
+    """The errors in full, without the summaries behind them, which hold whole messages in CI."""
+    return run.text.partition("= query evaluation =")[0]
+
+
+def short_summary(run):
+    lines = run.result.outlines
+    start = next(number for number, line in enumerate(lines) if "short test summary info" in line)
+    return [line for line in lines[start + 1 :] if line.startswith("ERROR")]
+
+
+def test_equal_errors_are_folded_in_the_terminal_alone(broken, write, run_and_parse, workers):
+    write("conftest.py", COUNTS)
+
+    run = run_and_parse(*workers)
+
+    run.result.assert_outcomes(errors=9, passed=1)
+    assert len(titles(run)) == 4
+    assert "typo" in titles(run)
+    assert errors_of(run).count("\nsame error in 5 more cases\n") == 1
+    assert "seen 9" in run.text  # other plugins count all
+    assert sum(message["outcome"] == "error" for message in run.report["cases"]) == 9
+    assert len(run.junit.findall(".//testcase/error")) == 9
+    assert len({found["message"] for found in run.report["cases"] if found["outcome"] == "error"}) == 9
+
+
+def test_short_summary_tells_the_reason_within_80_columns(broken, run_and_parse, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("CI", raising=False)
+
+    run = run_and_parse()
+
+    lines = short_summary(run)
+    for number, line in enumerate(lines[:2]):
+        assert line.startswith(f"ERROR a.queryeval.yaml::case-{number} - predict.py:predict raised ConnectionError: n")
+    assert lines[2].startswith("ERROR a.queryeval.yaml::case-2")  # older versions of pytest leave out its reason
+    assert lines[3].startswith("ERROR a.queryeval.yaml::typo - gold query failed (invalid): no such ")
+    assert lines[4].startswith("ERROR same error in 5 more cases - predict.py:predict raised Conn")
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(("option", "number"), [("-v", 9), ("-q", 4)])
+def test_all_errors_are_shown_when_asked_for(broken, run_and_parse, option, number):
+    run = run_and_parse(option)
+
+    assert len(titles(run)) == number
+    assert ("same error" in run.text) == (number == 4)
+    assert len([line for line in short_summary(run) if "::" in line]) == number
+
+
+def test_errors_of_several_sources_and_predictors_are_not_equal(suite, write, run_and_parse):
+    write("predict.py", RAISES)
+    write("other.py", RAISES)
+    for name in ("predict.py", "other.py"):
+        cases = [unpredicted(f"case-{number}") for number in range(4)]
+        suite(*cases, name=f"{name}.queryeval.yaml", predictor=f"{name}:predict")
+    for name in ("c", "d"):
+        script = {"sqlite": {"script": f"{name}.sql"}}
+        write(f"{name}.sql", "CREATE TABLE t (a INTEGER);")
+        cases = [case(f"case-{number}", gold=INVALID) for number in range(4)]
+        suite(*cases, name=f"{name}.queryeval.yaml", **{**SETTINGS, "source": script})
+
+    run = run_and_parse()
+
+    assert len(titles(run)) == 12
+    assert errors_of(run).count("\nsame error in 1 more case\n") == 4
+
+
+def test_nothing_is_folded_below_the_fourth_equal_error(suite, run_and_parse):
+    suite(*(case(f"case-{number}", gold=INVALID) for number in range(3)), case("good", GOLD))
+
+    run = run_and_parse()
+
+    assert len(titles(run)) == 3
+    assert "same error" not in run.text
+
+
+def test_text_of_an_error_has_its_place_behind_the_reason(suite, run_and_parse):
+    suite(case("typo", gold=INVALID))
+
+    run = run_and_parse()
+
+    assert (
+        run.case("typo")["message"]
+        == "gold query failed (invalid): no such column: nope: known are age, country, name (a.queryeval.yaml:4)"
+    )

@@ -1,0 +1,86 @@
+"""Local files and functions of predictors are looked for while suites are collected, and are not imported."""
+
+from __future__ import annotations
+
+import pytest
+from singers import GOLD, case, unpredicted
+
+RIGHT = f"def predict(case):\n    return {GOLD!r}\n"
+
+
+@pytest.mark.parametrize(
+    ("predictor", "said"),
+    [
+        ("predct.py:predict", "there is no file predct.py: did you mean 'predict.py'?"),
+        ("predict.py:predikt", "there is no function 'predikt' in predict.py: did you mean 'predict'?"),
+        ("predict:predict", "there is no module 'predict': did you mean 'predict.py:predict'?"),
+        ({"python": "predict.py:predikt"}, "there is no function 'predikt' in predict.py: did you mean 'predict'?"),
+        ("answers.jsonl", "there is no file answers.jsonl: did you mean 'answer.jsonl'?"),
+    ],
+)
+@pytest.mark.parametrize("option", ["-q", "--collect-only"])
+def test_what_is_not_there_is_one_error_at_the_line_that_names_it(suite, write, run, predictor, said, option):
+    write("predict.py", RIGHT)
+    write("answer.jsonl", "")
+    suite(*(unpredicted(f"case-{number}") for number in range(30)), predictor=predictor)
+
+    result = run(option)
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.stdout.str().count("there is no") == 1
+    result.stdout.fnmatch_lines([f"a.queryeval.yaml:3: {said}"])
+
+
+def test_a_predictor_of_a_folder_is_refused_where_the_folder_names_it(suite, write, run):
+    write("queryeval.yaml", "# ours\npredictor:\n  python: predct.py:predict\n  timeout: 5\n")
+    suite(unpredicted("a"), name="sub/a.queryeval.yaml")
+
+    run("-q").stdout.fnmatch_lines(["queryeval.yaml:3: there is no file predct.py"])
+
+
+def test_collecting_does_not_import_the_predictor(suite, write, run):
+    write("predict.py", f"raise RuntimeError('imported')\n{RIGHT}")
+    suite(unpredicted("a"), predictor="predict.py:predict")
+
+    result = run("--collect-only")
+
+    assert result.ret == 0
+    assert "imported" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("option", ["--queryeval-predictor=predict.py:predict", "--queryeval-replay=rec"])
+def test_a_predictor_that_no_case_will_be_answered_by_may_be_gone(suite, write, run, option):
+    write("predict.py", RIGHT)
+    write("system.py", RIGHT)
+    path = suite(unpredicted("a"), predictor="system.py:predict")
+    run("--queryeval-record=rec").assert_outcomes(passed=1)
+    (path.parent / "system.py").unlink()
+
+    run(option).assert_outcomes(passed=1)
+
+
+def test_a_predictor_of_skipped_and_predicted_cases_only_may_be_gone(suite, run):
+    suite(unpredicted("a", skip="later"), case("b"), predictor="predict.py:predict")
+
+    run().assert_outcomes(passed=1, skipped=1)
+
+
+def test_a_conftest_may_make_the_module_importable(suite, write, run, pytester):
+    write("sub/lib/our_system.py", RIGHT)
+    write("sub/conftest.py", "import pathlib, sys\nsys.path.append(str(pathlib.Path(__file__).with_name('lib')))\n")
+    suite(unpredicted("a"), predictor="our_system:predict", name="sub/a.queryeval.yaml")
+
+    run().assert_outcomes(passed=1)
+    elsewhere = pytester.runpytest_subprocess("--queryeval-predictor=our_system:predict")
+    elsewhere.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("option", ["--queryeval-predictor=predct.py:predict", "--queryeval-predictor=gone.jsonl"])
+def test_a_predictor_of_the_command_line_that_is_not_there_is_a_usage_error(suite, run, option):
+    suite(case("a"))
+
+    result = run(option)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name = option.partition("=")[2].partition(":")[0]
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-predictor: there is no file {name}*"])

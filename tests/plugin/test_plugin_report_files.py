@@ -1,0 +1,92 @@
+"""Where reports go: a disk that is full, pipes and links in the place of files."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from singers import case
+
+# No file may grow beyond this: as on a full disk, a part of it is written before that is told.
+SMALL_DISK = "import resource\n\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+LARGE_JUNIT = "def test_large(record_property):\n    record_property('text', 'x' * 100_000)\n"
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, run, report_of, workers):
+    write("conftest.py", SMALL_DISK)
+    write("test_large.py", LARGE_JUNIT)
+    suite(case("good"))
+
+    result = run("--queryeval-report=reports", workers)
+
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "=* query evaluation *=",
+            "report: reports/report.json",
+            "report */reports/report.html cannot be written: File too large",
+            "report */reports/junit.xml cannot be written: File too large",
+            "queryeval: PASSED: *",
+        ]
+    )
+    assert report_of(pytester.path / "reports" / "report.json")["totals"]["passed"] == 1
+    assert not (pytester.path / "reports" / "junit.xml").exists()
+
+
+def test_report_json_is_written_before_all_others(pytester, suite, run, monkeypatch):
+    suite(case("good"))
+
+    result = run("--queryeval-report=a.csv", "--queryeval-report=b.json", "--queryeval-report=c.md")
+
+    assert [line for line in result.outlines if line.startswith("report: ")] == [
+        f"report: {name}" for name in ("b.json", "a.csv", "c.md")
+    ]
+
+
+def test_junit_file_of_the_user_that_cannot_be_written_costs_nothing_else(pytester, suite, run):
+    suite(case("good"))
+
+    result = run("--junitxml=/dev/full", "--queryeval-report=report.json")
+
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["report /dev/full cannot be written: No space left on device"])
+    assert (pytester.path / "report.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("pipe", "target"),
+    [
+        ("report.json", "report.json"),
+        ("reports/report.md", "reports"),
+        ("reports/junit.xml", "reports"),
+        ("reports", "reports"),
+    ],
+)
+def test_pipe_is_refused(pytester, suite, run, pipe, target):
+    suite(case("good"))
+    (pytester.path / pipe).parent.mkdir(exist_ok=True)
+    os.mkfifo(pytester.path / pipe)
+
+    result = run(f"--queryeval-report={target}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-report: report *{target}* cannot be written: *"])
+    (pytester.path / pipe).unlink()
+
+
+def test_links_are_followed(pytester, suite, run, report_of):
+    suite(case("good"))
+    (pytester.path / "latest.json").symlink_to("runs/monday.json")
+    (pytester.path / "latest").symlink_to("folder")
+    pytester.mkdir("folder")
+
+    result = run("--queryeval-report=latest.json", "--queryeval-report=latest")
+
+    assert result.ret == 0
+    assert (pytester.path / "latest.json").is_symlink()
+    assert report_of(pytester.path / "runs" / "monday.json")["totals"]["passed"] == 1
+    assert (pytester.path / "folder" / "report.json").exists()
+    assert (pytester.path / "folder" / "junit.xml").exists()

@@ -1,0 +1,284 @@
+"""Gates where some of their cases did not run, and the verdict of such runs."""
+
+from __future__ import annotations
+
+import pytest
+from singers import GOLD, INVALID, WRONG, case
+
+GATES = """
+gates:
+  - {metric: execution_accuracy, min: 0.7}
+  - {metric: execution_accuracy, where: {tag: nightly}, min: 0.9}
+  - {metric: execution_accuracy, where: {not: {tag: nightly}}, min: 0.5}
+"""
+
+
+@pytest.fixture
+def suites(suite, write):
+    """Eight cases that may run, five below `a` and three below `b`; two of them nightly, two miss."""
+    write("queryeval.yaml", GATES)
+    suite(
+        case("mean-age"),
+        case("night", tags=["nightly"]),
+        case("later", skip="no gold yet"),
+        case("bad", WRONG),
+        case("worse", WRONG),
+        case("good"),
+        name="a/a.queryeval.yaml",
+        on_miss="xfail",
+    )
+    suite(
+        case("other"), case("another"), case("late", tags=["nightly"]), name="b/deep/b.queryeval.yaml", on_miss="xfail"
+    )
+
+
+def counts(report):
+    return [(gate["ran"], gate["cases"]) for gate in report["gates"]]
+
+
+def verdicts(report):
+    return [gate["ok"] for gate in report["gates"]]
+
+
+NO_VERDICT = "queryeval: NO VERDICT: no gate could be evaluated: "
+
+
+def last_line(run):
+    return [line for line in run.result.outlines if line][-1]
+
+
+def test_gates_of_a_complete_run_are_evaluated_and_skipped_cases_are_not_left_out(suites, run_and_parse):
+    run = run_and_parse()
+
+    assert counts(run.report) == [(8, 8), (2, 2), (6, 6)]
+    assert verdicts(run.report) == [True, True, True]
+    assert last_line(run) == "queryeval: PASSED: 9 cases: 6 passed, 2 missed, 1 skipped (no case failed, 3 gates met)"
+
+
+@pytest.mark.parametrize(
+    ("selection", "ran"),
+    [
+        (["-k", "mean-age"], 1),
+        (["-k", "bad"], 1),
+        (["a/a.queryeval.yaml::mean-age", "a/a.queryeval.yaml::bad"], 2),
+        (["a"], 5),
+        (["a/a.queryeval.yaml"], 5),
+        (["b/deep"], 3),
+        (["--queryeval-limit=2"], 2),
+        (["--deselect=a/a.queryeval.yaml::good"], 7),
+        (["--ignore=b/deep"], 5),
+        (["--ignore-glob=*/b.queryeval.yaml"], 5),
+        (["-m", "not nightly", "a"], 4),
+    ],
+    ids=str,
+)
+def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_and_parse, selection, ran):
+    run = run_and_parse(*selection)
+
+    gate = run.report["gates"][0]
+    assert (gate["ok"], gate["reason"]) == (None, f"{ran} of 8 cases ran")
+    assert run.result.ret == 0
+    run.result.stdout.fnmatch_lines([f"gate not evaluated: execution_accuracy in .: {ran} of 8 cases ran (*"])
+
+
+def test_selection_is_counted_with_workers_as_without(suites, run_and_parse):
+    selection = "a", "-k", "night or mean-age"
+
+    alone, shared = run_and_parse(*selection), run_and_parse(*selection, "-n2")
+
+    assert counts(alone.report) == counts(shared.report) == [(2, 8), (1, 2), (1, 6)]
+    assert verdicts(alone.report) == verdicts(shared.report)
+    assert shared.result.ret == 0
+
+
+def test_run_whose_gates_could_not_be_evaluated_has_no_verdict(suites, run_and_parse):
+    run = run_and_parse("-k", "mean-age")
+
+    assert run.result.ret == 0
+    text = "execution_accuracy in .: 1 of 8 cases ran (1.000, needs at least 0.7)"
+    assert last_line(run) == f"{NO_VERDICT}{text} and 2 more"
+
+
+def test_gate_whose_cases_are_all_selected_is_evaluated(suites, run_and_parse):
+    run = run_and_parse("-m", "nightly")
+
+    assert verdicts(run.report) == [None, True, None]
+    assert counts(run.report) == [(2, 8), (2, 2), (0, 6)]
+    assert "PASSED" in last_line(run)
+
+
+def test_gate_of_a_folder_that_ran_whole_is_evaluated_beside_those_above_it(suites, write, run_and_parse):
+    write("a/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.6}]")
+
+    run = run_and_parse("a")
+
+    assert [(gate["folder"], gate["ok"]) for gate in run.report["gates"]] == [*[(".", None)] * 3, ("a", True)]
+
+
+@pytest.mark.parametrize(("limit", "ok"), [(0.1, True), (0.3, None), (0.9, False)])
+def test_gate_is_evaluated_where_the_rest_could_not_change_it(suite, write, run_and_parse, limit, ok):
+    write("queryeval.yaml", f"gates: [{{metric: execution_accuracy, min: {limit}}}]")
+    suite(case("a"), case("b", WRONG), case("c", WRONG), case("rest"), case("and-more"), on_miss="xfail")
+
+    run = run_and_parse("-k", "not rest and not and-more")
+
+    assert verdicts(run.report) == [ok]
+    assert run.result.ret == (ok is False)
+
+
+def test_failed_cases_are_rerun_without_a_verdict_on_gates(suite, write, run, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.6}]")
+    suite(case("good"), case("bad", WRONG), case("fine"))
+    suite(*(case(f"case-{number}") for number in range(9)), name="whole.queryeval.yaml")  # --lf does not look into it
+    run()
+
+    again = run_and_parse("--lf")
+
+    assert again.outcomes == {"bad": "failed"}
+    assert again.report["gates"][0]["reason"] == "1 of 12 cases ran"
+
+
+def test_gate_is_not_evaluated_after_the_first_failure_under_x(suite, write, run_and_parse, workers):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.95}]")
+    suite(case("bad", WRONG), *(case(f"case-{number}") for number in range(19)))
+
+    run = run_and_parse("-x", *workers)
+
+    (gate,) = run.report["gates"]
+    assert (gate["ok"], gate["cases"]) == (None, 20)
+    assert gate["ran"] < 20
+    assert last_line(run) == "queryeval: FAILED: 1 case failed; the run was stopped"
+
+
+def test_run_that_something_else_stopped_is_interrupted(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
+    write("test_a.py", "def test_a():\n    assert False\n")
+    suite(case("good"), name="b.queryeval.yaml")
+
+    run = run_and_parse("-x", "test_a.py", "b.queryeval.yaml")
+
+    assert run.report["gates"][0]["reason"] == "0 of 1 case ran"
+    assert last_line(run) == "queryeval: INTERRUPTED: 0 of 1 case: none ran (the run was stopped)"
+
+
+@pytest.mark.parametrize("interruption", ["raise KeyboardInterrupt", "pytest.exit('enough')", "raise RuntimeError"])
+def test_interrupted_run_says_so_whatever_failed_before(suite, write, run_and_parse, interruption):
+    where = "logfinish(nodeid)" if "Runtime" in interruption else "teardown(item)"
+    name = "nodeid" if "Runtime" in interruption else "item.nodeid"
+    hook = f"def pytest_runtest_{where}:\n    if 'last' in {name}:\n        {interruption}\n"
+    write("conftest.py", f"import pytest\n\n{hook}")
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
+    suite(case("bad", WRONG), case("last"), case("never"))
+
+    run = run_and_parse()
+
+    assert run.report["interrupted"] is True
+    assert run.report["gates"][0]["ok"] is None
+    assert last_line(run).startswith("queryeval: INTERRUPTED: 2 of 3 cases: ")
+
+
+def test_file_that_lacks_an_extra_leaves_nothing_out(suite, write, run_and_parse, monkeypatch):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+    suite(case("a"))
+    suite(case("b"), name="b.queryeval.yaml", requires="duckdb")
+    monkeypatch.setattr("pytest_queryeval.loading.requirements._is_installed", lambda name: False)
+
+    whole, part = run_and_parse(), run_and_parse("a.queryeval.yaml")
+
+    assert (verdicts(whole.report), counts(whole.report)) == ([True], [(1, 1)])
+    assert (verdicts(part.report), counts(part.report)) == ([True], [(1, 1)])
+
+
+def test_suites_that_pytest_does_not_collect_are_none_of_a_gates(pytester, suite, write, run_and_parse):
+    pytester.makeini("[pytest]\nnorecursedirs = build .*\n")
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+    write("conftest.py", "collect_ignore = ['old']\n")
+    suite(case("a"))
+    for place in ("build", "old", ".hidden"):
+        suite(case("b"), name=f"{place}/b.queryeval.yaml")
+
+    run = run_and_parse("a.queryeval.yaml")
+
+    assert (verdicts(run.report), counts(run.report)) == ([True], [(1, 1)])
+
+
+def test_gate_is_not_evaluated_where_a_file_beside_the_path_cannot_be_read(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+    write("b/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+    suite(case("a"), name="a/a.queryeval.yaml")
+    write("b/b.queryeval.yaml", "kind: sql\ncases: nothing\n")
+
+    part = run_and_parse("a")
+
+    (gate,) = part.report["gates"]
+    assert (gate["ok"], gate["cases"]) == (None, None)
+    assert gate["reason"] == "1 case ran, but other suite files below could not be read"
+    assert part.result.ret == 0
+
+
+def test_gate_that_no_case_of_its_folder_fits_is_missed_in_a_selection_as_well(suites, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, where: {tag: nigthly}, min: 1}]")
+
+    run = run_and_parse("-k", "night")
+
+    assert run.result.ret == 1
+    assert run.report["gates"][0]["reason"] == "no case that ran has the tag 'nigthly': did you mean 'nightly'?"
+
+
+def test_gate_over_a_mapping_of_files_counts_the_cases_of_each(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+    path = suite(name="a.queryeval.yaml")
+    path.write_text(path.read_text(encoding="utf-8").replace("cases:", "cases: 'parts/*.yaml'"), encoding="utf-8")
+    write("parts/one.yaml", f"{{id: one, gold: '{GOLD}', predicted: '{GOLD}'}}")
+    write("parts/two.yaml", f"{{id: two, gold: '{GOLD}', predicted: '{GOLD}'}}")
+
+    whole, part = run_and_parse(), run_and_parse("-k", "one")
+
+    assert (verdicts(whole.report), counts(whole.report)) == ([True], [(2, 2)])
+    assert (verdicts(part.report), counts(part.report)) == ([None], [(1, 2)])
+
+
+@pytest.mark.parametrize(("selection", "status"), [(["-k", "mean-age or bad"], 1), (["-k", "mean-age"], 0)], ids=str)
+def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_parse, selection, status):
+    pytester.makeini("[pytest]\nqueryeval_gates = selection")
+
+    run = run_and_parse(*selection)
+
+    assert verdicts(run.report) == [not status, None, True]
+    assert run.result.ret == status
+    run.result.stdout.fnmatch_lines(["gate *: execution_accuracy in .: *, needs at least 0.7 (*, ? of 8 cases ran)"])
+
+
+def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
+    write("queryeval.yaml", "gates: [{max_broken: 0}, {no_regression: {metric: execution_accuracy}}]")
+    run("--queryeval-report=base.json")
+
+    part = run_and_parse("-k", "mean-age", "--queryeval-baseline=base.json")
+    without = run_and_parse("-k", "mean-age")
+
+    assert verdicts(part.report) == [True, True]
+    assert last_line(without) == f"{NO_VERDICT}at most 0 broken in .: no baseline was given and 1 more"
+
+
+def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):
+    result = run("--collect-only", "-q")
+
+    assert "queryeval:" not in result.stdout.str()
+    assert result.ret == 0
+
+
+def test_gates_of_a_run_without_a_case_of_their_folder_are_not_there(suites, write, run_and_parse):
+    write("a/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
+
+    run = run_and_parse("b")
+
+    assert {gate["folder"] for gate in run.report["gates"]} == {"."}
+
+
+def test_errors_fail_a_run_whose_gates_could_not_be_evaluated(suite, write, run_and_parse):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
+    suite(case("mistaken", gold=INVALID), case("good"), case("other"))
+
+    run = run_and_parse("-k", "mistaken")
+
+    assert last_line(run) == "queryeval: FAILED: 1 case in error"

@@ -1,0 +1,206 @@
+"""SIGTERM, as of a time limit or a scheduler: results are kept, nothing is left behind, nobody else is disturbed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from singers import GOLD, case, unpredicted
+
+SLEEPER = f"""
+import pathlib, time
+
+def predict(case):
+    if case.id == "slow":
+        pathlib.Path("asleep").touch()
+        time.sleep(120)
+    return {GOLD!r}
+"""
+STUBBORN = SLEEPER.replace(
+    "time.sleep(120)",
+    """
+        for _ in range(120):
+            try:
+                time.sleep(1)
+            except KeyboardInterrupt:
+                pathlib.Path("interrupted").touch()
+""",
+)
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def started(pytester, monkeypatch, *args):
+    """Start pytest in a session of its own, and wait until the slow case is being predicted."""
+    monkeypatch.setenv("TMPDIR", str(pytester.mkdir("temporary")))
+    command = [sys.executable, "-m", "pytest", "-v", "--queryeval-report=reports", *args]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+    process = pytester.popen(command, start_new_session=True, **pipes)
+    wait_for((pytester.path / "asleep").exists)
+    time.sleep(0.5)
+    return process
+
+
+def processes_in(folder):
+    """All processes but this one whose working directory is the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is somebody else's
+            if process.name != str(os.getpid()) and (process / "cwd").readlink() == folder:
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("args", "send"),
+    [([], os.kill), (["-n2"], os.kill), (["-n2"], os.killpg)],
+    ids=["alone", "xdist, the controller", "xdist, all processes"],
+)
+def test_run_that_is_terminated_keeps_its_results_and_leaves_nothing(
+    pytester, suite, write, report_of, monkeypatch, args, send
+):
+    write("predict.py", SLEEPER)
+    fast = [unpredicted(f"fast-{number}") for number in range(4)]
+    suite(*fast, unpredicted("slow"), predictor="predict.py:predict")
+
+    with started(pytester, monkeypatch, *args) as process:
+        send(process.pid, signal.SIGTERM)
+        output = process.communicate(timeout=60)[0].decode()
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert "KeyboardInterrupt: SIGTERM" in output
+    assert "report: reports/report.json" in output
+    report = report_of(pytester.path / "reports" / "report.json")
+    finished = {found["id"] for found in report["cases"]}
+    assert finished == {found["id"] for found in fast} if not args else finished and "slow" not in finished
+    assert (pytester.path / "reports" / "junit.xml").exists()
+    wait_for(lambda: not processes_in(pytester.path))
+    assert not list((pytester.path / "temporary").iterdir())
+
+
+def test_report_is_written_before_workers_are_awaited(pytester, suite, write, report_of, monkeypatch):
+    write("predict.py", STUBBORN)
+    suite(unpredicted("fast"), unpredicted("slow"), case("other"), predictor="predict.py:predict")
+
+    with started(pytester, monkeypatch, "-n2") as process:
+        os.kill(process.pid, signal.SIGTERM)
+        wait_for((pytester.path / "reports" / "report.json").exists)
+        is_running = process.poll() is None
+        process.communicate(timeout=60)
+
+    assert is_running
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+
+
+def test_second_signal_kills(pytester, suite, write, monkeypatch):
+    write("predict.py", STUBBORN)
+    suite(unpredicted("slow"), predictor="predict.py:predict")
+
+    with started(pytester, monkeypatch) as process:
+        os.kill(process.pid, signal.SIGTERM)
+        wait_for((pytester.path / "interrupted").exists)
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+
+    assert process.returncode == -signal.SIGTERM
+
+
+CHILDREN = f"""
+import os, pathlib, signal, subprocess, sys, threading
+
+def handler(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip()
+
+def forked():
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        os.write(writing, repr(signal.getsignal(signal.SIGTERM)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    return os.read(reading, 1000).decode()
+
+def predict(case):
+    found = [repr(signal.getsignal(signal.SIGTERM))]
+    found.append(handler("import signal; print(repr(signal.getsignal(signal.SIGTERM)))"))
+    found.append(forked())
+    thread = threading.Thread(target=lambda: found.append(forked()))
+    thread.start()
+    thread.join()
+    pathlib.Path("found").write_text("\\n".join(found))
+    return {GOLD!r}
+"""
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_children_have_no_handler_of_ours(pytester, suite, write, run, workers):
+    write("predict.py", CHILDREN)
+    suite(unpredicted("good"), predictor="predict.py:predict")
+
+    run("-Wignore::DeprecationWarning", workers).assert_outcomes(passed=1)
+
+    own, *children = (pytester.path / "found").read_text().splitlines()
+    assert "Termination" in own
+    assert children == [repr(signal.SIG_DFL)] * 3
+
+
+def test_handler_is_restored_after_the_run(suite, run):
+    suite(case())
+
+    run()
+
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+LOOKING = "import signal\n\ndef test_handler():\n    assert signal.getsignal(signal.SIGTERM) {}\n"
+
+
+def test_run_without_suites_is_left_alone(write, pytester):
+    write("test_handler.py", LOOKING.format("is signal.SIG_DFL"))
+
+    assert pytester.runpytest_subprocess().ret == 0
+
+
+def test_handler_of_somebody_else_stays(suite, write, pytester):
+    write("conftest.py", "import signal\n\nsignal.signal(signal.SIGTERM, print)\n")
+    write("test_handler.py", LOOKING.format("is print"))
+    suite(case())
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+SUICIDE = f"""
+import os, pathlib, signal
+
+def predict(case):
+    with pathlib.Path("asked").open("a") as file:
+        file.write(case.id + "\\n")
+    if case.id == "case-3" and not pathlib.Path("killed").exists():
+        pathlib.Path("killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {GOLD!r}
+"""
+
+
+def test_recorded_run_is_resumed_after_a_crash(pytester, suite, write, run_and_parse):
+    write("predict.py", SUICIDE)
+    suite(*(unpredicted(f"case-{number}") for number in range(6)), predictor="predict.py:predict")
+    crashed = pytester.runpytest_subprocess("--queryeval-record=rec")
+    assert crashed.ret == -signal.SIGKILL
+
+    run = run_and_parse("--queryeval-record=rec")
+
+    assert run.report["totals"]["passed"] == 6
+    asked = (pytester.path / "asked").read_text().split()
+    assert asked == [f"case-{number}" for number in (0, 1, 2, 3, 3, 4, 5)]

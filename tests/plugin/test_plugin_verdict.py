@@ -1,0 +1,147 @@
+"""Where missed gates and the verdict stand: behind pytest's own lines, and in its junit.xml."""
+
+from __future__ import annotations
+
+import pytest
+from singers import INVALID, WRONG, case
+
+GATE = "gates: [{metric: execution_accuracy, min: 1}]"
+PLACE, METRIC = "GATE queryeval.yaml - execution_accuracy:", "execution_accuracy in .:"
+MISSED = "GATE queryeval.yaml - execution_accuracy: 0.500, needs at least 1 (2 cases)"
+VERDICT = "queryeval: FAILED: gate missed: execution_accuracy in .: 0.500, needs at least 1 (2 cases)"
+
+
+@pytest.fixture
+def missed(suite, write):
+    """A suite whose misses fail no case, and a gate that they miss."""
+    write("queryeval.yaml", GATE)
+    suite(case("good"), case("bad", WRONG), on_miss="xfail")
+
+
+def lines(result):
+    return [line for line in result.outlines if line]
+
+
+@pytest.mark.parametrize("options", [[], ["-q"], ["-v"], ["-q", "-n1"]], ids=str)
+def test_verdict_is_the_last_line_of_a_run_with_suites(missed, run, options):
+    result = run(*options)
+
+    assert lines(result)[-1] == VERDICT
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=1, xfailed=1)
+
+
+@pytest.mark.parametrize(
+    "options", [["-qq"], ["--no-summary"], ["-p", "no:terminal"], ["--collect-only"]], ids=lambda each: " ".join(each)
+)
+def test_there_is_no_verdict_where_no_summary_is_wanted(missed, run, options):
+    assert "queryeval:" not in run(*options).stdout.str()
+
+
+def test_run_without_suites_has_no_verdict(write, run):
+    write("test_a.py", "def test_a():\n    pass\n")
+
+    for options in ((), ("--queryeval-report=report.json",)):
+        assert "queryeval:" not in run(*options).stdout.str()
+
+
+def test_missed_gates_stand_directly_behind_the_short_summary(missed, write, suite, run):
+    suite(case("worse", WRONG), case("fine"), name="deep/b.queryeval.yaml")
+    write("deep/queryeval.yaml", "gates: [{metric: execution_accuracy, where: {not: {tag: slow}}, min: 0.9}]")
+
+    result = run("-rfEx")
+
+    text = lines(result)
+    # pytest 8.2 puts "reason: " before it.
+    [start] = [number for number, line in enumerate(text) if line.startswith("XFAIL a.queryeval.yaml::bad - ")]
+    assert text[start].endswith("execution_accuracy 0.000 (needs at least 1)")
+    assert text[start + 1 : start + 3] == [
+        "GATE queryeval.yaml - execution_accuracy: 0.500, needs at least 1 (4 cases)",
+        "GATE deep/queryeval.yaml - execution_accuracy where not (tag is slow): 0.500, needs at least 0.9 (2 cases)",
+    ]
+    assert text[start + 3].strip("=").strip().startswith("1 failed, 2 passed, 1 xfailed in ")
+    assert text[start + 4 :] == [
+        f"queryeval: FAILED: 1 case failed; gate missed: {text[start + 1].replace(PLACE, METRIC)} and 1 more"
+    ]
+
+
+def test_verdict_has_the_colour_of_its_state(suite, write, run):
+    write("queryeval.yaml", GATE)
+    suite(case("good"), case("bad", WRONG, on_miss="xfail"))
+
+    failed, selected = run("--color=yes"), run("--color=yes", "-k", "good")
+    suite(case("good"))
+    passed = run("--color=yes")
+
+    colours = [lines(result)[-1].partition("queryeval")[0] for result in (passed, failed, selected)]
+    assert colours == ["\x1b[32m\x1b[1m", "\x1b[31m\x1b[1m", "\x1b[33m\x1b[1m"]
+
+
+def test_missed_gates_and_the_verdict_are_properties_of_the_suite_in_junit(missed, run_and_parse):
+    junit = run_and_parse().junit
+
+    (suite,) = junit.iter("testsuite")
+    properties = [(found.get("name"), found.get("value")) for found in suite.find("properties")]
+    assert properties == [
+        ("queryeval.verdict", VERDICT.removeprefix("queryeval: ")),
+        ("queryeval.gate", MISSED.removeprefix("GATE ")),
+    ]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "0")
+
+
+def test_verdict_is_about_suites_and_the_exit_status_about_all_tests(suite, write, run):
+    write("test_a.py", "def test_a():\n    assert False\n")
+    suite(case("good"))
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert lines(result)[-1] == "queryeval: PASSED: 1 case: 1 passed (no case failed, no gate is set)"
+
+
+def test_suite_that_cannot_be_read_fails_the_run(suite, write, run):
+    suite(case("good"))
+    write("b.queryeval.yaml", "cases: nothing\n")
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert lines(result)[-1] == "queryeval: FAILED: b.queryeval.yaml could not be read; the run was stopped"
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=str)
+def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run, workers):
+    suite(case("bad", WRONG), on_miss="xfail")
+    suite(case("bad", WRONG, on_miss="xfail"), case("good"), name="b.queryeval.yaml")
+
+    result = run(*workers)
+
+    told = [line for line in result.outlines if "QueryEvalWarning" in line]
+    assert len(told) == 1
+    assert "`on_miss: xfail` and no gate: no miss can fail the run" in told[0]
+    assert "a.queryeval.yaml:0: " in told[0]
+
+
+def test_suite_whose_folder_has_gates_does_not_warn(missed, run):
+    assert "QueryEvalWarning" not in run().stdout.str()
+
+
+def test_suite_whose_misses_never_fail_is_refused_where_warnings_are_errors(suite, run):
+    suite(case("bad", WRONG), on_miss="xfail")
+
+    result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["a.queryeval.yaml: `on_miss: xfail` and no gate: *"])
+
+
+def test_errors_of_cases_fail_a_run_whose_gate_leaves_them_out(suite, write, run):
+    write("queryeval.yaml", GATE)
+    suite(case("good"), case("mistaken", gold=INVALID), on_miss="xfail")
+
+    result = run()
+
+    assert lines(result)[-1] == "queryeval: FAILED: 1 case in error"
+    result.stdout.fnmatch_lines(
+        ["gate met: execution_accuracy in .: 1.000, needs at least 1 (1 case, 1 in error not counted)"]
+    )

@@ -1,0 +1,150 @@
+"""What scores are made of: counts, and precision and recall as metrics of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from samples import fake_source, install_engine, make_case, query, table
+from strategies import tables
+
+from pytest_queryeval.comparison.counts import Counts, cell_counts, entity_counts, exact_counts, row_counts
+from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.evaluation import evaluate_case
+from pytest_queryeval.json_value import JsonAnswer
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.session import Session
+from pytest_queryeval.sql.components import COMPONENTS
+
+POLICY = Policy()
+SMALL = tables(st.sampled_from(["a", "b", None]), max_columns=3)
+GOLD = table((1, "a"), (2, "b"), (3, "c"))
+PREDICTED = table(("a", 1), ("b", 2), ("b", 2), ("x", 9), ("y", 3))
+
+
+def score(name, gold, predicted):
+    value = METRICS[name].function(gold, predicted)
+    return getattr(value, "value", value)
+
+
+def trio(name):
+    """The F1 and its halves."""
+    f1 = {"row": "row_matching_f1", "entity": "entity_set_f1"}.get(name, f"{name}_f1")
+    return f1, f"{name}_precision", f"{name}_recall"
+
+
+def test_rows_are_counted_as_multisets_under_the_best_alignment():
+    assert row_counts(GOLD, PREDICTED, POLICY) == Counts(tp=2, fp=3, fn=1)
+    assert [score(name, GOLD, PREDICTED) for name in trio("row")] == [2 * 2 / 8, 2 / 5, 2 / 3]
+    assert exact_counts(GOLD, PREDICTED, POLICY) == Counts(tp=0, fp=5, fn=3)
+
+
+def test_cells_are_counted_row_by_row():
+    fruit = table(("apple", "red", 35), ("pear", "green", 28))
+    predicted = table(("apple", "red"), ("pear", "green"), ("plum", "blue"))
+
+    assert cell_counts(fruit, predicted, POLICY) == Counts(tp=4, fp=2, fn=2)
+    assert [score(name, fruit, predicted) for name in trio("cell")] == pytest.approx([2 / 3, 2 / 3, 2 / 3])
+
+
+def test_distinct_values_are_counted_for_each_gold_column():
+    assert entity_counts(GOLD, PREDICTED, POLICY) == [Counts(tp=3, fp=1, fn=0), Counts(tp=2, fp=2, fn=1)]
+    assert [score(name, GOLD, PREDICTED) for name in trio("entity")][1:] == pytest.approx([(3 / 4 + 2 / 4) / 2, 5 / 6])
+
+
+@pytest.mark.parametrize("name", ["row", "cell", "entity"])
+@pytest.mark.parametrize(
+    ("gold", "predicted", "expected"),
+    [
+        (table(), table(), (1.0, 1.0, 1.0)),
+        (table(("a",)), table(), (0.0, 0.0, 0.0)),
+        (table(), table(("a",)), (0.0, 0.0, 0.0)),
+    ],
+)
+def test_empty_answers_have_nothing_right_unless_both_are_empty(name, gold, predicted, expected):
+    assert tuple(score(each, gold, predicted) for each in trio(name)) == expected
+
+
+@pytest.mark.parametrize("name", ["row", "entity"])
+def test_an_answer_with_too_few_columns_has_nothing_right(name):
+    assert [score(each, GOLD, table((1,), (2,))) for each in trio(name)] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["row", "cell", "entity"])
+@given(SMALL, SMALL)
+def test_the_f1_is_that_of_its_precision_and_its_recall(name, gold, predicted):
+    f1, precision, recall = (score(each, gold, predicted) for each in trio(name))
+
+    both = precision + recall
+    assert f1 == pytest.approx(2 * precision * recall / both if both else 0.0, abs=1e-12)
+
+
+@given(SMALL, SMALL)
+def test_row_counts_are_those_of_the_best_of_all_alignments(gold, predicted):
+    assume(gold.rows and predicted.rows and len(gold.columns) <= len(predicted.columns))
+    rows = [tuple(row) for row in gold.rows]
+
+    best = max(
+        (Counter(rows) & Counter(tuple(row[place] for place in places) for row in predicted.rows)).total()
+        for places in permutations(range(len(predicted.columns)), len(gold.columns))
+    )
+
+    assert row_counts(gold, predicted, POLICY) == Counts(best, len(predicted.rows) - best, len(rows) - best)
+
+
+@given(SMALL, SMALL)
+def test_the_counts_of_a_score_make_it(gold, predicted):
+    for name in ("row_matching_f1", "exact_match_f1", "cell_f1", "soft_f1"):
+        _, counts = METRICS[name].counts
+        found = counts(gold, predicted, policy=POLICY)
+
+        assert min(found.values()) >= 0
+        assert score(name, gold, predicted) == pytest.approx(Counts(**found).f1, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_components_of_queries_have_precision_and_recall(name):
+    gold, predicted = "SELECT a, b FROM t WHERE x = 1 ORDER BY a", "SELECT a, c, d FROM t WHERE x = 1 AND y = 2"
+    f1, precision, recall = (
+        score(f"partial_{name}_{figure}", gold, predicted) for figure in ("f1", "precision", "recall")
+    )
+    _, counts = METRICS[f"partial_{name}_f1"].counts
+
+    found = Counts(**counts(gold, predicted))
+
+    assert (f1, precision, recall) == pytest.approx((found.f1, found.precision, found.recall))
+    if name == "select":
+        assert found == Counts(tp=1, fp=2, fn=1)
+
+
+def test_counts_stand_in_the_details_of_a_case_for_the_metrics_that_it_requests(monkeypatch):
+    install_engine(monkeypatch, {"SELECT gold": GOLD.rows, "SELECT predicted": PREDICTED.rows})
+    metrics = ("row_precision", "exact_match_f1", "cell_recall", "soft_f1", "entity_set_f1", "partial_select_f1")
+    case = make_case(
+        source=fake_source(),
+        golds=(query("SELECT gold"),),
+        predicted=query("SELECT predicted"),
+        metrics=metrics,
+        thresholds={},
+    )
+
+    with Session() as session:
+        counts = evaluate_case(case, session).details["counts"]
+
+    assert counts["row"] == {"tp": 2, "fp": 3, "fn": 1}
+    assert counts["entity"][0] == {"column": "a", "tp": 3, "fp": 1, "fn": 0}
+    assert counts["partial_select"] == {"tp": 0, "fp": 1, "fn": 1}
+    assert counts.keys() == {"row", "exact", "cell", "soft", "entity", "partial_select"}
+
+
+def test_paths_of_json_answers_are_counted():
+    _, counts = METRICS["path_f1"].counts
+
+    assert counts(JsonAnswer({"a": 1, "b": [2, 3]}), JsonAnswer({"a": 1, "b": [2], "c": 4})) == {
+        "tp": 2,
+        "fp": 1,
+        "fn": 1,
+    }

@@ -1,0 +1,178 @@
+"""What holds for every engine whose database is one file: those in the registry that know its write-ahead log."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+
+import duckdb
+import pytest
+
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.host import Hosts
+from pytest_queryeval.errors import SourceError
+from pytest_queryeval.model import Source
+
+SCHEMA = """
+    create table concerts (id integer primary key, city varchar(40), price double precision);
+    insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);
+"""
+NAMES = [name for name in ENGINES.names() if ENGINES[name].identity.log]
+MAKERS = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}
+# More than the driver of an engine keeps open.
+MANY = {"sqlite": 70, "duckdb": 34}
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    with Hosts() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def made(name, tmp_path_factory):
+    return make(name, tmp_path_factory.mktemp("made") / "concerts.db")
+
+
+@pytest.fixture
+def run(name, hosts, made, tmp_path):
+    """Executes a query on a database of `tmp_path`."""
+
+    def execute(query, path="concerts.db", max_rows=1000):
+        engine = opened(name, hosts, tmp_path, path=path)
+        try:
+            return engine.execute(query, timeout=10, max_rows=max_rows)
+        finally:
+            engine.close()
+
+    shutil.copy(made, tmp_path)
+    return execute
+
+
+def opened(name, hosts, folder, **settings):
+    return ENGINES[name].open(Source(name="music", engine=name, settings=settings, folder=folder), hosts)
+
+
+def make(name, path, script=SCHEMA):
+    with closing(MAKERS[name](path)) as connection:
+        for statement in script.split(";\n"):
+            connection.execute(statement)
+        connection.commit()
+    return path
+
+
+def test_select_gives_columns_and_rows_as_tuples(name, run):
+    execution = run("select id, city, price from concerts order by id")
+
+    assert execution.error is None
+    assert execution.engine == name
+    assert execution.seconds > 0
+    assert execution.answer.columns == ("id", "city", "price")
+    assert execution.answer.rows == [(1, "Graz", 12.5), (2, "Wien", None), (3, "Linz", 8.0)]
+
+
+def test_columns_are_known_without_rows(run):
+    answer = run("select id, city as town from concerts where 1 = 0").answer
+
+    assert (answer.columns, answer.rows) == (("id", "town"), [])
+
+
+@pytest.mark.parametrize("end", [";", ";;", " ; -- done", "; /* done */", " -- done;", "\n;\n"])
+def test_semicolons_and_comments_may_follow(run, end):
+    assert run(f"select 1{end}").answer.rows == [(1,)]
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\n\t\n"])
+def test_no_text_is_empty(run, query):
+    execution = run(query)
+
+    assert (execution.answer, execution.error.kind) == (None, "empty")
+
+
+def test_max_rows_is_the_most_that_is_allowed(run):
+    numbers = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 300) select i from n"
+
+    assert len(run(numbers, max_rows=300).answer.rows) == 300
+    assert run(numbers, max_rows=299).error.message == "more than 299 rows"
+
+
+def test_replaced_database_is_opened_again(name, run, tmp_path):
+    run("select 1")
+
+    make(name, tmp_path / "new.db", "create table concerts (x integer)").replace(tmp_path / "concerts.db")
+
+    assert run("select count(*) from concerts").answer.rows == [(0,)]
+
+
+def test_more_databases_than_are_kept_open_can_be_used(name, run, tmp_path):
+    many = range(MANY[name])
+    paths = [make(name, tmp_path / f"{number}.db", f"create table t as select {number} as x").name for number in many]
+
+    answers = [run("select x from t", path).answer.rows for path in paths * 2]
+
+    assert answers == [[(number,)] for number in many] * 2
+
+
+@pytest.mark.parametrize("path", ["a b.db", "100%.db", "a#b", "ü.db", "a&mode=rwc.db", "a;b='c'.db"])
+def test_any_file_name_will_do(run, made, tmp_path, path):
+    shutil.copy(made, tmp_path / path)
+
+    assert run("select count(*) from concerts", path).answer.rows == [(3,)]
+
+
+def test_missing_file_is_named_and_not_created(run, tmp_path):
+    with pytest.raises(SourceError, match=r"^source 'music': .*gone\.db: no such file$"):
+        run("select 1", "gone.db")
+
+    assert not (tmp_path / "gone.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"", "the file is empty"), (b"no database at all" * 999, "(?i)not a .*database")]
+)
+def test_file_that_is_no_database_is_a_source_error(run, tmp_path, content, reason):
+    (tmp_path / "other.db").write_bytes(content)
+
+    with pytest.raises(SourceError, match=reason):
+        run("select 1", "other.db")
+
+
+def test_directory_is_a_source_error(run):
+    with pytest.raises(SourceError, match="a directory, not a file"):
+        run("select 1", ".")
+
+
+def test_pipe_is_a_source_error(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe.db")
+
+    with pytest.raises(SourceError, match="not a regular file"):
+        run("select 1", "pipe.db")
+
+
+def test_script_is_built_into_a_file_that_close_removes(name, hosts, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    (tmp_path / "concerts.sql").write_text(SCHEMA)
+
+    engine = opened(name, hosts, tmp_path, script="concerts.sql")
+    rows = engine.execute("select count(*) from concerts", timeout=10, max_rows=10).answer.rows
+    write = engine.execute("delete from concerts", timeout=10, max_rows=10)
+    built = [path for path in temporary.rglob("*") if path.is_file()]
+    engine.close()
+    engine.close()
+
+    assert rows == [(3,)]
+    assert write.error.kind == "unsafe"
+    assert len(built) == 1
+    assert list(temporary.iterdir()) == []
+
+
+def test_missing_script_is_named(name, hosts, tmp_path):
+    with pytest.raises(SourceError, match=r"gone\.sql: no such file$"):
+        opened(name, hosts, tmp_path, script="gone.sql")

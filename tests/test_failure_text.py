@@ -1,0 +1,87 @@
+"""What the text of a failed case says of answers that differ."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+from samples import make_case, make_result, table
+
+from pytest_queryeval.comparison.policy import XSD, Policy
+from pytest_queryeval.model import Missed, Threshold
+from pytest_queryeval.plugin.failure import failure_lines
+from pytest_queryeval.table import IRI, Literal
+
+MISSED = (Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
+
+
+def answers(gold, predicted, *, kind="sql", **policy):
+    """The lines about the answers of a missed case."""
+    case = make_case(kind=kind, policy=Policy(**policy))
+    lines = list(failure_lines(make_result(case, gold=gold, predicted=predicted, missed=MISSED)))
+    return [line for line in lines if line.startswith("    ") or line.split()[0] in ("answers", "hint")]
+
+
+def test_text_and_number_that_look_alike_come_with_their_types_and_the_setting_that_makes_them_equal():
+    assert answers(table((3,), (4,)), table(("3",), (4,)))[1:] == [
+        "    columns  | a",
+        "    missing  | 3 (integer)",
+        "    extra    | 3 (text)",
+        "  hint       `compare: {text_numbers: true}` makes the text of a number equal to the number",
+    ]
+
+
+def test_only_the_cells_of_a_changed_row_that_look_alike_show_their_types():
+    assert answers(table(("FR", "a", 3, 3)), table(("FR", "a", "3", 4)))[2:4] == [
+        "    gold     | FR · a · 3 (integer) · 3",
+        "    instead  | FR · a · 3 (text) · 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "shown"),
+    [
+        (Decimal("1.5"), "1.5", ("1.5 (decimal)", "1.5 (text)")),
+        (1.5, "1.5", ("1.5 (float)", "1.5 (text)")),
+        (None, "NULL", ("NULL", "NULL (text)")),
+        (True, "true", ("true (boolean)", "true (text)")),
+        (b"a", "x'61'", ("x'61' (bytes)", "x'61' (text)")),
+        (date(2024, 1, 2), datetime(2024, 1, 2), ("2024-01-02", "2024-01-02 00:00:00")),
+        (IRI("http://e/a"), "<http://e/a>", ("<http://e/a> (IRI)", "<http://e/a> (text)")),
+        (Literal("20", f"{XSD}integer"), Literal("20", f"{XSD}decimal"), ("20 (xsd:integer)", "20 (xsd:decimal)")),
+        (Literal("a", f"{XSD}token"), Literal("a"), ("a (xsd:token)", "a (xsd:string)")),
+        (3, 3, ("3", "3")),
+    ],
+)
+def test_cells_of_other_types_that_look_alike_show_them(gold, predicted, shown):
+    found = answers(table((gold, 1, 5, 6)), table((predicted, 2, 5, 6)), columns="positional", rdf_terms="strict")
+
+    assert [line.split("| ")[1].split(" · ")[0] for line in found if "gold  " in line or "instead" in line] == [*shown]
+
+
+def test_equal_cells_show_no_types_though_these_differ():
+    assert answers(table((3, "x"), (5, "z")), table((Decimal(3), "y"), (5, "z")))[2:4] == [
+        "    gold     | 3 · x",
+        "    instead  | 3 · y",
+    ]
+
+
+def test_no_setting_is_named_that_is_there_already_or_would_not_help():
+    assert not any("hint" in line for line in answers(table((3,)), table((4,))))
+    assert not any("hint" in line for line in answers(table(("3",)), table(("4",))))
+    assert not any("hint" in line for line in answers(table((3, "a")), table(("3", "b")), text_numbers=True))
+
+
+def test_a_distinct_too_many_is_explained_by_how_often_rows_are_there():
+    gold = table(("France",), ("France",), ("Japan",), ("Japan",), ("Japan",), ("Kenya",))
+
+    assert answers(gold, table(("France",), ("Japan",), ("Kenya",))) == [
+        (
+            "  answers    gold has 6 rows of 1 column, predicted has 3 rows of 1 column;"
+            " the same rows, but 2 are there more often on one side"
+        ),
+        "    columns  | a",
+        "    repeated | France (2 in gold, 1 in predicted)",
+        "    repeated | Japan (3 in gold, 1 in predicted)",
+    ]

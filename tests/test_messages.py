@@ -1,0 +1,207 @@
+"""Mistakes of new users, and the message for each: the place, the problem, what to do."""
+
+from pathlib import Path
+
+import pytest
+from suites import BLOCK, enter, problems, write
+
+from pytest_queryeval.errors import SuiteError
+from pytest_queryeval.loading import load_cases
+
+HEAD = "kind: sql\nsource: a.db\n"
+CASE = "cases:\n  - id: a\n    gold: SELECT 1\n    predicted: SELECT 1\n"
+NUMBER_OF_ROWS = "max_rows: expected a whole number from 1 on, found"
+NO_MARKER = "must consist of letters, digits, _ and -, and not start with _, to be a marker"
+NO_ENGINE = "is no name in `sources`, and neither its suffix nor a scheme tells its engine"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    return enter(tmp_path, monkeypatch)
+
+
+def said(text, name="s.queryeval.yaml"):
+    """The only message, without the name of the file."""
+    (line,) = problems(text, name)
+    assert line.startswith(name)
+    return line.removeprefix(f"{name}:")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("kinds: sql", "unknown key 'kinds': did you mean 'kind'?"),
+        ("model: predict.py:predict", "unknown key 'model': did you mean 'predictor'?"),
+        ("database: a.db", "unknown key 'database': did you mean 'source'?"),
+        ("gates: []", "'gates' cannot stand at the top of a suite file: it belongs in a folder's queryeval.yaml"),
+        ("max_rows: 100,000", f"{NUMBER_OF_ROWS} '100,000': write 100000"),
+        ("max_rows: 1e5", f"{NUMBER_OF_ROWS} '1e5': write 100000"),
+        ("max_rows: 100_000", f"{NUMBER_OF_ROWS} '100_000': write 100000"),
+        ("timeout: 2,5", "timeout: expected a number above 0, found '2,5': write 2.5"),
+        ("timeout: none", "timeout: expected a number above 0, found 'none'"),
+        ("metrics: {arity_f1: 1}", "metrics: expected a list, found a mapping: begin each item with `- `"),
+        (
+            "metrics: arity_f1, soft_f1",
+            "metrics: expected a list, found 'arity_f1, soft_f1': write [arity_f1, soft_f1]",
+        ),
+        ("metrics: [acuracy]", "unknown metric 'acuracy': did you mean 'execution_accuracy'?"),
+        ("metrics: [Soft_F1]", "unknown metric 'Soft_F1': did you mean 'soft_f1'?"),
+        ("metrics: [pass_rate]", "'pass_rate' is for gates: `thresholds` say when a case passes"),
+        ("thresholds: {soft_f1: 95}", "95 is no limit for 'soft_f1', whose scores are from 0 to 1: write 0.95"),
+        ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
+        ("thresholds: {json_equal: 1}", "metric 'json_equal' does not apply to the kind 'sql': it is for json"),
+        ("options: {alpha: 1}", "options for 'alpha', which is no metric and no kind: write {METRIC: {alpha: …}}"),
+        ("compare: [row_order]", "compare: expected a mapping, found a list: write `key: value`, without `- `"),
+        ("compare: {numbers: {rel: 1%}}", "rel: expected a number from 0 on, found '1%': write 0.01"),
+        (
+            "trials_rule: 0.8",
+            "trials_rule: expected mean, all, any or {rate: R} with R above 0 and at most 1, found '0.8'",
+        ),
+        (
+            "tags: [very slow]",
+            f"'very slow' {NO_MARKER}: write very-slow",
+        ),
+        ("predictor: predict.py", "unknown predictor 'predict.py': name its function, predict.py:predict"),
+        ("predictor: host:8000/ask", "'host:8000/ask' has no scheme: write http://host:8000/ask"),
+    ],
+)
+def test_a_mistake_in_a_setting(setting, message):
+    assert said(f"{HEAD}{setting}\n{CASE}") == f"3: {message}"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("sqlite", f"'sqlite' {NO_ENGINE}: write {{sqlite: FILE}}"),
+        ("{postgres: localhost}", "unknown engine 'postgres': write {sqlalchemy: URL}"),
+        ("{type: sqlite, path: a.db}", "unknown engine 'type': the engine's name is the key, as in {sqlite: FILE}"),
+        ("{sqlite: {file: a.db}}", "unknown setting 'file': known are path, script"),
+    ],
+)
+def test_a_mistake_in_a_source(source, message):
+    assert said(f"kind: sql\nsource: {source}\n{CASE}") == f"2: {message}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("SQL", "unknown kind 'SQL': did you mean 'sql'?"),
+        ("sqlite", "unknown kind 'sqlite': did you mean 'sql'?"),
+        ("[sql]", "kind: expected text, found a list: write one text, in quotes if it begins with [ or {"),
+    ],
+)
+def test_a_mistake_in_the_kind(kind, message):
+    assert said(f"source: a.db\nkind: {kind}\n{CASE}") == f"2: {message}"
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("gold: x, predicted: y", "3: a case needs an id: add `id: NAME`"),
+        ("id: , gold: x, predicted: y", "3: a case needs an id: write it behind `id:`"),
+        (
+            "id: how many, gold: x, predicted: y",
+            "3: id 'how many' must consist of letters, digits and - _ . : / without '::': write how-many",
+        ),
+        (
+            "id: a::b, gold: x, predicted: y",
+            "3: id 'a::b' must consist of letters, digits and - _ . : / without '::': write a-b",
+        ),
+        (
+            "id: a, gold: SELECT a, b FROM t, predicted: y",
+            "3: unknown key 'b FROM t': quote the value before it, which a comma ends within { }",
+        ),
+        ("id: a, gold: x, predicted: y, expected: z", "3: unknown key 'expected': did you mean 'gold'?"),
+        ("id: a, gold: '', predicted: y", "3: gold is empty: write the right query"),
+        (
+            "id: a, gold: [x, y], predicted: y",
+            "3: expected a query, found a list: several right answers stand under `gold_any`",
+        ),
+        ("id: a, gold: x, predicted: [y]", "3: expected a query, found a list"),
+        (
+            "id: a, gold_table: [[1]], predicted: y",
+            "3: gold_table: expected {columns: [NAME, …], rows: [[VALUE, …], …]}, found a list",
+        ),
+        ("id: a, gold_file: golds.sql, predicted: y", "3: golds.sql: no such file: did you mean 'gold.sql'?"),
+        ("id: a, gold: x, predicted: y, metadata: z", "3: metadata: expected a mapping, found 'z': write `key: value`"),
+        (
+            "id: a, gold: x, predicted: y, allow_empty: 1",
+            "3: allow_empty: expected true or false, found '1': write true",
+        ),
+    ],
+)
+def test_a_mistake_in_a_case(case, message):
+    write("SELECT 1", "gold.sql")
+
+    assert said(f"{HEAD}cases: [{{{case}}}]\n") == message
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ("|", "gold is empty: indent its lines below `|`"),
+        (
+            ">\n      SELECT 1 -- one\n      FROM t",
+            f"YAML would change this query, since it holds `--` or `#`: {BLOCK}",
+        ),
+    ],
+)
+def test_a_mistake_in_a_block(gold, message):
+    assert said(f"{HEAD}cases:\n  - id: a\n    gold: {gold}\n    predicted: x\n") == f"5: {message}"
+
+
+@pytest.mark.parametrize(
+    ("cases", "message"),
+    [
+        ("golds/*.yaml", "no file fits 'golds/*.yaml': looked for in {here}"),
+        ("t.queryeval.yaml", "no file fits 't.queryeval.yaml': suites and settings are not read as cases, rename them"),
+    ],
+)
+def test_a_mistake_in_the_files_of_cases(cases, message):
+    write("", "t.queryeval.yaml")
+
+    assert said(f"{HEAD}cases: {cases}\n") == f"3: {message.format(here=Path.cwd())}"
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ("{arity_f1: 0.8}", "a gate names its metric under a key: write {metric: arity_f1, min: NUMBER}"),
+        ("{metric: pass_rate, min: 90}", "90 is no limit for 'pass_rate', whose scores are from 0 to 1: write 0.9"),
+        ("{metric: pass_rate, min: 1, where: {tags: x}}", "unknown key 'tags': did you mean 'tag'?"),
+        ("pass_rate", "item of gates: expected a mapping, found 'pass_rate': write `key: value`"),
+    ],
+)
+def test_a_mistake_in_a_gate(gate, message):
+    write(f"gates: [{gate}]\n", "queryeval.yaml")
+
+    assert problems(f"{HEAD}{CASE}") == [f"queryeval.yaml:1: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "a", "gold": "x"},', "1:25: not JSON: Extra data: a line holds one JSON object"),
+        ("[", "1:2: not JSON: Expecting value: a line holds one JSON object"),
+        (
+            '{"id": "a", "gold": "x", "predicted": "y"}',
+            "1: no kind: add `kind: sql | sparql | json | sdmx` to a queryeval.yaml beside it",
+        ),
+    ],
+)
+def test_a_mistake_in_json_lines(line, message):
+    assert said(f"{line}\n", "s.queryeval.jsonl") == message
+
+
+def test_a_file_in_another_encoding():
+    Path("s.queryeval.yaml").write_bytes(f"{HEAD}{CASE}".encode("utf-16"))
+
+    with pytest.raises(SuiteError, match=r"1:1: not UTF-8 text: byte 0xff: save the file as UTF-8$"):
+        load_cases("s.queryeval.yaml")
+
+
+@pytest.mark.parametrize("text", [f"\ufeff{HEAD}{CASE}", f"{HEAD}{CASE}".replace("\n", "\r\n")], ids=["mark", "crlf"])
+def test_a_byte_order_mark_and_other_line_ends_are_no_mistake(text):
+    Path("s.queryeval.yaml").write_bytes(text.encode())
+
+    assert len(load_cases("s.queryeval.yaml")) == 1

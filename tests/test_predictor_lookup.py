@@ -1,0 +1,150 @@
+"""Whether a predictor's function is there, told by its text: nothing is imported, and no right target is refused."""
+
+import sys
+
+import pytest
+
+from pytest_queryeval.errors import SettingError
+from pytest_queryeval.predictors.python.lookup import check_function
+
+RAISES = "raise RuntimeError('imported')\n"
+
+
+@pytest.fixture
+def problem(tmp_path):
+    """What is said of a target whose file, if any, has this text."""
+
+    def said(target, code=None, file="predict.py"):
+        if code is not None:
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            (tmp_path / file).write_bytes(code.encode() if isinstance(code, str) else code)
+        try:
+            check_function(target, tmp_path)
+        except SettingError as error:
+            return str(error)
+        return ""
+
+    return said
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def predict(case): ...",
+        "async def predict(case): ...",
+        "class predict: ...",
+        "predict = print",
+        "predict: object = print",
+        "other = (predict, *rest) = print, 1",
+        "from app import predict",
+        "from app import answer as predict",
+        "import predict",
+        "import app.nl2sql as predict",
+        "try:\n    from app import predict\nexcept ImportError:\n    predict = None",
+        "if True:\n    def predict(case): ...\nelse:\n    pass",
+        "with open('x') as predict: ...",
+        "for predict in [print]: ...",
+        "(predict := print)",
+        "[predict := name for name in (print,)]",
+        "match print:\n    case predict: ...",
+        "def setup():\n    global predict\n    predict = print",
+        "class A:\n    def setup(self):\n        global predict\n        def predict(case): ...",
+        # What no statement spells out
+        "from app import *",
+        "from app.all import  *",
+        "def __getattr__(name): ...",
+        "from app import __getattr__",
+        "globals()['predict'] = print",
+        "exec('def predict(case): ...')",
+        "import os; from os.path import *",
+        "try: from os.path import *\nexcept ImportError: pass",
+        "import sys\nsetattr(sys.modules[__name__], 'pre' + 'dict', print)",
+        "import sys\nsys.modules[__name__] = object()",
+        # What is no mistake either
+        '"\\d"\ndef predict(case): ...',
+        b"# coding: latin-1\n# \xe9\ndef predict(case): ...",
+        b"\xef\xbb\xbfdef predict(case): ...\r\n",
+    ],
+)
+def test_a_name_that_a_module_binds_in_any_way_is_accepted(problem, recwarn, code):
+    end = b"\n" + RAISES.encode() if isinstance(code, bytes) else f"\n{RAISES}"
+
+    assert problem("predict.py:predict", code + end) == ""
+    assert list(recwarn) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def predikt(case): ...", "there is no function 'predict' in predict.py: did you mean 'predikt'?"),
+        ("", "there is no function 'predict' in predict.py"),
+        (
+            "class Model:\n    def predict(self, case): ...",
+            "there is no function 'predict' in predict.py: known are Model",
+        ),
+        ("def make():\n    def predict(case): ...", "there is no function 'predict' in predict.py: known are make"),
+        ("model = print\nmodel.predict = print", "there is no function 'predict' in predict.py: known are model"),
+        ("x = 1\ndef predict(case)\n", "predict.py:2: expected ':'"),
+    ],
+)
+def test_a_name_that_a_module_does_not_bind_is_refused_with_what_it_has(problem, code, said):
+    assert problem("predict.py:predict", code) == said
+
+
+def test_a_file_that_is_not_there_is_refused_with_one_that_is(problem):
+    assert problem("predict.py:f", "def f(case): ...", "predictor.py") == (
+        "there is no file predict.py: did you mean 'predictor.py'?"
+    )
+    assert problem("bots/predict.py:f", "", "bots/predicts.py") == (
+        "there is no file bots/predict.py: did you mean 'bots/predicts.py'?"
+    )
+    assert problem("nowhere/predict.py:f") == "there is no file nowhere/predict.py"
+    assert problem(f"{'x' * 300}.py:f").startswith("there is no file xxx")
+    assert problem(f"{'x' * 300}/predict.py:f").startswith("there is no file xxx")
+
+
+def test_modules_are_found_and_not_imported(problem, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    problem("", RAISES, "made_app/__init__.py")
+    code = f"def predict(case): ...\n{RAISES}"
+
+    assert problem("made_app.nl2sql:predict", code, "made_app/nl2sql.py") == ""
+    assert problem("made_app.nl2sql:predikt") == (
+        "there is no function 'predikt' in made_app.nl2sql: did you mean 'predict'?"
+    )
+    assert problem("made_app.sql:predict") == "there is no module 'made_app.sql'"
+    assert problem("made_app:predict") == "there is no function 'predict' in made_app"
+    assert problem("no_such_app.sql:predict") == "there is no module 'no_such_app.sql'"
+    assert not [name for name in sys.modules if name.startswith("made_app")]
+
+
+def test_a_package_that_says_itself_where_its_modules_are_is_believed(problem, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert problem("odd_app.sql:predict", "__path__.append('elsewhere')\n", "odd_app/__init__.py") == ""
+
+
+def test_a_module_that_is_imported_already_is_looked_at_itself(problem, monkeypatch):
+    module = type(sys)("made_by_conftest")
+    module.predict = print
+    monkeypatch.setitem(sys.modules, "made_by_conftest", module)
+
+    assert problem("made_by_conftest:predict") == ""
+    assert problem("made_by_conftest:predikt").startswith("there is no function 'predikt' in made_by_conftest")
+
+
+def test_modules_without_python_text_are_believed(problem, monkeypatch):
+    monkeypatch.delitem(sys.modules, "_bz2", raising=False)
+
+    assert problem("_bz2:BZ2Compressor") == ""
+
+
+def test_the_name_of_a_file_without_its_suffix_is_refused_with_the_whole_name(problem):
+    assert problem("bot:answer", "def answer(case): ...", "bot.py") == (
+        "there is no module 'bot': did you mean 'bot.py:answer'?"
+    )
+
+
+@pytest.mark.parametrize("target", ["", "predict.py", "predict.py:", ":predict", None])
+def test_what_names_no_function_is_refused(problem, target):
+    assert problem(target).startswith("the predictor 'python' needs 'module:function' or 'file.py:function', found '")

@@ -1,0 +1,75 @@
+"""A gold that names a table or a column which its source does not have is told the nearest one, on every SQL engine."""
+
+import sqlite3
+
+import duckdb
+import pytest
+from samples import make_case, query
+
+from pytest_queryeval.errors import GoldError
+from pytest_queryeval.evaluation import evaluate_case
+from pytest_queryeval.model import Source
+from pytest_queryeval.schema import Schema
+from pytest_queryeval.session import Session
+from pytest_queryeval.sql.unknown_names import nearest_name
+
+pytest_plugins = ["postgres", "mariadb"]
+
+TABLES = "create table concerts (id int primary key, city text, price int)"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql", "mariadb"])
+def source(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("music")
+    match request.param:
+        case "sqlite":
+            sqlite3.connect(folder / "a.db").executescript(TABLES).close()
+            return Source(name="music", engine="sqlite", settings={"path": "a.db"}, folder=folder)
+        case "duckdb":
+            duckdb.connect(folder / "a.duckdb").execute(TABLES).close()
+            return Source(name="music", engine="duckdb", settings={"path": "a.duckdb"}, folder=folder)
+        case server:
+            url = request.getfixturevalue({"postgresql": "cluster"}.get(server, server)).url()
+            return Source(name="music", engine="sqlalchemy", settings={"url": url}, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("gold", "nearest"),
+    [
+        ("select count(*) from concert", "concerts"),
+        ("select c.id from concertz as c where c.city = 'Graz'", "concerts"),
+        ("select citty from concerts", "city"),
+        ("select c.prize from concerts as c order by c.id", "price"),
+    ],
+)
+def test_a_gold_with_an_unknown_name_is_told_the_nearest(session, source, gold, nearest):
+    case = make_case(source=source, golds=(query(gold),), predicted=query("select 1"), timeout=30.0)
+
+    with pytest.raises(GoldError, match=rf"(?i)(did you mean|perhaps you meant|candidate).*\b{nearest}\b"):
+        evaluate_case(case, session)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT leftx(name) FROM singer", "no such function: leftx"),
+        ("SELECT name FORM singer", 'near "singer": syntax error'),
+        ("SELECT name FROM singer, shop", "ambiguous column name: name"),
+        (
+            "SELECT nme FROM singer",
+            'column "nme" does not exist. Perhaps you meant to reference the column "singer.name".',
+        ),
+    ],
+)
+def test_nothing_is_added_to_other_messages(text, message):
+    assert nearest_name(text, message, Schema(tables={"singer": ("id", "name"), "form": ("left",)})) == ""
+
+
+def test_a_source_that_lists_no_tables_gives_no_hint():
+    assert nearest_name("SELECT nme FROM singer", "no such column: nme", Schema()) == ""
