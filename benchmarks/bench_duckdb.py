@@ -10,9 +10,9 @@ from pathlib import Path
 
 import duckdb
 
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 ROWS = 100_000
 TINY = "select name, price from sales where id = 77"

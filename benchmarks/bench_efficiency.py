@@ -12,11 +12,11 @@ import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import Location
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import Case, Source, Stated
-from pytest_queryeval.session import Session
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.model import Case, Source, Stated
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
 
 RUNS = 200
 BUSY_PROCESSES = 2

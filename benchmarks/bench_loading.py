@@ -41,7 +41,7 @@ def read_by_pyyaml(path: Path) -> None:
 
 
 def read_by_us(path: Path) -> None:
-    from pytest_queryeval.loading import load_cases
+    from pytest_queryeval.suites import load_cases
 
     measured(lambda: load_cases(path))
 

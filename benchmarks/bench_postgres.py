@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psycopg
 
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 

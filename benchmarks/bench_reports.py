@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from pytest_queryeval.aggregation import Report
 from pytest_queryeval.reports import REPORTS
+from pytest_queryeval.results.aggregation import Report
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from report_maker import make_report

@@ -14,10 +14,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from pytest_queryeval.metric import Score
+from pytest_queryeval.core.metric import Score
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 from pytest_queryeval.metrics.soft_f1 import soft_f1
-from pytest_queryeval.table import Table
 
 Rows = list[tuple[object, ...]]
 MIXED = [10**9, 10_000, 500, 50, 50, 12, 5, 2, 2, 10**6]

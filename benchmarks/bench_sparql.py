@@ -21,10 +21,10 @@ from typing import Any
 
 import pyoxigraph
 
+from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.model import Execution, Source
-from pytest_queryeval.table import Table
+from pytest_queryeval.sandbox.host import Hosts
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "conformance")]

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_queryeval.comparison.pairing import pair
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
-from pytest_queryeval.model import Source
-from pytest_queryeval.session import Session
-from pytest_queryeval.table import Table
 
 T = TypeVar("T")
 POLICY = Policy()

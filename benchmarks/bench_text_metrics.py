@@ -17,10 +17,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.schema import Schema, schema_of_entry
+from pytest_queryeval.languages.sql import (
+    matching,
+    spider_grammar,
+    spider_match,
+    spider_names,
+    spider_normal,
+    tree_reader,
+)
 from pytest_queryeval.metrics.exact_set_match import exact_set_match
 from pytest_queryeval.metrics.exact_set_match_spider import exact_set_match_spider
-from pytest_queryeval.schema import Schema, schema_of_entry
-from pytest_queryeval.sql import matching, spider_grammar, spider_match, spider_names, spider_normal, tree_reader
 
 SETS = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
 COLUMNS = ("pairs", "judged", "right accepts", "false accepts", "right rejects", "false rejects")

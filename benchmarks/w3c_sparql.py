@@ -33,9 +33,9 @@ from rdflib.collection import Collection
 from rdflib.compare import isomorphic
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.model import Case
-from pytest_queryeval.sparql.query import read_query
-from pytest_queryeval.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.languages.sparql.query import read_query
 
 BASE = "https://w3c.github.io/rdf-tests/"
 MF = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")

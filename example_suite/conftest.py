@@ -6,7 +6,7 @@ without, it is given the two answers as tables.
 """
 
 from pytest_queryeval import METRICS
-from pytest_queryeval.metric import metric
+from pytest_queryeval.core.metric import metric
 
 
 @metric(reads="executions")

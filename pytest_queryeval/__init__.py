@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_queryeval.api import evaluate
-    from pytest_queryeval.case_view import CaseView
-    from pytest_queryeval.errors import PredictorError, QueryEvalError, QueryEvalWarning
-    from pytest_queryeval.loading import load_cases
+    from pytest_queryeval.core.case_view import CaseView
+    from pytest_queryeval.core.errors import PredictorError, QueryEvalError, QueryEvalWarning
+    from pytest_queryeval.core.model import Case, Prediction, Stated
     from pytest_queryeval.metrics import METRICS
-    from pytest_queryeval.model import Case, Prediction, Stated
+    from pytest_queryeval.suites import load_cases
 
 _HOMES = {
     "Case": "model",

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from pytest_queryeval.aggregation import Report, aggregate
-from pytest_queryeval.case_json import case_json, result_json
-from pytest_queryeval.errors import QueryEvalError
-from pytest_queryeval.evaluation import Progress, evaluate_case, fault_location
-from pytest_queryeval.model import Case, Outcome
-from pytest_queryeval.session import Session
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import Case, Outcome
+from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.results.aggregation import Report, aggregate
+from pytest_queryeval.results.case_json import case_json, result_json
 
 
 def evaluate(cases: Iterable[Case]) -> Report:

@@ -2,9 +2,9 @@
 
 import random
 
-from pytest_queryeval.aggregation import TOTAL_OF, aggregate
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.gates import evaluate_gate
+from pytest_queryeval.results.aggregation import TOTAL_OF, aggregate
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.gates import evaluate_gate
 
 KINDS = ("sql", "sparql", "json", "sdmx")
 LEVELS = ("easy", "medium", "hard", "extra")

@@ -2,12 +2,22 @@
 
 from pathlib import Path
 
-from pytest_queryeval.case_view import view_of
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.case_view import view_of
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.model import (
+    Case,
+    CaseResult,
+    Execution,
+    Failure,
+    Prediction,
+    Source,
+    Stated,
+    Threshold,
+    Trial,
+)
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
-from pytest_queryeval.errors import Location
-from pytest_queryeval.model import Case, CaseResult, Execution, Failure, Prediction, Source, Stated, Threshold, Trial
-from pytest_queryeval.table import Table
 
 
 def table(*rows, columns=None):

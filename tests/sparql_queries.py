@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.table import IRI, BlankNode, Literal
+from pytest_queryeval.core.table import IRI, BlankNode, Literal
 
 EX = "http://example.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -1,6 +1,6 @@
 """Reports for what spreadsheets open: cases with everything that is shown, and texts that are not to act."""
 
-from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.results.aggregation import aggregate
 
 CREATED = "2024-03-01T10:00:00+02:00"
 FORMULAS = (

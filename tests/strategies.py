@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.table import Table
 
 PLAIN_CELLS = st.one_of(st.none(), st.integers(0, 3), st.sampled_from(["a", "b", ""]))
 NEAR_CELLS = st.one_of(

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.engines import ENGINES, EngineType
-from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.loading import load_cases
-from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.suites import load_cases
 
 HEAD = "kind: sql\nsource: a.db\npredictor: inline\ncases:\n"
 BLOCK = "write the query as a block: `gold: |`"

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import entry
 
-from pytest_queryeval.aggregation import (
-    aggregate,
-    group_values,
-    metric_statistics,
-    statistics,
-    totals,
-)
+from pytest_queryeval.results.aggregation import aggregate, group_values, metric_statistics, statistics, totals
 
 OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
 SCORES = st.lists(st.floats(0, 1) | st.floats(-100, 100), min_size=1, max_size=40)

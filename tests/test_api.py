@@ -7,8 +7,8 @@ import pytest
 from samples import answer, fake_source, install_engine, make_case, query
 
 from pytest_queryeval import evaluate, load_cases
-from pytest_queryeval.errors import Location
-from pytest_queryeval.metric import describe_metric
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.metric import describe_metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.reports.json import render_json
 

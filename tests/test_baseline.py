@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import entry
 
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.report_file import DEFAULTS
 from pytest_queryeval.reports.comparison.baseline import LISTED, baseline_passages
 from pytest_queryeval.reports.comparison.passages import markdown_lines, text_lines
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.report_file import DEFAULTS
 
 BASIS = {
     "answers": "asked",

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from samples import entry
 
-from pytest_queryeval.baseline import statistics
-from pytest_queryeval.errors import Location
-from pytest_queryeval.gates import evaluate_gate, gate_json, gate_text, merge_gates
-from pytest_queryeval.model import Gate, NoRegression
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.model import Gate, NoRegression
+from pytest_queryeval.results.baseline import statistics
+from pytest_queryeval.results.gates import evaluate_gate, gate_json, gate_text, merge_gates
 
 PLACE = {"folder": Path("/suite/music"), "location": Location(Path("/suite/music/queryeval.yaml"), 2)}
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_queryeval.baseline.regression import is_regression
-from pytest_queryeval.baseline.statistics import (
+from pytest_queryeval.results.baseline.regression import is_regression
+from pytest_queryeval.results.baseline.statistics import (
     ALL_SIGNS,
     POWER,
     Pairs,

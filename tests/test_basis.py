@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from samples import make_case
 
-from pytest_queryeval.basis import basis_json
-from pytest_queryeval.json_value import JsonSchema
-from pytest_queryeval.model import Message, Threshold
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.selection import DatasetStructure, Dimension, Structure
+from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.model import Message, Threshold
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.selection import DatasetStructure, Dimension, Structure
+from pytest_queryeval.results.case_fingerprint import basis_json
 
 
 def json_schema(kind, *, file="a.json", others=None):

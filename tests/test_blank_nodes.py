@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import IRI, BlankNode, Table
+from pytest_queryeval.languages.sparql.terms import graph_table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
-from pytest_queryeval.sparql.terms import graph_table
-from pytest_queryeval.table import IRI, BlankNode, Table
 
 LINK = IRI("http://e/link")
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.arity_f1 import arity_f1
 from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
 from pytest_queryeval.metrics.exact_match_f1 import exact_match_f1
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
-from pytest_queryeval.model import Source
-from pytest_queryeval.table import Table
+from pytest_queryeval.sandbox.host import Hosts
 
 PEOPLE = [("Alice", "30"), ("Bob", "25"), ("Charlie", "35")]
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import fake_source, make_case, make_result, table
 
-from pytest_queryeval.case_json import QUERY_CHARACTERS, case_json, result_difference, result_json
-from pytest_queryeval.model import Execution, Failure, Missed, Prediction, Stated, Threshold
+from pytest_queryeval.core.model import Execution, Failure, Missed, Prediction, Stated, Threshold
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, result_difference, result_json
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
 MISSED = Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)

@@ -8,9 +8,9 @@ import pytest
 from samples import answer, fake_source, make_case, make_view, query
 
 from pytest_queryeval import CaseView
-from pytest_queryeval.case_view import view_of
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Case, Message
+from pytest_queryeval.core.case_view import view_of
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Case, Message
 
 SECRET = "SELECT the_gold"
 SEEN = {

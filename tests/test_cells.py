@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pytest_queryeval.sql.cells import duration, packed_rows, unpacked_rows
+from pytest_queryeval.engines.cells import duration, packed_rows, unpacked_rows
 
 
 def crossed(value):

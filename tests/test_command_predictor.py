@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from samples import fake_source, make_view, query
 
-from pytest_queryeval.errors import PredictorError, SettingError
-from pytest_queryeval.model import Message, PredictorSpec
+from pytest_queryeval.core.errors import PredictorError, SettingError
+from pytest_queryeval.core.model import Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 pytestmark = pytest.mark.process

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from samples import entry
 
-from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.baseline.leaderboard import leaderboard
 from pytest_queryeval.cli import main
-from pytest_queryeval.gates import evaluate_gate
-from pytest_queryeval.report_file import DEFAULTS
 from pytest_queryeval.reports import write_report
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline.leaderboard import leaderboard
+from pytest_queryeval.results.gates import evaluate_gate
+from pytest_queryeval.results.report_file import DEFAULTS
 
 HOSTILE = "<script>alert(1)</script>|`](javascript:x)\u202e"
 
@@ -413,7 +413,7 @@ CONTENTS = {
 def test_a_file_that_is_no_report_ends_with_2_and_one_line_that_is_no_command(
     write, capsys, monkeypatch, command, name
 ):
-    monkeypatch.setattr("pytest_queryeval.report_file.MAX_BYTES", 2**20)
+    monkeypatch.setattr("pytest_queryeval.results.report_file.MAX_BYTES", 2**20)
     good = write("good.json", case())
     if name == "folder":
         Path(name).mkdir()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_queryeval.sdmx.data_query import MOST_CHARACTERS, read_data_query
-from pytest_queryeval.selection import DatasetStructure, Dimension, Selection, Structure
+from pytest_queryeval.core.selection import DatasetStructure, Dimension, Selection, Structure
+from pytest_queryeval.languages.sdmx.data_query import MOST_CHARACTERS, read_data_query
 
 AREAS = {"NO": "North", "SO": "South", "EA": "East", "X1": ""}
 GOODS = {"TEA": "Tea", "COF": "Coffee"}

@@ -8,10 +8,10 @@ from contextlib import closing
 import duckdb
 import pytest
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 SCHEMA = """
     create table concerts (id integer primary key, city varchar(40), price double precision);

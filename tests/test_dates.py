@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from samples import table
 
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.policy import XSD, Policy
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.policy import XSD, Policy
+from pytest_queryeval.core.table import BlankNode, Cell, Literal, Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.loading import load_cases
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 from pytest_queryeval.metrics.soft_f1 import soft_f1
 from pytest_queryeval.metrics.value_overlap import value_overlap
-from pytest_queryeval.model import Source
-from pytest_queryeval.session import Session
-from pytest_queryeval.table import BlankNode, Cell, Literal, Table
+from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.suites import load_cases
 
 pytest_plugins = ["postgres"]
 MOMENT = datetime(2024, 1, 1, 10, 30)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from suites import case, enter, load, problem, problems, write
 
-from pytest_queryeval.loading import schemas
-from pytest_queryeval.schema import Schema
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.suites import schemas
 
 HEAD = "kind: sql\nsource: a.db\n"
 

@@ -7,9 +7,9 @@ from samples import table
 from strategies import tables
 
 from pytest_queryeval.comparison.difference import Difference, difference
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.table import Table
 
 GOLD = table(("Graz", 1, "x"), ("Linz", 2, "y"), ("Wien", 3, "z"))
 LIMIT = 100

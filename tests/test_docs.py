@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.loading.keys import COMPARE, GATE_GROUPS, KEYS
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.keys import COMPARE, GATE_GROUPS, KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison")}

@@ -9,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trees import is_one_line, outcome, trees
 
+from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents import yaml_nodes
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import MAX_ALIAS_NODES, parse_yaml, read_yaml
-from pytest_queryeval.errors import CaseError
 
 
 @pytest.fixture(params=["libyaml", "python"])

@@ -12,11 +12,11 @@ import duckdb
 import pytest
 
 import pytest_queryeval
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.duckdb import READERS, SETTINGS
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SettingError, SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
 

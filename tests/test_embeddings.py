@@ -12,8 +12,8 @@ from embedding_models import linked_model, model_folder, needs_model, replaced
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.embeddings import Embedder, embedder
-from pytest_queryeval.embeddings.embedder import MAX_CHARACTERS
+from pytest_queryeval.metrics.embeddings import Embedder, embedder
+from pytest_queryeval.metrics.embeddings.embedder import MAX_CHARACTERS
 
 pytestmark = [needs_model, pytest.mark.process]
 VALUES = [

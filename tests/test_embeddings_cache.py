@@ -10,9 +10,9 @@ from contextlib import closing
 
 import pytest
 
-from pytest_queryeval import cache_folder
-from pytest_queryeval.embeddings import cache as cache_module
-from pytest_queryeval.embeddings.cache import Cache
+from pytest_queryeval.core import cache_folder
+from pytest_queryeval.metrics.embeddings import cache as cache_module
+from pytest_queryeval.metrics.embeddings.cache import Cache
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from embedding_models import COMMIT, hub, linked_model, model_folder, needs_model, replaced
 
-from pytest_queryeval.embeddings import Embedder, EmbeddingError
+from pytest_queryeval.metrics.embeddings import Embedder, EmbeddingError
 
 pytestmark = pytest.mark.process
 

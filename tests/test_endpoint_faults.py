@@ -13,11 +13,11 @@ from endpoint_faults import FAILURES, RETRIED, SHAPES, SLOW, SOURCE_ERRORS, says
 from servers import FaultServer
 from sparql_queries import NAMED, PREFIXES, TURTLE
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
-from pytest_queryeval.table import IRI, Literal
+from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
 

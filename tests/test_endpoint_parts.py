@@ -3,10 +3,10 @@
 import pytest
 from servers import FaultServer
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 TWO_ROWS = '{"head": {"vars": ["x"]}, "results": {"bindings": [{"x": {"type": "uri", "value": "a:b"}}, {}]}}'
 

@@ -3,14 +3,14 @@ import time
 import pytest
 from samples import answer, fake_source, install_engine, make_case, query, table
 
-from pytest_queryeval.case_json import result_json
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import GoldError, PredictorError, QueryEvalError
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.metric import metric
+from pytest_queryeval.core.errors import GoldError, PredictorError, QueryEvalError
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.model import Missed, Source, Threshold
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Missed, Source, Threshold
-from pytest_queryeval.session import Session
+from pytest_queryeval.results.case_json import result_json
 
 AT_LEAST_ONE = Threshold(minimum=1.0)
 ANSWERS = {

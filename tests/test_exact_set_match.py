@@ -8,11 +8,11 @@ import duckdb
 import pytest
 from query_pairs import DIFFERENT, DIFFERENT_BY_DIALECT, GOLDS, MATCHING, MATCHING_BY_DIALECT, TOWN
 
-from pytest_queryeval.metric import Score
+from pytest_queryeval.core.metric import Score
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.languages.sql.trees.match import matched
 from pytest_queryeval.metrics import exact_set_match as metrics
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.sql.components import COMPONENTS
-from pytest_queryeval.sql.trees.match import matched
 
 UNREADABLE = "SELECT name FROM (("
 

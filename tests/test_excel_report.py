@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
 
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.errors import ReportError
-from pytest_queryeval.plain import storable
-from pytest_queryeval.report_file import DEFAULTS
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.excel import render_excel, sheet
 from pytest_queryeval.reports.json import render_json
-from pytest_queryeval.sql.components import COMPONENTS
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.report_file import DEFAULTS
+from pytest_queryeval.text.plain import storable
 
 SUMMARY = [
     *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 from samples import make_case, make_result, table
 
-from pytest_queryeval.comparison.policy import XSD, Policy
-from pytest_queryeval.model import Missed, Threshold
+from pytest_queryeval.core.model import Missed, Threshold
+from pytest_queryeval.core.policy import XSD, Policy
+from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.plugin.failure import failure_lines
-from pytest_queryeval.table import IRI, Literal
 
 MISSED = (Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import make_case, query
 
-from pytest_queryeval.errors import Location, PredictorError, SettingError
-from pytest_queryeval.model import PredictorSpec
+from pytest_queryeval.core.errors import Location, PredictorError, SettingError
+from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 OWN_KEYS = ("id", "predicted", "seconds", "trial")

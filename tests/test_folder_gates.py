@@ -1,8 +1,8 @@
 import pytest
 from suites import enter, problems, write
 
-from pytest_queryeval.loading import load_suite
-from pytest_queryeval.model import NoRegression
+from pytest_queryeval.core.model import NoRegression
+from pytest_queryeval.suites import load_suite
 
 CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 

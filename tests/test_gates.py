@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import entry
 
-from pytest_queryeval.errors import Location
-from pytest_queryeval.gates import evaluate_gate, gate_json, gate_text, matches
-from pytest_queryeval.model import Gate
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.model import Gate
+from pytest_queryeval.results.gates import evaluate_gate, gate_json, gate_text, matches
 
 
 def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):

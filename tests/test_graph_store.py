@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, graph_store, oxigraph_child
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
 

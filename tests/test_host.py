@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.engines import host as host_module
-from pytest_queryeval.engines.host import Host, Hosts
-from pytest_queryeval.errors import SourceError
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.sandbox import host as host_module
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 DRIVER = """
 import os, signal, sys, time

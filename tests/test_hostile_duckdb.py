@@ -6,9 +6,9 @@ import duckdb
 import pytest
 from hostile_duckdb import HOSTILE
 
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
 

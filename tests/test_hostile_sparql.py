@@ -11,10 +11,10 @@ from hostile_sparql import ANSWER, BACKTRACKING, HOSTILE, SERVICES, UPDATES
 from servers import FaultServer
 from sparql_queries import ENTITIES, RDF_XML
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
 

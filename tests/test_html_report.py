@@ -12,7 +12,6 @@ import pytest
 from report_maker import HOSTILE, make_compared, make_report
 from samples import entry
 
-from pytest_queryeval.aggregation import aggregate
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.html.bins import distribution
@@ -20,6 +19,7 @@ from pytest_queryeval.reports.html.comparison import comparison_page
 from pytest_queryeval.reports.html.data import exact
 from pytest_queryeval.reports.html.drawing import drawn, names_shown
 from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.results.aggregation import aggregate
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 

@@ -11,12 +11,12 @@ import yaml
 from http_services import SERVICES, SETTINGS, Said, serving
 from suites import case, enter, problem
 
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.engines.http import SETTINGS as SETTINGS_OF_SOURCES
-from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.http.template import filled
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 DOCS = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
 SCRIPT = """

@@ -11,11 +11,11 @@ import servers
 from endpoint_faults import SLOW, says
 from servers import FaultServer
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.engines.http import DRIVER
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
 

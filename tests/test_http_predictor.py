@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from samples import fake_source, make_view
 from servers import FaultServer
 
-from pytest_queryeval.errors import PredictorError, SettingError
-from pytest_queryeval.model import Message, PredictorSpec
+from pytest_queryeval.core.errors import PredictorError, SettingError
+from pytest_queryeval.core.model import Message, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 DOCS = (Path(__file__).parent.parent / "docs" / "predictors-http.md").read_text(encoding="utf-8")
@@ -416,7 +416,7 @@ def test_who_is_refused_is_told_what_was_sent_and_not_its_value(status, settings
 
 
 def test_what_a_service_repeats_of_secrets_is_known_to_the_redaction():
-    from pytest_queryeval.redaction import redacted
+    from pytest_queryeval.text.redaction import redacted
 
     with FaultServer(services.echoes(400)) as server:
         error = fault(server.url, auth={"basic": "me:s3cret-pass"}, headers={"X-Api-Key": "k3y-of-mine"})

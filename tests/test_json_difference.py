@@ -7,11 +7,11 @@ from hypothesis import given
 from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turned
 
 from pytest_queryeval.comparison.difference import Difference
-from pytest_queryeval.json.difference import difference
-from pytest_queryeval.json.equality import equal
-from pytest_queryeval.json.paths import path_text
-from pytest_queryeval.json_path import selected
-from pytest_queryeval.json_value import JsonAnswer
+from pytest_queryeval.core.json_path import selected
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.languages.json.difference import difference
+from pytest_queryeval.languages.json.equality import equal
+from pytest_queryeval.languages.json.paths import path_text
 
 
 def differing(gold, predicted, limit=20):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from json_values import HOSTILE_KEYS, VALUES, nested, turned
 
-from pytest_queryeval.json.equality import canonical_text, equal
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import describe_metric
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import describe_metric
+from pytest_queryeval.languages.json.equality import canonical_text, equal
 from pytest_queryeval.metrics.json_equal import json_equal
 from pytest_queryeval.metrics.path_f1 import path_f1
 

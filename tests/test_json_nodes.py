@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import is_one_line, outcome, trees
 
+from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents import json_nodes
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.json_nodes import json_within, parse_json, read_json, read_jsonl
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.errors import CaseError
 
 
 @pytest.fixture(autouse=True)

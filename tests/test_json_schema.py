@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from test_host import is_running
 
+from pytest_queryeval.core.errors import CaseError, SourceError
+from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
+from pytest_queryeval.core.model import Failure
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import CaseError, SourceError
-from pytest_queryeval.json import schema as schema_module
-from pytest_queryeval.json.schema import checked, violations
-from pytest_queryeval.json_value import JsonAnswer, JsonSchema
-from pytest_queryeval.loading.json_schemas import read_json_schema
-from pytest_queryeval.model import Failure
+from pytest_queryeval.languages.json import schema as schema_module
+from pytest_queryeval.languages.json.schema import checked, violations
+from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.suites.json_schemas import read_json_schema
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, OBJECTS, nested, turned
 
-from pytest_queryeval.errors import SettingError
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import Score, describe_metric
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import Score, describe_metric
 from pytest_queryeval.metrics.overall_similarity import overall_similarity
 from pytest_queryeval.metrics.semantic_similarity import semantic_similarity
 from pytest_queryeval.metrics.structural_similarity import structural_similarity

@@ -1,10 +1,10 @@
 import pytest
 from suites import HEAD, case, enter, load, problem, problems, top_problem
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.loading.keys import KEYS
+from pytest_queryeval.core.model import Threshold
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Threshold
+from pytest_queryeval.suites.keys import KEYS
 
 
 @pytest.fixture(autouse=True)

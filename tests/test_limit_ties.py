@@ -12,11 +12,11 @@ import duckdb
 import pytest
 from samples import make_case
 
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import CaseResult, Source, Stated
-from pytest_queryeval.scoring import DEPENDS
-from pytest_queryeval.session import Session
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.model import CaseResult, Source, Stated
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.scoring import DEPENDS
+from pytest_queryeval.evaluation.session import Session
 
 pytest_plugins = ["postgres"]
 

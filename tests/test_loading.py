@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from suites import BLOCK, HEAD, enter, load, problems, write
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.kinds import KINDS
-from pytest_queryeval.loading import load_cases
-from pytest_queryeval.loading.keys import KEYS
-from pytest_queryeval.model import PredictorSpec, Source, Stated, Threshold
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.model import PredictorSpec, Source, Stated, Threshold
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.suites import load_cases
+from pytest_queryeval.suites.keys import KEYS
 
 SETTINGS = "kind: sql\nsource: a.db\n"
 

@@ -6,21 +6,14 @@ import re
 import pytest
 from samples import entry
 
-from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.report_file import DEFAULTS
+from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.comparison.baseline import EXAMPLES
 from pytest_queryeval.reports.comparison.baseline import LISTED as FLIPS
-from pytest_queryeval.reports.markdown import (
-    COMMENT_BYTES,
-    LISTED,
-    MOST_BYTES,
-    REST,
-    markdown_within,
-    render_markdown,
-)
+from pytest_queryeval.reports.markdown import COMMENT_BYTES, LISTED, MOST_BYTES, REST, markdown_within, render_markdown
 from pytest_queryeval.reports.markdown_text import code_span
-from pytest_queryeval.sql.components import COMPONENTS
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.report_file import DEFAULTS
 
 GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}

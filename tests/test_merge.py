@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from samples import entry
 from trees import trees
 
-from pytest_queryeval.aggregation import GROUPS, aggregate
 from pytest_queryeval.cli import main
-from pytest_queryeval.errors import ReportError
-from pytest_queryeval.gates import evaluate_gate
-from pytest_queryeval.merging import merge, repeated
-from pytest_queryeval.report_file import DEFAULTS, MAX_BYTES, read_report
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.results.aggregation import GROUPS, aggregate
+from pytest_queryeval.results.gates import evaluate_gate
+from pytest_queryeval.results.merging import merge, repeated
+from pytest_queryeval.results.report_file import DEFAULTS, MAX_BYTES, read_report
 
 GATE = {"folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
 TRIAL = {"passed": True, "scores": {}, "missed": [], "predicted": {"query": "q", "error": None}, "prediction": None}

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from suites import BLOCK, enter, problems, write
 
-from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.loading import load_cases
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.suites import load_cases
 
 HEAD = "kind: sql\nsource: a.db\n"
 CASE = "cases:\n  - id: a\n    gold: SELECT 1\n    predicted: SELECT 1\n"

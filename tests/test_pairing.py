@@ -12,13 +12,13 @@ from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
 from pytest_queryeval.comparison.comparables import is_comparable
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.entity_set_f1 import entity_set_f1
 from pytest_queryeval.metrics.exact_match_f1 import exact_match_f1
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
-from pytest_queryeval.table import Table
 
 DEFAULT = Policy()
 TABLE_METRICS = [row_matching_f1, entity_set_f1, exact_match_f1, execution_accuracy]

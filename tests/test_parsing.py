@@ -6,9 +6,9 @@ import warnings
 import pytest
 from query_pairs import TOWN
 
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.sql.trees.match import matched
-from pytest_queryeval.sql.trees.parsing import (
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.trees.match import matched
+from pytest_queryeval.languages.sql.trees.parsing import (
     MAX_CHARACTERS,
     MAX_NESTING,
     MAX_OPEN_JOINS,

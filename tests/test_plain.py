@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.plain import (
+from pytest_queryeval.core.table import IRI, BlankNode, Literal
+from pytest_queryeval.text.plain import (
     CELL_CHARACTERS,
     both_ends,
     one_line,
@@ -20,8 +21,7 @@ from pytest_queryeval.plain import (
     storable,
     without_middle,
 )
-from pytest_queryeval.table import IRI, BlankNode, Literal
-from pytest_queryeval.visible import visible
+from pytest_queryeval.text.visible import visible
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from("\x1b\r\n\t\x9b#:\ud800\u202e\u061c\u2028ab "), max_size=40)

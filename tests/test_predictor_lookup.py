@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pytest_queryeval.errors import SettingError
+from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.predictors.python.lookup import check_function
 
 RAISES = "raise RuntimeError('imported')\n"

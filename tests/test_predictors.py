@@ -1,8 +1,8 @@
 import pytest
 from samples import make_case, query
 
-from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Prediction, PredictorSpec
+from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
 
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 from samples import make_view, query, table
 
-from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Prediction, PredictorSpec, Stated
+from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.model import Prediction, PredictorSpec, Stated
 from pytest_queryeval.predictors import PREDICTORS
 
 PREDICT = "def predict(case):\n    return "

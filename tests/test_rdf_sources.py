@@ -6,10 +6,10 @@ import time
 import pytest
 
 from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, rdf
-from pytest_queryeval.engines.host import Host, Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 QUADS = "@prefix : <http://e/> . :d :p 0 . :g1 { :a :p 1 . :b :p 2 } :g2 { :c :p 3 }"

@@ -12,12 +12,12 @@ from test_pairing import most_pairs
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.policy import XSD, Policy
+from pytest_queryeval.core.policy import XSD, Policy
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.languages.sparql.terms import graph_table
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 from pytest_queryeval.metrics.soft_f1 import soft_f1
-from pytest_queryeval.sparql.terms import graph_table
-from pytest_queryeval.table import IRI, BlankNode, Literal, Table
 
 SPARQL = Policy(text_numbers=True)
 STRICT = Policy(text_numbers=True, rdf_terms="strict")

@@ -21,17 +21,17 @@ from hypothesis import strategies as st
 from samples import fake_source, install_engine, make_case, table
 from selections import selected
 
-from pytest_queryeval.calling.schema_text import SchemaTexts
+from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, Source, Stated
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.errors import Location, PredictorError, QueryEvalError, SourceError
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.model import Execution, Failure, Message, Prediction, PredictorSpec, Source, Stated
+from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.recording import Recording
+from pytest_queryeval.evaluation.recording.answers import read, read_answer, written, written_answer
+from pytest_queryeval.evaluation.recording.store import entry_text, read_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
-from pytest_queryeval.recording import Recording
-from pytest_queryeval.recording.answers import read, read_answer, written, written_answer
-from pytest_queryeval.recording.store import entry_text, read_entry
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.table import IRI, BlankNode, Literal, Table, Tie
 
 LIMITS = {"timeout": 5.0, "max_rows": 100}
 NAME = "0" * 32

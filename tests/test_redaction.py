@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.plain import both_ends, one_line, plain, plain_cell, printable, shortened, told
-from pytest_queryeval.redaction import MARK, hide_settings, redacted
+from pytest_queryeval.text.plain import both_ends, one_line, plain, plain_cell, printable, shortened, told
+from pytest_queryeval.text.redaction import MARK, hide_settings, redacted
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"
 ODD = "p@ss/w0rd+ü'\"<&\\ 1%"
@@ -440,7 +440,9 @@ def test_threads_may_find_secrets_while_the_environment_changes(monkeypatch):
 
 
 def test_a_child_process_needs_nothing_else_to_know_the_secrets_of_the_environment():
-    program = f"import sys; from pytest_queryeval.redaction import redacted; sys.stdout.write(redacted('<{PLAIN}>'))"
+    program = (
+        f"import sys; from pytest_queryeval.text.redaction import redacted; sys.stdout.write(redacted('<{PLAIN}>'))"
+    )
 
     done = subprocess.run(
         [sys.executable, "-c", program], env={"A_TOKEN": PLAIN}, capture_output=True, text=True, check=True, timeout=60

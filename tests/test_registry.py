@@ -4,12 +4,12 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-import pytest_queryeval.registry as registry_module
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import QueryEvalError, SettingError, UnknownNameError
-from pytest_queryeval.metric import Metric, describe_metric, metric
+import pytest_queryeval.core.registry as registry_module
+from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError
+from pytest_queryeval.core.metric import Metric, describe_metric, metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.metrics import METRICS, MetricRegistry
-from pytest_queryeval.registry import Registry
 
 GROUP = "pytest_queryeval.tested"
 

@@ -9,13 +9,13 @@ from samples import answer
 from samples import make_case as make_suite_case
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.aggregation import GROUPS, aggregate
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.errors import ReportError
-from pytest_queryeval.gates import evaluate_gate
-from pytest_queryeval.report_file import MOST_LEVELS, read_report
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS
-from pytest_queryeval.sql.components import COMPONENTS
+from pytest_queryeval.results.aggregation import GROUPS, aggregate
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.gates import evaluate_gate
+from pytest_queryeval.results.report_file import MOST_LEVELS, read_report
 
 MISSING = object()
 PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
@@ -194,7 +194,7 @@ def test_a_file_that_takes_more_memory_than_there_is_is_refused(full, read, monk
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("pytest_queryeval.report_file.json.loads", fail)
+    monkeypatch.setattr("pytest_queryeval.results.report_file.json.loads", fail)
 
     assert refusal(read, full) == "cannot be read: it takes more memory than there is"
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from samples import entry
 from trees import trees
 
-from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.errors import ReportError
-from pytest_queryeval.report_file import DEFAULTS
+from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
 from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.report_file import DEFAULTS
 
 OLD = b"the report of the last run"
 

@@ -1,8 +1,8 @@
 import pytest
 from suites import enter, load, problems, write
 
-from pytest_queryeval.errors import QueryEvalWarning
-from pytest_queryeval.loading import load_cases, requirements
+from pytest_queryeval.core.errors import QueryEvalWarning
+from pytest_queryeval.suites import load_cases, requirements
 
 CASES = """
 cases:

@@ -5,10 +5,10 @@ from samples import entry
 from suites import case, problem
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.measures import MOST_MEASURES, measure_statistics
+from pytest_queryeval.core.model import Execution, Failure, Prediction, Stated
 from pytest_queryeval.metrics import METRICS, need_answers
-from pytest_queryeval.model import Execution, Failure, Prediction, Stated
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.measures import MOST_MEASURES, measure_statistics
 
 HEAD = "kind: json\npredictor: predict.py:predict\nmetrics: [json_equal, prediction_seconds, 'metadata[tokens]']\n"
 PREDICT = """

@@ -1,14 +1,14 @@
 import pytest
 from samples import answer, fake_source, install_engine, make_case, query, table
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import QueryEvalError, SettingError, SourceError
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.metric import Score, metric
+from pytest_queryeval.core.errors import QueryEvalError, SettingError, SourceError
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.model import Execution, Failure, Threshold
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Execution, Failure, Threshold
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.session import Session
 
 ANSWERS = {"gold": [("Graz", 1), ("Linz", 2)], "same": [("Linz", 2), ("Graz", 1)], "other": [("Bern", 7)]}
 SINGERS = Schema(tables={"singer": ("name",)})

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from selections import dataset, selection, selection_json, selections
 
+from pytest_queryeval.core.errors import CaseError, SuiteError
+from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.values import MAX_PROBLEMS
 from pytest_queryeval.documents.yaml_nodes import parse_yaml
-from pytest_queryeval.errors import CaseError, SuiteError
-from pytest_queryeval.sdmx.reading import read_selection
-from pytest_queryeval.selection import Selection, Term
+from pytest_queryeval.languages.sdmx.reading import read_selection
 
 FILE = File(Path("/suite/a.yaml"), Path("a.yaml"))
 MEXICO = """\

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from samples import fake_source, install_engine, make_case, query
 
-import pytest_queryeval.session as session_module
+import pytest_queryeval.evaluation.session as session_module
+from pytest_queryeval.core.errors import PredictorError, SourceError
+from pytest_queryeval.core.model import PredictorSpec, Source
 from pytest_queryeval.engines import ENGINES, EngineType
-from pytest_queryeval.errors import PredictorError, SourceError
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import PredictorSpec, Source
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
-from pytest_queryeval.session import Session
 
 ANSWERS = {
     "gold": [("Graz", 1), ("Linz", 2)],

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from suites import case, enter, load, problems, write
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.loading import load_cases, load_suite, settings
-from pytest_queryeval.loading.suites import is_suite_file
-from pytest_queryeval.model import Source, Threshold
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.model import Source, Threshold
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.suites import load_cases, load_suite, settings
+from pytest_queryeval.suites.suites import is_suite_file
 
 CASES = "cases:\n  - {id: a, gold: x, predicted: y}\n"
 

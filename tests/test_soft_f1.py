@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
-from pytest_queryeval.comparison.policy import Policy, canonical_rows
-from pytest_queryeval.metric import Score
+from pytest_queryeval.core.metric import Score
+from pytest_queryeval.core.policy import Policy, canonical_rows
+from pytest_queryeval.core.table import IRI, BlankNode, Table
 from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1
 from pytest_queryeval.metrics.soft_f1_bird import soft_f1_bird
-from pytest_queryeval.table import IRI, BlankNode, Table
 
 DEFAULT = Policy()
 
@@ -279,7 +279,7 @@ def test_rows_with_nothing_in_common_score_0_without_a_search() -> None:
 def loaded_after(program: str) -> set[str]:
     lines = (
         "from pytest_queryeval.metrics.soft_f1 import soft_f1",
-        "from pytest_queryeval.table import Table",
+        "from pytest_queryeval.core.table import Table",
         "def table(*rows): return Table(columns=('a', 'b', 'c')[:len(rows[0])], rows=rows)",
         program,
         "import sys; print(*sys.modules)",

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 from suites import case, enter, load, problem, problems, top_problem
 
+from pytest_queryeval.core.metric import Metric
+from pytest_queryeval.core.model import PredictorSpec, Source, Stated
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import PredictorSpec, Source, Stated
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.predictors.file.predictions import LINES_SUFFIXES, READERS
 

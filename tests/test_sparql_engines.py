@@ -8,13 +8,13 @@ import pytest
 import servers
 from sparql_queries import ANSWERS, DIFFERENCES, FORMATS, NAMED, ORDERED, PREFIXES, QUERIES, TURTLE
 
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import IRI, Literal, Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.model import Source
-from pytest_queryeval.table import IRI, Literal, Table
+from pytest_queryeval.sandbox.host import Hosts
 
 LOCAL = ("oxigraph", "rdflib")
 LIVE = ("oxigraph server", "rdflib-endpoint")

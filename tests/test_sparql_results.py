@@ -5,10 +5,10 @@ import json
 import pytest
 from suites import case, enter, problem
 
+from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
+from pytest_queryeval.languages.sparql.results import read_results
+from pytest_queryeval.languages.sparql.terms import stated_term
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.sparql.results import read_results
-from pytest_queryeval.sparql.terms import stated_term
-from pytest_queryeval.table import IRI, BlankNode, Literal, Table
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 HEAD = "kind: sparql\nsource: a.ttl\n"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.sql.components import exact_match
-from pytest_queryeval.sql.published.grammar import MAX_DEPTH, published_view
-from pytest_queryeval.sql.published.normal import comparable_view
-from pytest_queryeval.sql.published.tokens import END, UnreadableQueryError, tokens_of
-from pytest_queryeval.sql.view import EMPTY_VIEW
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.components import exact_match
+from pytest_queryeval.languages.sql.published.grammar import MAX_DEPTH, published_view
+from pytest_queryeval.languages.sql.published.normal import comparable_view
+from pytest_queryeval.languages.sql.published.tokens import END, UnreadableQueryError, tokens_of
+from pytest_queryeval.languages.sql.view import EMPTY_VIEW
 
 SHOP = Schema(
     tables={

@@ -1,8 +1,8 @@
 """A pair under Spider's published evaluation, as details and as a row of its table."""
 
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.sql.components import COMPONENTS, Component
-from pytest_queryeval.sql.published.match import matched_as_published, scored_pair
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.components import COMPONENTS, Component
+from pytest_queryeval.languages.sql.published.match import matched_as_published, scored_pair
 
 SHOP = Schema(tables={"shop": ("id", "name", "city")})
 GOLD = "SELECT name FROM shop WHERE id = 1"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_queryeval.sql.components import COMPONENTS, Component
-from pytest_queryeval.sql.published.table import ScoredPair, spider_table, table_lines
+from pytest_queryeval.languages.sql.components import COMPONENTS, Component
+from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
 
 MATCHED, ABSENT = Component(1, 1, 1), Component(0, 0, 0)
 

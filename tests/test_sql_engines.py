@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from samples import make_case, query
 
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES, Described, Timed
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.model import Source
-from pytest_queryeval.session import Session
+from pytest_queryeval.sandbox.host import Hosts
 
 pytest_plugins = ["postgres"]
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 from samples import make_case
 
-from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import Case, CaseResult, Source, Stated
-from pytest_queryeval.scoring import DEPENDS
-from pytest_queryeval.session import Session
-from pytest_queryeval.sql.order import order_plan
+from pytest_queryeval.core.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.scoring import DEPENDS
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages.sql.order import order_plan
 
 SCRIPT = """
 CREATE TABLE player (name TEXT, team TEXT, score INTEGER, joined TEXT COLLATE NOCASE);

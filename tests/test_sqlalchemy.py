@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from servers import HOST, free_port
 
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import RETRY_SECONDS, Hosts
-from pytest_queryeval.errors import SettingError, SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import RETRY_SECONDS, Hosts
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("sqlglot")
-from pytest_queryeval.sql.servers.readonly import UNREADABLE, refusal
+from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
 
 pytest_plugins = ["postgres"]
 

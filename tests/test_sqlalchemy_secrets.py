@@ -7,10 +7,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
+from pytest_queryeval.sandbox.host import Hosts
 
 pytest.importorskip("sqlalchemy")
 pytest_plugins = ["postgres"]

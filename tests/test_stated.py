@@ -1,8 +1,8 @@
 import pytest
 from suites import BLOCK, HEAD, case, enter, problem, problems, write
 
-from pytest_queryeval.model import Stated
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.model import Stated
+from pytest_queryeval.core.table import Table
 
 
 @pytest.fixture(autouse=True)

@@ -10,17 +10,17 @@ import pytest
 import sdmx_messages as messages
 from suites import enter
 
+from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
+from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Structure, Term
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.errors import CaseError, QueryEvalWarning
-from pytest_queryeval.loading import requirements
-from pytest_queryeval.loading.structures import read_structure, stated_structure
-from pytest_queryeval.sdmx import checks
-from pytest_queryeval.sdmx.checks import labelled, violations
-from pytest_queryeval.sdmx.lookup import untold
-from pytest_queryeval.sdmx.nearest import Nearest
-from pytest_queryeval.sdmx.structure_files import read_message
-from pytest_queryeval.sdmx.structure_messages import english, structure_of
-from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Selection, Structure, Term
+from pytest_queryeval.languages.sdmx import checks
+from pytest_queryeval.languages.sdmx.checks import labelled, violations
+from pytest_queryeval.languages.sdmx.lookup import untold
+from pytest_queryeval.languages.sdmx.nearest import Nearest
+from pytest_queryeval.languages.sdmx.structure_files import read_message
+from pytest_queryeval.languages.sdmx.structure_messages import english, structure_of
+from pytest_queryeval.suites import requirements
+from pytest_queryeval.suites.structures import read_structure, stated_structure
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
 
@@ -367,7 +367,7 @@ def test_xml_needs_the_library_and_json_does_not(monkeypatch):
 def test_the_library_is_loaded_only_for_xml(tmp_path):
     file(messages.shop_json(), "shop.json")
     program = (
-        "import sys; from pathlib import Path; from pytest_queryeval.sdmx.structure_files import read_message;"
+        "import sys; from pathlib import Path; from pytest_queryeval.languages.sdmx.structure_files import read_message;"
         "read_message(Path('shop.json').read_bytes()); print({'sdmx', 'pandas', 'lxml'} & set(sys.modules))"
     )
 

@@ -5,12 +5,12 @@ import re
 import pytest
 from samples import entry
 
-from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.report_file import DEFAULTS
-from pytest_queryeval.sql.components import COMPONENTS
-from pytest_queryeval.summary import LISTED, ROWS, missed_gate_lines, summary_lines, verdict_line
-from pytest_queryeval.text_table import parts_of
+from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.reports.summary import LISTED, ROWS, missed_gate_lines, summary_lines, verdict_line
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.report_file import DEFAULTS
+from pytest_queryeval.text.text_table import parts_of
 
 GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}

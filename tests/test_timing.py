@@ -6,13 +6,13 @@ from contextlib import closing
 import pytest
 from samples import make_case, query
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ENGINES, Described, Timed
-from pytest_queryeval.engines.host import Hosts, Question
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import Source
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.session import Session
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.sandbox.host import Hosts, Question
 
 SCRIPT = """
     create table Singer (Id integer primary key, Name text);

@@ -3,10 +3,10 @@
 import pytest
 from query_pairs import TOWN
 
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.sql.trees.reader import read_tree
-from pytest_queryeval.sql.trees.scope import MAX_NUMBERINGS
-from pytest_queryeval.sql.view import View
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.trees.reader import read_tree
+from pytest_queryeval.languages.sql.trees.scope import MAX_NUMBERINGS
+from pytest_queryeval.languages.sql.view import View
 
 
 def clauses(query, schema=TOWN, dialect="sqlite"):

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from samples import fake_source, install_engine, make_case, query
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import Prediction, PredictorSpec, Threshold
+from pytest_queryeval.core.model import Prediction, PredictorSpec, Threshold
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.plugin.failure import headline
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
-from pytest_queryeval.session import Session
-from pytest_queryeval.trials import pass_at, pass_hat
 
 ANSWERS = {"gold": [(1,), (2,)], "right": [(2,), (1,)], "half": [(1,), (3,)], "wrong": [(7,)]}
 RIGHT = {"execution_accuracy": Threshold(minimum=1.0)}

@@ -6,12 +6,12 @@ import duckdb
 import pytest
 from samples import make_case, query
 
-from pytest_queryeval.errors import GoldError
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.model import Source
-from pytest_queryeval.schema import Schema
-from pytest_queryeval.session import Session
-from pytest_queryeval.sql.unknown_names import nearest_name
+from pytest_queryeval.core.errors import GoldError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages.sql.unknown_names import nearest_name
 
 pytest_plugins = ["postgres", "mariadb"]
 

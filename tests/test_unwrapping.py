@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.kinds import KINDS
-from pytest_queryeval.kinds.spoken import GOES_ON, LONGEST, TOO_LONG, UNENDED
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.extract_query import GOES_ON, LONGEST, TOO_LONG, UNENDED
 
 FENCED = "the query was read from a code block"
 LABELLED = "the query was read from behind a label"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import table
 
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import SettingError
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.execution_accuracy_bird import execution_accuracy_bird

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
+from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.errors import CaseError
 
 printable = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff\ufeff"))
 texts = printable | st.sampled_from(["", "012", "on", "NO", "1.10", "~", "null", "true", "12:30", " #x", "a\nb", "1e5"])

@@ -11,17 +11,17 @@ from os.path import realpath
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_queryeval.aggregation import Report
-from pytest_queryeval.baseline import compared
-from pytest_queryeval.baseline.leaderboard import leaderboard
 from pytest_queryeval.cli.output import write_files, write_lines
-from pytest_queryeval.errors import ReportError, did_you_mean
-from pytest_queryeval.report_file import read_report
+from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.reports import check_target, write_whole
 from pytest_queryeval.reports.comparison.baseline import baseline_passages
 from pytest_queryeval.reports.comparison.leaderboard import leaderboard_passages
 from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
+from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.leaderboard import leaderboard
+from pytest_queryeval.results.report_file import read_report
 
 SUMMARY = "compare two reports, or rank the systems of many"
 OK, FAILED = 0, 1

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from pytest_queryeval.aggregation import Report
 from pytest_queryeval.cli.output import report_files, write_files, write_lines
-from pytest_queryeval.merging import merge, repeated
-from pytest_queryeval.report_file import read_report
 from pytest_queryeval.reports import write_report
-from pytest_queryeval.summary import summary_lines
-from pytest_queryeval.verdict import verdict
+from pytest_queryeval.reports.summary import summary_lines
+from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.results.merging import merge, repeated
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.results.verdict import verdict
 
 SUMMARY = "unite the reports of shards, judge the gates"
 LISTED = 5

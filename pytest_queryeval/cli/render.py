@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.cli.output import report_files, write_files, write_lines
-from pytest_queryeval.report_file import read_report
 from pytest_queryeval.reports import write_report
+from pytest_queryeval.results.report_file import read_report
 
 SUMMARY = "render a report.json in other formats"
 OK, FAILED = 0, 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_queryeval.comparison.entity_ties import TOLERANCE, EntityTies
+from pytest_queryeval.comparison.entity_tiebreak import TOLERANCE, EntityTies
 from pytest_queryeval.comparison.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
 
 DEFAULT_BUDGET = 10_000_000

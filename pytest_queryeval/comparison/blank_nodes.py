@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TypeAlias
 
-from pytest_queryeval.table import BlankNode
+from pytest_queryeval.core.table import BlankNode
 
 Cells: TypeAlias = tuple[Hashable, ...]
 Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]

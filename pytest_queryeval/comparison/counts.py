@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.row_cells import merged_rows
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 
 @dataclass(frozen=True, slots=True)

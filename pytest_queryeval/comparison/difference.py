@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.comparison.policy import Policy, canonical, canonical_rows
-from pytest_queryeval.table import Row, Table
+from pytest_queryeval.core.policy import Policy, canonical, canonical_rows
+from pytest_queryeval.core.table import Row, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_queryeval.comparison.ordered import equal_in_order
 from pytest_queryeval.comparison.pairing import pair
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 
 def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:

@@ -8,8 +8,8 @@ from datetime import date, datetime, time
 from decimal import Decimal
 
 from pytest_queryeval.comparison.difference import Difference
-from pytest_queryeval.comparison.policy import XSD, Policy, canonical
-from pytest_queryeval.table import IRI, BlankNode, Cell, Literal
+from pytest_queryeval.core.policy import XSD, Policy, canonical
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal
 
 
 def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pytest_queryeval.comparison.alignment import best_alignment
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.table import Row, Table, Tie
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Row, Table, Tie
 
 
 def in_strict_order(table: Table) -> tuple[Tie, ...]:

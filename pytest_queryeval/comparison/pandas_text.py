@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Row
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row
 
 _INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in pandas
 

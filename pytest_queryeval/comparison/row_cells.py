@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.assignment import most_pairs
 from pytest_queryeval.comparison.comparables import Comparable, Number, is_comparable, quantity_of
-from pytest_queryeval.comparison.near import Texts
 from pytest_queryeval.comparison.pairing import Pair
-from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.temporal import Temporal
+from pytest_queryeval.comparison.tolerance import Texts
+from pytest_queryeval.core.policy import Policy
 
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
-from pytest_queryeval.comparison.policy import Policy, canonical, canonical_rows
-from pytest_queryeval.table import BlankNode, Row, Table, Tie
+from pytest_queryeval.core.policy import Policy, canonical, canonical_rows
+from pytest_queryeval.core.table import BlankNode, Row, Table, Tie
 
 NO_KEYS = "order: gold's sort keys could not be read, so its rows must stand in exactly their order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"

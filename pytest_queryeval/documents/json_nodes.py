@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Never
 
+from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, File, Node
-from pytest_queryeval.errors import CaseError
 
 MAX_JSONL_BYTES = 256 * MEBIBYTE
 MAX_JSONL_LINE = 4 * MEBIBYTE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from pytest_queryeval.errors import CaseError, SuiteError
+from pytest_queryeval.core.errors import CaseError, SuiteError
 
 MAX_ALIKE = 5
 

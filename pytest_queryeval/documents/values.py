@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
+from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.errors import CaseError, did_you_mean
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.text.plain import one_line
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -19,9 +19,9 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, Document, File, Form, Node
 from pytest_queryeval.documents.yaml_errors import Place, character_error, syntax_error
-from pytest_queryeval.errors import CaseError
 
 MAX_YAML_BYTES = 32 * MEBIBYTE
 MAX_ALIAS_NODES = 100_000

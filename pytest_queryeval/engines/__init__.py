@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pytest_queryeval.engines.host import Hosts
-from pytest_queryeval.errors import SettingError, SourceError
-from pytest_queryeval.model import Execution, Source
-from pytest_queryeval.registry import Registry
-from pytest_queryeval.schema import Schema, schema_of_columns
-from pytest_queryeval.sql.cells import unpacked_rows
-from pytest_queryeval.table import Table
-from pytest_queryeval.table_definition import script_of
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.schema import Schema, schema_of_columns
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table_definition import script_of
+from pytest_queryeval.engines.cells import unpacked_rows
+from pytest_queryeval.sandbox.host import Hosts
 
 Settings: TypeAlias = Mapping[str, Any]
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Execution
+from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ddl_text, described_schema
-from pytest_queryeval.engines.host import Host, Question
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Execution
-from pytest_queryeval.schema import Schema
+from pytest_queryeval.sandbox.host import Host, Question
 
 
 class DatabaseFile:

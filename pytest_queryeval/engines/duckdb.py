@@ -12,15 +12,15 @@ from subprocess import DEVNULL, run
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.setting_validators import FILE_NAME, Rule, is_text
 from pytest_queryeval.engines import EngineType, Identity, Settings, with_cells
-from pytest_queryeval.engines.child_process import child_command
 from pytest_queryeval.engines.database_file import DatabaseFile
-from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.engines.settings import absolute, check_settings, file_path
-from pytest_queryeval.errors import SettingError, SourceError
-from pytest_queryeval.model import Execution, Source
-from pytest_queryeval.plain import one_line
-from pytest_queryeval.rules import FILE_NAME, Rule, is_text
+from pytest_queryeval.sandbox.child_process import child_command
+from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.text.plain import one_line
 
 DRIVER = Path(__file__).with_name("duckdb_child.py")
 BUILDER = Path(__file__).with_name("duckdb_build.py")

@@ -24,7 +24,7 @@ os.environ["DUCKDB_JE_MALLOC_CONF"] = "retain:false"
 
 import duckdb
 
-from pytest_queryeval.sql.cells import packed_rows
+from pytest_queryeval.engines.cells import packed_rows
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.setting_validators import Rule, texts
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
-from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
-from pytest_queryeval.engines.live import Live, connection
+from pytest_queryeval.engines.remote_source import Live, connection
 from pytest_queryeval.engines.settings import check_settings, is_iris
-from pytest_queryeval.errors import SettingError
 from pytest_queryeval.http.rules import CONNECTION
-from pytest_queryeval.model import Execution, Failure, Source
-from pytest_queryeval.rules import Rule, texts
-from pytest_queryeval.sparql.answers import refusal, with_terms
-from pytest_queryeval.sparql.query import Query, read_query
+from pytest_queryeval.languages.sparql.answers import refusal, with_terms
+from pytest_queryeval.languages.sparql.query import Query, read_query
+from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests", "pytest_queryeval")

@@ -14,9 +14,9 @@ import rdflib
 
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
-from pytest_queryeval.redaction import hide_settings
-from pytest_queryeval.sparql.json_results import read_json_results
-from pytest_queryeval.sparql.request import GRAPH_FORMS, request_of
+from pytest_queryeval.languages.sparql.json_results import read_json_results
+from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, request_of
+from pytest_queryeval.text.redaction import hide_settings
 
 GRAPH_FORMATS = {
     "application/n-triples": "nt",

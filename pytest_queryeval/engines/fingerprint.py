@@ -7,10 +7,10 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VERSION, absolute
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.model import Source
 
 _HEX_DIGITS = 32
 _KEPT_DIGESTS = 4_096

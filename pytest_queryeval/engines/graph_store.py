@@ -13,10 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from subprocess import DEVNULL, run
 
-from pytest_queryeval.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
-from pytest_queryeval.engines.child_process import child_command
-from pytest_queryeval.errors import SourceError
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.sandbox.child_process import child_command
+from pytest_queryeval.text.plain import one_line
 
 # By suffix, with the names that pyoxigraph has for them.
 FORMATS = {

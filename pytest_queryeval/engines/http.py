@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.setting_validators import Rule, is_text
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
-from pytest_queryeval.engines.host import MOST_COLUMNS, Host, Hosts, Question, text_refusal
-from pytest_queryeval.engines.live import PROBE_ROWS, Live, connection
+from pytest_queryeval.engines.remote_source import PROBE_ROWS, Live, connection
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.errors import SettingError, SourceError
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places
-from pytest_queryeval.model import Execution, Failure, Source
-from pytest_queryeval.rules import Rule, is_text
-from pytest_queryeval.table import Table
+from pytest_queryeval.sandbox.host import MOST_COLUMNS, Host, Hosts, Question, text_refusal
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")
@@ -57,7 +57,7 @@ def check(settings: Settings) -> None:
     if "page_size" in settings and not found & {"offset", "page"}:
         raise SettingError("page_size", '\'page_size\' needs "{offset}" or "{page}" in `body` or `params`')
     if settings.get("dialect"):
-        from pytest_queryeval.sql.dialects import check_dialect
+        from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(settings["dialect"])
 
@@ -131,7 +131,7 @@ class HTTPEngine:
             return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
         if self._dialect == "clickhouse" and _FORMAT.search(query):
             return Failure(kind="invalid", message="the source says in which format it answers, not the query: FORMAT")
-        from pytest_queryeval.sql.servers.readonly import UNREADABLE, refusal
+        from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
 
         failure = refusal(query, self._dialect)
         if failure is None or UNREADABLE not in failure.message:

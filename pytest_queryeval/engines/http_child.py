@@ -11,14 +11,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
+from pytest_queryeval.core.json_path import kind_of, names_one, selected
+from pytest_queryeval.engines.cells import packed_rows
 from pytest_queryeval.http.answers import AGAIN, Repeating, read_json, shape, told_apart
 from pytest_queryeval.http.auth import origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.request import filled_request, following_request
 from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
-from pytest_queryeval.json_path import kind_of, names_one, selected
-from pytest_queryeval.redaction import hide_settings
-from pytest_queryeval.sql.cells import packed_rows
+from pytest_queryeval.text.redaction import hide_settings
 
 SHOWN_BYTES = 200
 # 404 is also how services say that there is no such table; where the URL is wrong, the probe gets the same.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from pytest_queryeval.sql.dialects import quote_in
-from pytest_queryeval.table import Table
-from pytest_queryeval.table_definition import (
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.core.table_definition import (
     ColumnDefinition,
     ForeignKey,
     TableDefinition,
     create_table,
     script_of,
 )
+from pytest_queryeval.languages.sql.dialects import quote_in
 
 _STATEMENTS = {
     "sqlite": """

@@ -24,10 +24,18 @@ from psycopg.pq.abc import PGresult
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.sql.cells import packed_rows
-from pytest_queryeval.sql.servers.commands import COMMANDS, first_word
-from pytest_queryeval.sql.servers.databases import COLUMNS, Clock, Fault, described, redacted, secrets_of, statements
-from pytest_queryeval.sql.servers.postgres_values import register_loaders, text_of
+from pytest_queryeval.engines.cells import packed_rows
+from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
+from pytest_queryeval.engines.servers.databases import (
+    COLUMNS,
+    Clock,
+    Fault,
+    described,
+    redacted,
+    secrets_of,
+    statements,
+)
+from pytest_queryeval.engines.servers.postgres_values import register_loaders, text_of
 
 CONNECTIONS = 8
 CURSOR = "queryeval"

@@ -9,15 +9,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.setting_validators import FILE_NAMES, Rule, is_texts, texts
 from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
 from pytest_queryeval.engines.graph_store import graph_store, rdf_format
-from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.engines.settings import absolute, check_settings, is_iris
-from pytest_queryeval.errors import SettingError, SourceError, did_you_mean
-from pytest_queryeval.model import Execution, Failure, Source
-from pytest_queryeval.rules import FILE_NAMES, Rule, is_texts, texts
-from pytest_queryeval.sparql.answers import refusal, with_terms
-from pytest_queryeval.sparql.query import Query, read_query
+from pytest_queryeval.languages.sparql.answers import refusal, with_terms
+from pytest_queryeval.languages.sparql.query import Query, read_query
+from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
 UNION = "union"
 DAMAGED = "the parsed graph is damaged"  # the beginning of what the children say

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.errors import SourceError, nearest_file
-from pytest_queryeval.model import Source
-from pytest_queryeval.rules import Rule, check_rules, is_texts, texts
+from pytest_queryeval.core.errors import SourceError, nearest_file
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.setting_validators import Rule, check_rules, is_texts, texts
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 # Names the state of a live source; every source may have it.

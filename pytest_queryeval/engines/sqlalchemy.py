@@ -9,16 +9,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_queryeval.discreet import may_hold_secrets
+from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.setting_validators import Rule, is_text
 from pytest_queryeval.engines import EngineType, Settings, with_cells
-from pytest_queryeval.engines.host import Host, Hosts, Question, text_refusal
-from pytest_queryeval.engines.live import Live
+from pytest_queryeval.engines.remote_source import Live
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.errors import SettingError, did_you_mean
-from pytest_queryeval.model import Execution, Failure, Source
-from pytest_queryeval.redaction import hide_settings
-from pytest_queryeval.rules import Rule, is_text
-from pytest_queryeval.schema import Schema
+from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.text.credentials import may_hold_secrets
+from pytest_queryeval.text.redaction import hide_settings
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
 OTHER_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
@@ -196,7 +196,7 @@ class SQLAlchemyEngine:
     def _refusal(self, query: str) -> Failure | None:
         if self._guarded is None:
             return None
-        from pytest_queryeval.sql.servers.readonly import refusal
+        from pytest_queryeval.engines.servers.readonly import refusal
 
         return refusal(query, self._guarded)
 

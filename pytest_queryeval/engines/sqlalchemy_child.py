@@ -22,8 +22,16 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.sql.cells import packed_rows
-from pytest_queryeval.sql.servers.databases import COLUMNS, Clock, Fault, described, redacted, secrets_of, statements
+from pytest_queryeval.engines.cells import packed_rows
+from pytest_queryeval.engines.servers.databases import (
+    COLUMNS,
+    Clock,
+    Fault,
+    described,
+    redacted,
+    secrets_of,
+    statements,
+)
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours

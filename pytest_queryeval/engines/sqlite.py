@@ -9,14 +9,14 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Identity, Settings
 from pytest_queryeval.engines.database_file import DatabaseFile
-from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.engines.settings import check_settings, file_path
-from pytest_queryeval.errors import SettingError, SourceError
-from pytest_queryeval.model import Source
-from pytest_queryeval.plain import one_line
-from pytest_queryeval.rules import FILE_NAME
+from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.text.plain import one_line
 
 # A quoted text or name, a comment, or a semicolon that is in none of them.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)

@@ -9,7 +9,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from pytest_queryeval.json_path import kind_of
+from pytest_queryeval.core.json_path import kind_of
 
 AGAIN = "\0"  # stands behind a name that comes again in one object, before the number of the time
 SHOWN_KEYS = 8

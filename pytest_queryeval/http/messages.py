@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_queryeval.redaction import redacted
+from pytest_queryeval.text.redaction import redacted
 
 ERROR_BYTES = 4_000
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)

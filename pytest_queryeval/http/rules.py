@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_queryeval.discreet import discreet
-from pytest_queryeval.rules import Rule, is_text
+from pytest_queryeval.core.setting_validators import Rule, is_text
+from pytest_queryeval.text.credentials import discreet
 
 SCHEMES = ("basic", "digest", "bearer")
 # A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.

@@ -20,7 +20,7 @@ from requests.auth import AuthBase
 from pytest_queryeval.http.auth import Unsigned, auth_of, origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.pause import pause_of
-from pytest_queryeval.redaction import redacted
+from pytest_queryeval.text.redaction import redacted
 
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024

@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.errors import QueryEvalError, UnknownNameError
-from pytest_queryeval.metric import Better, Metric, describe_metric
-from pytest_queryeval.registry import Registry
+from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
+from pytest_queryeval.core.metric import Better, Metric, describe_metric
+from pytest_queryeval.core.registry import Registry
 
 if TYPE_CHECKING:
-    from pytest_queryeval.model import Case
+    from pytest_queryeval.core.model import Case
 
 
 _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")

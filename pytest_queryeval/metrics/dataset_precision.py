@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.metric import metric
-from pytest_queryeval.sdmx.scores import dataset_ratios
-from pytest_queryeval.selection import Selection
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.languages.sdmx.scores import dataset_ratios
 
 SDMX = frozenset({"sdmx"})
 
@@ -17,7 +17,7 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
     id with a version is that version only. 0 where gold has datasets and none is selected; without datasets in gold 0
     where any is selected, else 1. In [0, 1].
 
-    >>> from pytest_queryeval.selection import DatasetSelection
+    >>> from pytest_queryeval.core.selection import DatasetSelection
     >>> def selected(*ids):
     ...     return Selection(tuple(DatasetSelection(id, ()) for id in ids))
     >>> dataset_precision(selected("IMF.RES:WEO"), selected("IMF.RES:WEO(9.0.0)", "IMF.STA:CPI"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_queryeval.metric import Score, metric
-from pytest_queryeval.plain import one_line
-from pytest_queryeval.sdmx.matching import Matched
-from pytest_queryeval.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
-from pytest_queryeval.selection import Selection
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.languages.sdmx.matching import Matched
+from pytest_queryeval.languages.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
+from pytest_queryeval.text.plain import one_line
 
 SDMX = frozenset({"sdmx"})
 NAME_CHARACTERS = 80

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_queryeval.comparison.counts import entity_counts
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 
 def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, Any]]:

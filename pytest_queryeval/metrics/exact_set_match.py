@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_queryeval.comparison.counts import Counts
-from pytest_queryeval.metric import Score, metric
-from pytest_queryeval.schema import Schema
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.schema import Schema
 
 SQL = frozenset({"sql"})
 NO_SCHEMA = Schema()
@@ -27,7 +27,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
     """
-    from pytest_queryeval.sql.trees.match import matched
+    from pytest_queryeval.languages.sql.trees.match import matched
 
     match = matched(gold, predicted, dialect, schema)
     if match is None:
@@ -47,7 +47,7 @@ def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
     """Three metrics of one component of `sql.components.partial_match`: its F1, its precision, its recall."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
-        from pytest_queryeval.sql.trees.match import matched
+        from pytest_queryeval.languages.sql.trees.match import matched
 
         match = matched(gold, predicted, dialect, schema)
         if match is None:
@@ -64,7 +64,7 @@ def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
             shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
             0. None as `exact_set_match`, 0 where nothing of predicted can be read.
             """
-            from pytest_queryeval.sql.trees.match import matched
+            from pytest_queryeval.languages.sql.trees.match import matched
 
             match = matched(gold, predicted, dialect, schema)
             if match is None:

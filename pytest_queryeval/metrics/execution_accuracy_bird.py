@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.table import Table
 
 
 @metric()

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import count
 
 from pytest_queryeval.comparison.alignment import best_alignment
-from pytest_queryeval.metric import metric
-from pytest_queryeval.model import Execution
-from pytest_queryeval.table import Row, Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.model import Execution
+from pytest_queryeval.core.table import Row, Table
 
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\bdistinct\b|;""", re.I | re.S)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.json.equality import equal
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import metric
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.languages.json.equality import equal
 
 
 @metric(kinds=frozenset({"json"}))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_queryeval.metric import Score, metric
-from pytest_queryeval.sdmx.details import details_of
-from pytest_queryeval.sdmx.scores import Macro, Ratios, check_options, macro_ratios, match_dimensions
-from pytest_queryeval.selection import Selection
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.selection import Selection
+from pytest_queryeval.languages.sdmx.details import details_of
+from pytest_queryeval.languages.sdmx.scores import Macro, Ratios, check_options, macro_ratios, match_dimensions
 
 SDMX = frozenset({"sdmx"})
 
@@ -25,7 +25,7 @@ def macro_precision(
     figures of each dimension, `details.indicator_selection` the same as text.
     Source: StatGPT's evaluation of data queries, with its undefined ratios settled.
 
-    >>> from pytest_queryeval.selection import DatasetSelection, DimensionSelection, Term
+    >>> from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
     >>> def selected(*ids):
     ...     terms = tuple(Term(id, None) for id in ids)
     ...     return Selection((DatasetSelection("IMF.RES:WEO", (DimensionSelection("INDICATOR", terms),)),))

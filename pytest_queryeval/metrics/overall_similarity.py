@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.json.levels import levels
-from pytest_queryeval.json.options import ALPHA, BETA, EMBEDDING_MODEL, Depth, Lists, ValueText, check_options
-from pytest_queryeval.json.similarity import semantic, structural
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import Score, Similarity, metric
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import Score, Similarity, metric
+from pytest_queryeval.languages.json.levels import levels
+from pytest_queryeval.languages.json.options import ALPHA, BETA, EMBEDDING_MODEL, Depth, Lists, ValueText, check_options
+from pytest_queryeval.languages.json.similarity import semantic, structural
 
 
 @metric(kinds=frozenset({"json"}), check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))

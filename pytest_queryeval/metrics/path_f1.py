@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.counts import Counts
-from pytest_queryeval.json.paths import equal_leaves, leaves
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import metric
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.languages.json.paths import equal_leaves, leaves
 
 
 def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.counts import row_counts
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 COUNTS = ("row", lambda gold, predicted, policy: row_counts(gold, predicted, policy).plain)
 

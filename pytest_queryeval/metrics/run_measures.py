@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pytest_queryeval.metric import Score, metric
-from pytest_queryeval.model import Execution, Prediction
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.model import Execution, Prediction
+from pytest_queryeval.text.plain import one_line
 
 NAME_CHARACTERS = 80
 

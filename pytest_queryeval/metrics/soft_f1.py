@@ -7,12 +7,12 @@ from functools import lru_cache
 
 from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.row_cells import distinct_row_cells
 from pytest_queryeval.comparison.row_pairs import pair_rows
 from pytest_queryeval.comparison.soft import Shape, Sums
-from pytest_queryeval.metric import Score, metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 UNPROVEN = "soft_f1: the search for the best pairs of rows stopped at its budget, so the score may be too low"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.soft import Shape, sums_by_position
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.table import Table
 
 
 @metric()

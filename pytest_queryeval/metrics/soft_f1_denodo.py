@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_queryeval.comparison.pandas_text import text_rows
 from pytest_queryeval.comparison.soft import Shape, sums_by_position
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.table import Table
 
 ROWS = 100  # the evaluator asks the database for no more
 

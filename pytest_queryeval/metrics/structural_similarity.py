@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.json.levels import levels
-from pytest_queryeval.json.options import BETA, Depth, Lists, check_options
-from pytest_queryeval.json.similarity import structural
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import Score, metric
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.languages.json.levels import levels
+from pytest_queryeval.languages.json.options import BETA, Depth, Lists, check_options
+from pytest_queryeval.languages.json.similarity import structural
 
 
 @metric(kinds=frozenset({"json"}), check=check_options)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.pairing import pair
-from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.row_cells import Codes, merged_rows
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 
 @metric()

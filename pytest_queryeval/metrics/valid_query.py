@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.metric import metric
-from pytest_queryeval.model import Execution
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.model import Execution
 
 
 @metric(kinds=None, reads="executions")

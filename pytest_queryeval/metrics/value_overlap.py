@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import chain
 
 from pytest_queryeval.comparison.pairing import Rows, pair
-from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.comparison.row_cells import Codes, merged_rows
-from pytest_queryeval.metric import metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.metric import metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 
 @metric()

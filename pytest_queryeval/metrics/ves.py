@@ -8,10 +8,10 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from pytest_queryeval.comparison.equality import equal_tables
-from pytest_queryeval.comparison.policy import Policy
-from pytest_queryeval.errors import SettingError
-from pytest_queryeval.metric import Score, Timer, metric
-from pytest_queryeval.table import Table
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.metric import Score, Timer, metric
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 
 ITERATIONS = 20
 MOST_ITERATIONS = 1_000  # the published code has 100

@@ -16,9 +16,9 @@ from pytest_queryeval.plugin import RUN, is_case
 from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, record_in_junit
 
 if TYPE_CHECKING:
-    from pytest_queryeval.aggregation import Report
-    from pytest_queryeval.gates import GateMode
     from pytest_queryeval.plugin.run import Run
+    from pytest_queryeval.results.aggregation import Report
+    from pytest_queryeval.results.gates import GateMode
 
 PROGRESS_SECONDS = 30.0
 # How a run ends that came to its end.
@@ -126,7 +126,7 @@ class ReportCollector:
         return is_cut or not self._to_run <= self.cases.keys()
 
     def _is_faulty(self, report: Report) -> bool:
-        from pytest_queryeval.verdict import verdict
+        from pytest_queryeval.results.verdict import verdict
 
         return bool(self.faults) or verdict(report).is_faulty
 
@@ -134,7 +134,7 @@ class ReportCollector:
         """Print the report in short, and what went wrong with it."""
         if self.report is None and not self.faults:
             return
-        from pytest_queryeval.plain import log_line
+        from pytest_queryeval.text.plain import log_line
 
         if self.report is not None:
             for line, markup in self._said(terminalreporter, self.report):
@@ -144,7 +144,7 @@ class ReportCollector:
 
     def _said(self, terminalreporter: pytest.TerminalReporter, report: Report) -> Iterator[tuple[str, dict[str, bool]]]:
         """The lines of the report in short, with their colours."""
-        from pytest_queryeval.summary import summary_lines
+        from pytest_queryeval.reports.summary import summary_lines
 
         verbosity = self.config.option.verbose
         if verbosity < LEAST_VERBOSITY or self.config.option.no_summary:
@@ -162,8 +162,8 @@ class ReportCollector:
         return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
 
     def _aggregated(self, learnt: list[Mapping[str, Any]], *, stopped: bool) -> Report:
-        from pytest_queryeval.aggregation import aggregate
-        from pytest_queryeval.gates import evaluate_gate, merge_gates
+        from pytest_queryeval.results.aggregation import aggregate
+        from pytest_queryeval.results.gates import evaluate_gate, merge_gates
 
         cases, run = list(self.cases.values()), self.config.stash[RUN]
         about = _about(learnt, cases) | _seen(learnt, cases)
@@ -178,14 +178,14 @@ class ReportCollector:
         how: Any = {"broken": about["broken"], "mode": self.gate_mode, "baseline": baseline}
         gates = [evaluate_gate(gate, cases, **how) for gate in gates]
         if baseline is not None:
-            from pytest_queryeval.baseline import compared
+            from pytest_queryeval.results.baseline import compared
 
             told = {**about, "cases": cases, "gates": gates}
             about["baseline"] = compared(baseline, told, path=self.config.getoption("queryeval_baseline"))
         return aggregate(cases, gates=gates, about=about)
 
     def _write(self) -> None:
-        from pytest_queryeval.errors import ReportError
+        from pytest_queryeval.core.errors import ReportError
         from pytest_queryeval.reports import files_of, write_report
         from pytest_queryeval.reports.step_summary import append_step_summary
 
@@ -224,8 +224,8 @@ class ReportCollector:
 
 def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, Any]:
     """A case that failed once it was evaluated, as in a teardown: what is known of it stays, but for its scores."""
-    from pytest_queryeval.plain import storable
     from pytest_queryeval.plugin.failure import error_message
+    from pytest_queryeval.text.plain import storable
 
     return {
         **case,
@@ -239,8 +239,8 @@ def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, A
 
 def lost_case(run: Run, report: pytest.TestReport) -> dict[str, Any]:
     """A case of which only the failure is known, since its worker crashed, with what its suite says of it."""
-    from pytest_queryeval.case_json import case_json
-    from pytest_queryeval.errors import SuiteError
+    from pytest_queryeval.core.errors import SuiteError
+    from pytest_queryeval.results.case_json import case_json
 
     path, _, name = report.nodeid.partition("::")
     with suppress(SuiteError):
@@ -251,7 +251,7 @@ def lost_case(run: Run, report: pytest.TestReport) -> dict[str, Any]:
 
 
 def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
-    from pytest_queryeval.plain import storable
+    from pytest_queryeval.text.plain import storable
 
     path, _, name = report.nodeid.partition("::")
     nothing = dict.fromkeys(
@@ -305,7 +305,7 @@ def _conditions(config: pytest.Config) -> dict[str, Any]:
 
 def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:
     """What was collected and what was left out."""
-    from pytest_queryeval.gates import are_left_out
+    from pytest_queryeval.results.gates import are_left_out
 
     collected = {path: number for known in learnt for path, number in known["collected"].items()}
     return {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_queryeval.model import Case
+    from pytest_queryeval.core.model import Case
     from pytest_queryeval.plugin.collector import ReportCollector
 
 SHOWN_IN_FULL = 3
@@ -25,7 +25,7 @@ def error_key(error: Exception, case: Case) -> str:
 
     That is: for errors of one type, of the same predictor or source, with the same message but for ids and times.
     """
-    from pytest_queryeval.errors import PredictorError
+    from pytest_queryeval.core.errors import PredictorError
 
     culprit = case.predictor if isinstance(error, PredictorError) else case.source
     message = re.sub(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])", "", str(error))
@@ -80,8 +80,8 @@ class ErrorFolding:
 
 def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
     """Return the reports to show, the last of equal ones with the number of the others, and a line for each number."""
-    from pytest_queryeval.plain import counted, log_line, one_line
-    from pytest_queryeval.verdict import said
+    from pytest_queryeval.results.verdict import said
+    from pytest_queryeval.text.plain import counted, log_line, one_line
 
     numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
     seen: Counter[str | None] = Counter()

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from pytest_queryeval.case_json import case_json, result_json
-from pytest_queryeval.errors import Location, QueryEvalError, QueryEvalWarning, SuiteError
-from pytest_queryeval.evaluation import Progress, evaluate_case, fault_location
-from pytest_queryeval.gates import with_gate_metrics
-from pytest_queryeval.kinds import difficulty_of
-from pytest_queryeval.loading.requirements import MissingExtraError
-from pytest_queryeval.model import Case, CaseResult, Outcome
-from pytest_queryeval.plain import log_line, one_line, printable
+from pytest_queryeval.core.errors import Location, QueryEvalError, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.model import Case, CaseResult, Outcome
+from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
+from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin import RUN
 from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
 from pytest_queryeval.plugin.folding import error_key
+from pytest_queryeval.results.case_json import case_json, result_json
+from pytest_queryeval.results.gates import with_gate_metrics
+from pytest_queryeval.suites.requirements import MissingExtraError
+from pytest_queryeval.text.plain import log_line, one_line, printable
 
 PROPERTY = "queryeval."
 NEVER_FAILS = "`on_miss: xfail` and no gate: no miss can fail the run; state `gates` in a queryeval.yaml"

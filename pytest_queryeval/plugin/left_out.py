@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.errors import SuiteError
-from pytest_queryeval.gates import LeftOut, count_cases, is_below
-from pytest_queryeval.loading import load_suite
-from pytest_queryeval.loading.requirements import MissingExtraError
-from pytest_queryeval.loading.suites import is_suite_file
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.results.gates import LeftOut, count_cases, is_below
+from pytest_queryeval.suites import load_suite
+from pytest_queryeval.suites.requirements import MissingExtraError
+from pytest_queryeval.suites.suites import is_suite_file
 
 if TYPE_CHECKING:
-    from pytest_queryeval.aggregation import CaseJson
     from pytest_queryeval.plugin.run import Run
+    from pytest_queryeval.results.aggregation import CaseJson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 import warnings
 from pathlib import Path
 
-from pytest_queryeval.errors import QueryEvalWarning
+from pytest_queryeval.core.errors import QueryEvalWarning
 
 MAX_BYTES = 100_000  # of a file that is looked into
 _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.MULTILINE))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_queryeval.aggregation import Report
-    from pytest_queryeval.model import Case, PredictorSpec, Threshold
-    from pytest_queryeval.recording import Recording
+    from pytest_queryeval.core.model import Case, PredictorSpec, Threshold
+    from pytest_queryeval.evaluation.recording import Recording
+    from pytest_queryeval.results.aggregation import Report
 
 
 class Overrides:
@@ -57,8 +57,8 @@ class Overrides:
         text = self._config.getoption("queryeval_predictor")
         if not text:
             return None
-        from pytest_queryeval.errors import CaseError
-        from pytest_queryeval.loading.predictors import predictor_of_text
+        from pytest_queryeval.core.errors import CaseError
+        from pytest_queryeval.suites.predictors import predictor_of_text
 
         try:
             return predictor_of_text(text, folder=self._config.invocation_params.dir)
@@ -72,8 +72,8 @@ class Overrides:
         """
         if self.predictor is None or self._config.getoption("queryeval_replay"):
             return ""
-        from pytest_queryeval.errors import CaseError
-        from pytest_queryeval.loading.predictors import check_predictor_files
+        from pytest_queryeval.core.errors import CaseError
+        from pytest_queryeval.suites.predictors import check_predictor_files
 
         try:
             check_predictor_files(self.predictor)
@@ -87,7 +87,7 @@ class Overrides:
         place = self._config.getoption("queryeval_replay") or self._config.getoption("queryeval_record")
         if not place:
             return None
-        from pytest_queryeval.recording import Recording
+        from pytest_queryeval.evaluation.recording import Recording
 
         replay = bool(self._config.getoption("queryeval_replay"))
         return Recording(self._config.invocation_params.dir / place, replay=replay, root=self._config.rootpath)
@@ -98,8 +98,8 @@ class Overrides:
         path = self._config.getoption("queryeval_baseline")
         if not path:
             return None
-        from pytest_queryeval.errors import ReportError
-        from pytest_queryeval.report_file import read_report
+        from pytest_queryeval.core.errors import ReportError
+        from pytest_queryeval.results.report_file import read_report
 
         try:
             return read_report(self._config.invocation_params.dir / path)
@@ -109,7 +109,7 @@ class Overrides:
     def _check_recording(self) -> None:
         if self.recording is None:
             return
-        from pytest_queryeval.errors import QueryEvalError
+        from pytest_queryeval.core.errors import QueryEvalError
 
         if self._config.getoption("queryeval_record") and self._config.getoption("queryeval_replay"):
             uses = "--queryeval-record uses what is there and adds the rest"
@@ -121,7 +121,7 @@ class Overrides:
 
     def _asked(self, case: Case) -> Case:
         """The case with its predictor, and with the trials and the concurrency that are asked for."""
-        from pytest_queryeval.model import PredictorSpec
+        from pytest_queryeval.core.model import PredictorSpec
         from pytest_queryeval.predictors import PREDICTORS
 
         trials, concurrency = map(self._config.getoption, ("queryeval_trials", "queryeval_concurrency"))
@@ -137,9 +137,9 @@ class Overrides:
 
     def _unbound(self, name: str) -> str:
         """Why a threshold binds no case; empty where it binds one."""
-        from pytest_queryeval.errors import QueryEvalError
-        from pytest_queryeval.loading.metric_keys import beyond_reach, check_metric
+        from pytest_queryeval.core.errors import QueryEvalError
         from pytest_queryeval.metrics import METRICS
+        from pytest_queryeval.suites.metric_keys import beyond_reach, check_metric
 
         try:
             check_metric(name)
@@ -156,7 +156,7 @@ class Overrides:
 
 
 def _threshold(text: str) -> tuple[str, Threshold]:
-    from pytest_queryeval.model import Threshold
+    from pytest_queryeval.core.model import Threshold
 
     name, _, value = text.partition("=")
     try:

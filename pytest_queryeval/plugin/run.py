@@ -14,11 +14,11 @@ import pytest
 from pytest_queryeval.plugin.overrides import Overrides
 
 if TYPE_CHECKING:
-    from pytest_queryeval.case_view import CaseView
-    from pytest_queryeval.loading import Suite
-    from pytest_queryeval.loading.settings import FolderCache
-    from pytest_queryeval.model import Case
-    from pytest_queryeval.session import Session
+    from pytest_queryeval.core.case_view import CaseView
+    from pytest_queryeval.core.model import Case
+    from pytest_queryeval.evaluation.session import Session
+    from pytest_queryeval.suites import Suite
+    from pytest_queryeval.suites.settings import FolderCache
 
 
 class Run:
@@ -46,7 +46,7 @@ class Run:
     def session(self) -> Session:
         """Engines and predictors of this process, opened on first use."""
         if self._session is None:
-            from pytest_queryeval.session import Session
+            from pytest_queryeval.evaluation.session import Session
 
             self._session = Session(
                 tell=self._tell, recording=self.overrides.recording, hook=self._hook(), one_at_a_time=self._is_worker
@@ -55,8 +55,8 @@ class Run:
 
     def prepare(self, items: list[pytest.Item]) -> None:
         """Begin to ask for predictions, and embed at once what cases are known to need."""
+        from pytest_queryeval.evaluation.semantic_texts import asked_for
         from pytest_queryeval.metrics import METRICS
-        from pytest_queryeval.semantic_texts import asked_for
 
         cases = _cases(items)
         self.engines = _versions(cases)
@@ -104,8 +104,8 @@ class Run:
 
     def load(self, path: Path) -> Suite:
         """A suite file; raises `SuiteError`. The gates of its folders count also where it cannot be read."""
-        from pytest_queryeval.errors import SuiteError
-        from pytest_queryeval.loading import load_suite
+        from pytest_queryeval.core.errors import SuiteError
+        from pytest_queryeval.suites import load_suite
 
         self.files += 1
         try:
@@ -217,8 +217,8 @@ class Run:
         """The gates of all folders that have a suite below them."""
         if not self._folders:
             return []
-        from pytest_queryeval.gates import gate_json
-        from pytest_queryeval.loading.settings import Folder
+        from pytest_queryeval.results.gates import gate_json
+        from pytest_queryeval.suites.settings import Folder
 
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
         return [gate_json(gate, self.relative(gate.folder)) for gate in gates]
@@ -235,8 +235,8 @@ def _versions(cases: list[Case]) -> dict[str, str]:
     """The versions of what runs the queries of these cases here, by name; nobody knows those of services."""
     from importlib.metadata import PackageNotFoundError
 
+    from pytest_queryeval.core.errors import QueryEvalError
     from pytest_queryeval.engines import ENGINES
-    from pytest_queryeval.errors import QueryEvalError
 
     told: set[str] = set()
     for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
@@ -252,8 +252,8 @@ def _cases(items: list[pytest.Item]) -> list[Case]:
 
 def _more(case: Case, workers: int) -> str:
     """What to write so that a predictor may be called by so many workers."""
-    from pytest_queryeval.discreet import discreet
     from pytest_queryeval.predictors import PREDICTORS
+    from pytest_queryeval.text.credentials import discreet
 
     either = f"--queryeval-concurrency={workers}, or fewer workers"
     name = case.predictor.kind if case.predictor is not None else ""

@@ -8,7 +8,7 @@ from warnings import WarningMessage
 
 import pytest
 
-from pytest_queryeval.redaction import redacted
+from pytest_queryeval.text.redaction import redacted
 
 
 def hide_secrets(report: pytest.TestReport) -> None:

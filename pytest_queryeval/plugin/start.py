@@ -16,7 +16,7 @@ from pytest_queryeval.plugin.terminal import VerdictPrinter
 from pytest_queryeval.plugin.termination import Termination
 
 if TYPE_CHECKING:
-    from pytest_queryeval.gates import GateMode
+    from pytest_queryeval.results.gates import GateMode
 
 STEP_SUMMARY = "github"
 GATE_MODES: dict[str, GateMode] = {
@@ -65,7 +65,7 @@ def _named_reports(config: pytest.Config) -> tuple[list[str], Path]:
 def _targets(targets: list[Path]) -> list[Path]:
     """Files and folders that reports can go to; anything else is a usage error."""
     if targets:
-        from pytest_queryeval.errors import QueryEvalError
+        from pytest_queryeval.core.errors import QueryEvalError
         from pytest_queryeval.reports import check_target
 
         try:
@@ -78,7 +78,7 @@ def _targets(targets: list[Path]) -> list[Path]:
 
 def _step_summary() -> Path:
     """The file of the step summary of GitHub Actions; a usage error where there is none."""
-    from pytest_queryeval.errors import QueryEvalError
+    from pytest_queryeval.core.errors import QueryEvalError
     from pytest_queryeval.reports.step_summary import step_summary_file
 
     try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_queryeval.aggregation import Report
     from pytest_queryeval.plugin.collector import ReportCollector
+    from pytest_queryeval.results.aggregation import Report
 
 LEAST_VERBOSITY = -1  # with less, as under -qq, missed gates are named and nothing else
 
@@ -25,8 +25,8 @@ class VerdictPrinter:
         """Name the missed gates below pytest's own lines of failures and errors."""
         result = yield
         if self._collector.report is not None and not terminalreporter.no_summary:
-            from pytest_queryeval.plain import log_line
-            from pytest_queryeval.summary import missed_gate_lines
+            from pytest_queryeval.reports.summary import missed_gate_lines
+            from pytest_queryeval.text.plain import log_line
 
             for line, markup in missed_gate_lines(self._collector.report):
                 terminalreporter.write_line(log_line(line), **markup)
@@ -41,8 +41,8 @@ class VerdictPrinter:
         if terminal is None or report is None:  # its options are gone with the terminal
             return result
         if option.verbose >= LEAST_VERBOSITY and not option.no_summary:
-            from pytest_queryeval.plain import log_line
-            from pytest_queryeval.summary import verdict_line
+            from pytest_queryeval.reports.summary import verdict_line
+            from pytest_queryeval.text.plain import log_line
 
             line, markup = verdict_line(report)
             terminal.write_line(log_line(line), **markup)
@@ -51,9 +51,9 @@ class VerdictPrinter:
 
 def record_in_junit(config: pytest.Config, report: Report) -> None:
     """Make properties of the test suite in pytest's own file; it is written later, as the session ends."""
-    from pytest_queryeval.gates import gate_line
-    from pytest_queryeval.plain import told
-    from pytest_queryeval.verdict import verdict
+    from pytest_queryeval.results.gates import gate_line
+    from pytest_queryeval.results.verdict import verdict
+    from pytest_queryeval.text.plain import told
 
     for plugin in config.pluginmanager.get_plugins():
         if add_property := getattr(plugin, "add_global_property", None):

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from pytest_queryeval.case_view import CaseView
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
-from pytest_queryeval.registry import Registry
+from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.core.registry import Registry
 
 SEND_SCHEMA = "send_schema"  # a setting of programs and services
 # What a system may be told of a case beside its id, kind, question, evidence, conversation and metadata.

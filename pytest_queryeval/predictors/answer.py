@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.errors import PredictorError, QueryEvalError, TimeLimitExceeded
-from pytest_queryeval.metric import TABLE_KINDS
-from pytest_queryeval.model import Answer, Prediction, Stated
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.core.errors import PredictorError, QueryEvalError, TimeLimitExceeded
+from pytest_queryeval.core.metric import TABLE_KINDS
+from pytest_queryeval.core.model import Answer, Prediction, Stated
+from pytest_queryeval.text.plain import one_line
 
 MOST_FRAMES = 3
 _FOREIGN = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.text.plain import one_line
 
 PREDICTED = "predicted"
 MAX_SECONDS = 1e9

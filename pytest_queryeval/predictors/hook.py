@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from pytest_queryeval.case_view import CaseView
-from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Prediction, PredictorSpec
+from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import answering, prediction_of, refuse_awaitable
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.errors import PredictorError
-from pytest_queryeval.model import Case, Prediction, PredictorSpec
+from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.predictors import PredictorType
 
 

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_queryeval.aggregation import Report
-from pytest_queryeval.errors import ReportError, did_you_mean
-from pytest_queryeval.registry import Registry
+from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.results.aggregation import Report
 
 JUNIT = "junit.xml"  # what pytest itself writes beside the reports in a folder
 STEP_SUMMARY = "github"  # no file, but where GitHub shows the summary of a step

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from pytest_queryeval.aggregation import CaseJson
-from pytest_queryeval.visible import visible
+from pytest_queryeval.results.aggregation import CaseJson
+from pytest_queryeval.text.visible import visible
 
 Cell: TypeAlias = str | int | float | None
 # As they stand in the metadata of a prediction.

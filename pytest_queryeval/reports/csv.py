@@ -7,9 +7,9 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson, Report
 from pytest_queryeval.reports.cells import TIMES, cell, metric_names, part
-from pytest_queryeval.visible import visible
+from pytest_queryeval.results.aggregation import CaseJson, Report
+from pytest_queryeval.text.visible import visible
 
 # A text that begins so may be run as a formula, whatever stands around it; in full width they are read alike.
 # The apostrophe, which is put before those, is one of them: so it can be taken away again without a doubt.

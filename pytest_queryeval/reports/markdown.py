@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_queryeval.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
-from pytest_queryeval.gates import GATE_WORDS, gate_text
-from pytest_queryeval.plain import counted, interval_text
 from pytest_queryeval.reports.comparison.baseline import changes_besides, flips, headline, metric_changes, signed
 from pytest_queryeval.reports.comparison.passages import Sentence, markdown_lines
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
-from pytest_queryeval.verdict import GROUPS_SHOWN, by_weight, reason, ties_text, verdict, worst_first
+from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.verdict import GROUPS_SHOWN, by_weight, reason, ties_text, verdict, worst_first
+from pytest_queryeval.text.plain import counted, interval_text
 
 MOST_BYTES = 900 * 1024
 COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
@@ -198,7 +198,7 @@ def _dimensions(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Section]:
 def _spider_table(report: Report) -> Iterator[Section]:
     if "spider_table" not in report:
         return
-    from pytest_queryeval.sql.published.table import table_lines
+    from pytest_queryeval.languages.sql.published.table import table_lines
 
     lines = list(table_lines(report["spider_table"]))
     head, foot = _folded("Spider's table")

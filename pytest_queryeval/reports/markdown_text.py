@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pytest_queryeval.visible import visible
+from pytest_queryeval.text.visible import visible
 
 SPAN_CHARACTERS = 300
 _LOOKED_AT = 10 * SPAN_CHARACTERS

@@ -6,10 +6,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_queryeval.aggregation import Report
-from pytest_queryeval.errors import ReportError
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.markdown import MOST_BYTES, markdown_within
+from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.text.plain import one_line
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 LIMIT_BYTES = 2**20  # GitHub drops all of a summary that is larger

@@ -7,7 +7,7 @@ from report_maker import HOSTILE, make_report
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from pytest_queryeval.aggregation import aggregate
+from pytest_queryeval.results.aggregation import aggregate
 
 FAULTS = {"failed", "missed", "error"}
 IDS = "#table tbody th a"

@@ -2,8 +2,8 @@
 
 from report_maker import make_report
 
-from pytest_queryeval.aggregation import aggregate
-from pytest_queryeval.visible import visible
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.text.visible import visible
 
 
 def opened_case(browser, written, name, **changes):

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_queryeval.comparison.comparables import is_comparable, quantity_of
-from pytest_queryeval.comparison.policy import Policy, canonical
+from pytest_queryeval.core.policy import Policy, canonical
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Table
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.table import IRI, BlankNode, Cell, Literal, Table
 
 SCORES = ("arity_f1", "entity_set_f1", "row_matching_f1", "exact_match_f1")
 SPARQL = Policy(text_numbers=True)

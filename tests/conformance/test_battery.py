@@ -7,9 +7,9 @@ from typing import Any
 
 from conftest import Records
 
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.loading import load_cases
-from pytest_queryeval.session import Session
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.suites import load_cases
 
 
 def suite_text(records: list[dict[str, Any]]) -> str:

@@ -15,11 +15,11 @@ from conftest import Records
 from published_sparql import SPARQL, score, table
 
 from pytest_queryeval.comparison.pairing import pair as paired
+from pytest_queryeval.core.model import Execution, Source
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.host import Hosts
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Execution, Source
-from pytest_queryeval.table import Table
+from pytest_queryeval.sandbox.host import Hosts
 
 Pair: TypeAlias = dict[str, Any]
 Run: TypeAlias = Callable[[str], Execution]

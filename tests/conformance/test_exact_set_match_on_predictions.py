@@ -13,8 +13,8 @@ import sqlglot
 from conftest import Records
 from sqlglot import exp
 
-from pytest_queryeval.schema import Schema, schema_of_entry
-from pytest_queryeval.sql.trees.match import Match, matched
+from pytest_queryeval.core.schema import Schema, schema_of_entry
+from pytest_queryeval.languages.sql.trees.match import Match, matched
 
 Pair: TypeAlias = dict[str, Any]
 Golds: TypeAlias = list[tuple[str, Schema]]

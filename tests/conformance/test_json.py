@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from conftest import Records
 
-from pytest_queryeval.json_value import JsonAnswer
-from pytest_queryeval.metric import Score, Similarity
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.metric import Score, Similarity
 from pytest_queryeval.metrics.overall_similarity import overall_similarity
 from pytest_queryeval.metrics.semantic_similarity import semantic_similarity
 from pytest_queryeval.metrics.structural_similarity import structural_similarity

@@ -4,8 +4,8 @@ import pytest
 from conftest import Records
 from test_json import ALPHAS, answers, pairs_of
 
-from pytest_queryeval.embeddings import Embedder
-from pytest_queryeval.metric import Similarity
+from pytest_queryeval.core.metric import Similarity
+from pytest_queryeval.metrics.embeddings import Embedder
 from pytest_queryeval.metrics.overall_similarity import overall_similarity
 from pytest_queryeval.metrics.semantic_similarity import semantic_similarity
 

@@ -9,11 +9,11 @@ import pytest
 from conftest import Records
 from samples import make_case
 
-from pytest_queryeval.evaluation import evaluate_case
+from pytest_queryeval.core.model import Case, Source, Stated
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.model import Case, Source, Stated
-from pytest_queryeval.session import Session
-from pytest_queryeval.table import Table
 
 # Our names of what the records of the workbook's evaluator call otherwise, and the scale that they have there.
 WORKBOOK = {

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from conftest import Records
 
+from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.languages.sdmx.matching import Matched
+from pytest_queryeval.languages.sdmx.reading import read_selection
+from pytest_queryeval.languages.sdmx.scores import match_dimensions
 from pytest_queryeval.metrics.dimension_precision import precision, recall
 from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, macro_recall
-from pytest_queryeval.sdmx.matching import Matched
-from pytest_queryeval.sdmx.reading import read_selection
-from pytest_queryeval.sdmx.scores import match_dimensions
-from pytest_queryeval.selection import Selection, Term
 
 FORMS = {"pooled": False, "by_dataset": True}
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from conftest import Records
 
+from pytest_queryeval.core.errors import QueryEvalWarning
+from pytest_queryeval.core.selection import DatasetSelection, Dimension, DimensionSelection, Selection, Structure, Term
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.errors import QueryEvalWarning
-from pytest_queryeval.loading.structures import read_structure, stated_structure
-from pytest_queryeval.sdmx.checks import violations
-from pytest_queryeval.sdmx.data_query import read_data_query
-from pytest_queryeval.sdmx.structure_files import read_message
-from pytest_queryeval.selection import DatasetSelection, Dimension, DimensionSelection, Selection, Structure, Term
+from pytest_queryeval.languages.sdmx.checks import violations
+from pytest_queryeval.languages.sdmx.data_query import read_data_query
+from pytest_queryeval.languages.sdmx.structure_files import read_message
+from pytest_queryeval.suites.structures import read_structure, stated_structure
 
 CPI = "IMF.STA:CPI"
 CODES = {"COUNTRY": 337, "INDEX_TYPE": 49, "COICOP_1999": 15, "TYPE_OF_TRANSFORMATION": 7, "FREQUENCY": 6}

@@ -6,7 +6,7 @@ import pytest
 from conftest import Records
 from published_sparql import DEFECTS, SCORES, as_published, score, table
 
-from pytest_queryeval.comparison.policy import Policy
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS
 
 

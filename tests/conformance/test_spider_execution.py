@@ -9,10 +9,10 @@ import pytest
 from conftest import Records
 from samples import make_case
 
-from pytest_queryeval.evaluation import evaluate_case
-from pytest_queryeval.kinds import KINDS
-from pytest_queryeval.model import Case, CaseResult, Source, Stated
-from pytest_queryeval.session import Session
+from pytest_queryeval.core.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
 
 PUBLISHED = ("execution_accuracy_spider", "execution_accuracy_bird")
 

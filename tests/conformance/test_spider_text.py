@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import pytest
 from conftest import Records
 
-from pytest_queryeval.schema import Schema, schema_of_entry
-from pytest_queryeval.sql.components import exact_match, partial_match
-from pytest_queryeval.sql.hardness import hardness
-from pytest_queryeval.sql.published.grammar import published_view
-from pytest_queryeval.sql.published.normal import comparable_view
-from pytest_queryeval.sql.published.table import ScoredPair, spider_table, table_lines
-from pytest_queryeval.sql.published.tokens import UnreadableQueryError
+from pytest_queryeval.core.schema import Schema, schema_of_entry
+from pytest_queryeval.languages.sql.components import exact_match, partial_match
+from pytest_queryeval.languages.sql.hardness import hardness
+from pytest_queryeval.languages.sql.published.grammar import published_view
+from pytest_queryeval.languages.sql.published.normal import comparable_view
+from pytest_queryeval.languages.sql.published.table import ScoredPair, spider_table, table_lines
+from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 
 Pair: TypeAlias = dict[str, Any]
 SETS = ["dail_gpt4", "c3_chatgpt", "graphix_t5"]

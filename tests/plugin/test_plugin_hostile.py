@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from singers import GOLD, case, unpredicted
 
-from pytest_queryeval.report_file import read_report
+from pytest_queryeval.results.report_file import read_report
 
 HOSTILE = (
     "x\x1b[2J\x1b]0;owned\x07\r::error::owned\n::error file=a::owned\n  ::warning::owned\n##[command]owned\n###[error]"
@@ -178,7 +178,7 @@ def test_a_score_too_large_to_be_averaged_is_an_error_of_its_case_and_loses_no_r
 
 
 def test_a_time_too_large_to_be_averaged_loses_no_report(pytester, suite, write, run_and_parse):
-    predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.model import Stated\n\n"
+    predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.core.model import Stated\n\n"
     predict += (
         f"def predict(case):\n    return Prediction(stated=Stated(query={GOLD!r}), predictor='p', seconds=1e308)\n"
     )

@@ -10,7 +10,7 @@ import pytest
 from answering import Answering
 from singers import GOLD, INVALID, SCRIPT, WRONG, case, unpredicted
 
-from pytest_queryeval.session import Session
+from pytest_queryeval.evaluation.session import Session
 
 ANSWERS = {"good": GOLD, "bad": WRONG, "invalid": INVALID}
 WITHOUT_TIMES = ("created", "environment")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pytest_queryeval.loading import requirements
+from pytest_queryeval.suites import requirements
 
 SUITE = """
 kind: json

@@ -288,7 +288,7 @@ def test_threshold_of_the_command_line_that_no_score_reaches_is_a_usage_error(su
 def test_threshold_of_a_metric_of_ones_own_may_be_any_number(suite, write, run):
     write(
         "conftest.py",
-        "import math\nfrom pytest_queryeval import METRICS\nfrom pytest_queryeval.metric import metric\n\n"
+        "import math\nfrom pytest_queryeval import METRICS\nfrom pytest_queryeval.core.metric import metric\n\n"
         "METRICS.register('points', lambda gold, predicted: 50.0)\n"
         "METRICS.register('marks', metric(most=math.inf)(lambda gold, predicted: 50.0))\n",
     )

@@ -12,11 +12,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from pytest_queryeval.case_view import CaseView
-from pytest_queryeval.discreet import discreet, may_hold_secrets
-from pytest_queryeval.errors import PredictorError, SettingError
-from pytest_queryeval.model import Prediction, PredictorSpec
-from pytest_queryeval.plain import one_line
+from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.errors import PredictorError, SettingError
+from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
 from pytest_queryeval.predictors.command.processes import GRACE_SECONDS, Command, Process
 from pytest_queryeval.predictors.command.replies import (
@@ -32,7 +30,9 @@ from pytest_queryeval.predictors.command.replies import (
     whole_reply,
 )
 from pytest_queryeval.predictors.command.settings import check_command, words
-from pytest_queryeval.redaction import hide_settings
+from pytest_queryeval.text.credentials import discreet, may_hold_secrets
+from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.redaction import hide_settings
 
 
 class CommandPerCase:

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_queryeval.errors import SettingError, did_you_mean
+from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.core.setting_validators import is_text
 from pytest_queryeval.predictors import SEND_SCHEMA
-from pytest_queryeval.rules import is_text
 
 SETTINGS = ("run", "mode", "env", "cwd", SEND_SCHEMA)
 MODES = ("each", "lines")

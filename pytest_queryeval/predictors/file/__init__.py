@@ -8,11 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.discreet import may_hold_secrets
+from pytest_queryeval.core.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Stated
 from pytest_queryeval.documents.document import File, file_at
-from pytest_queryeval.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
-from pytest_queryeval.model import Case, Prediction, PredictorSpec, Stated
-from pytest_queryeval.plain import one_line
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.entries import PREDICTED
@@ -28,6 +26,8 @@ from pytest_queryeval.predictors.file.predictions import (
     read_entries,
     read_lines,
 )
+from pytest_queryeval.text.credentials import may_hold_secrets
+from pytest_queryeval.text.plain import one_line
 
 SETTINGS = ("path", "key", "answer")
 NAMED_ENTRIES = 10

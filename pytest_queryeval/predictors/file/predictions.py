@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.values import scalar
-from pytest_queryeval.errors import CaseError, did_you_mean
-from pytest_queryeval.plain import one_line
 from pytest_queryeval.predictors.entries import MAX_SECONDS, PREDICTED, is_seconds, parsed, parsed_from
+from pytest_queryeval.text.plain import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")

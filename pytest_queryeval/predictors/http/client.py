@@ -19,12 +19,12 @@ from urllib.parse import unquote
 
 import httpx2
 
-from pytest_queryeval.errors import PredictorError
+from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.pause import pause_of
-from pytest_queryeval.plain import one_line
 from pytest_queryeval.predictors.http.answers import Reply
 from pytest_queryeval.predictors.http.quiet import quiet
+from pytest_queryeval.text.plain import one_line
 
 BODY_BYTES = 16 * 2**20
 REDIRECTS = 5

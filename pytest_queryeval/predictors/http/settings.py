@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_queryeval.errors import SettingError, did_you_mean
+from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.core.json_path import compiled
+from pytest_queryeval.core.setting_validators import Rule, check_rules, is_text
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places, standing_alone
-from pytest_queryeval.json_path import compiled
-from pytest_queryeval.plain import one_line
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
-from pytest_queryeval.rules import Rule, check_rules, is_text
+from pytest_queryeval.text.plain import one_line
 
 DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
 PLACES = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_queryeval.case_view import CaseView
-from pytest_queryeval.errors import PredictorError, SettingError, did_you_mean
-from pytest_queryeval.model import Prediction, PredictorSpec
+from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import answering, is_interrupt, prediction_of, refuse_awaitable
 from pytest_queryeval.predictors.python.lookup import TARGET, check_function, is_file, parts_of

@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import decode_source, find_spec
 from pathlib import Path
 
-from pytest_queryeval.errors import SettingError, did_you_mean, names_beside
+from pytest_queryeval.core.errors import SettingError, did_you_mean, names_beside
 
 TARGET = "target"
 _STAR_IMPORT = re.compile(r"\bfrom\s+[\w.]+\s+import\s*\*")

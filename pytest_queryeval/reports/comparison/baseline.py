@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_queryeval.plain import interval_text, score_text
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
+from pytest_queryeval.text.plain import interval_text, score_text
 
 LISTED = 20  # names of cases that changed sides
 EXAMPLES = 3  # names of cases that were asked otherwise

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pytest_queryeval.plain import counted, interval_text, score_text
 from pytest_queryeval.reports.comparison.baseline import listed, p_text
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
+from pytest_queryeval.text.plain import counted, interval_text, score_text
 
 LISTED = 100  # metrics beside that of the ranking
 RANKED = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson, Report, costs
 from pytest_queryeval.reports.cells import TIMES, metric_names, part
 from pytest_queryeval.reports.excel.published import DETAILS, Published, details_note, metric_of
 from pytest_queryeval.reports.excel.sheet import Column, Sheet
+from pytest_queryeval.results.aggregation import CaseJson, Report, costs
 
 OUTCOME = "Outcome"
 OUTCOME_STYLES = {

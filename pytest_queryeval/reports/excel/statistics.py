@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_queryeval.aggregation import Report
+from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.excel.overview import SDMX
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.sql.components import COMPONENTS
+from pytest_queryeval.results.aggregation import Report
 
 NUMBERS = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "p95")

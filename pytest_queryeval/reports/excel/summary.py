@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_queryeval.aggregation import Report
-from pytest_queryeval.gates import GATE_WORDS, gate_text
 from pytest_queryeval.reports.excel.baseline import write_baseline
 from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
 from pytest_queryeval.reports.excel.details import scale
@@ -26,7 +24,9 @@ from pytest_queryeval.reports.excel.published import (
     time_of,
 )
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.verdict import COLOURS, verdict
+from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.verdict import COLOURS, verdict
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook

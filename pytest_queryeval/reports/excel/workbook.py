@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from xlsxwriter import Workbook
 
-from pytest_queryeval.aggregation import Report
 from pytest_queryeval.reports.excel.details import write_details
 from pytest_queryeval.reports.excel.overview import SDMX, write_overview
 from pytest_queryeval.reports.excel.sheet import CHARACTERS, Sheet
 from pytest_queryeval.reports.excel.statistics import write_statistics
 from pytest_queryeval.reports.excel.summary import write_summary
+from pytest_queryeval.results.aggregation import Report
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format

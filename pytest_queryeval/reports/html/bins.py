@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pytest_queryeval.aggregation import CaseJson
+from pytest_queryeval.results.aggregation import CaseJson
 
 # Pairs of seconds and a score.
 Timed: TypeAlias = Sequence[tuple[float, float]]

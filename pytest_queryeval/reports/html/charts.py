@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pytest_queryeval.aggregation import Report
-from pytest_queryeval.plain import score_text
 from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit, timed_scores
 from pytest_queryeval.reports.html.drawing import Picture, Spec, drawn, names_shown
+from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.text.plain import score_text
 
 # Per metric and value, its statistics.
 Found: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]

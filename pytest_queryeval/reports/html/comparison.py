@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Table
 from pytest_queryeval.reports.html.templates import template
-from pytest_queryeval.visible import visible
+from pytest_queryeval.text.visible import visible
 
 
 def comparison_page(title: str, passages: Iterable[Passage]) -> str:

@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_queryeval.aggregation import CaseJson, Report
-from pytest_queryeval.visible import cut
+from pytest_queryeval.results.aggregation import CaseJson, Report
+from pytest_queryeval.text.visible import cut
 
 PIECE_CHARACTERS = 400_000  # a piece is unpacked when one of its cases is looked at
 TEXT_CHARACTERS = 300  # of a question and a message that the list has, to be searched

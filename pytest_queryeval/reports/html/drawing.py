@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pytest_queryeval.visible import visible_line
+from pytest_queryeval.text.visible import visible_line
 
 Spec: TypeAlias = dict[str, Any]
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from pytest_queryeval.aggregation import DIMENSION_COLUMNS, Report, dimension_cells
-from pytest_queryeval.gates import GATE_WORDS, gate_text
 from pytest_queryeval.reports.comparison.baseline import headline, metric_changes, unknown_text
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
 from pytest_queryeval.reports.html.templates import HERE, line, template
-from pytest_queryeval.verdict import verdict
+from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, Report, dimension_cells
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.verdict import verdict
 
 SCRIPTS = ("text", "values", "texts_differ", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
@@ -97,7 +97,7 @@ def _baseline(baseline: Mapping[str, Any] | None) -> dict[str, Any]:
 def _spider(report: Report) -> str:
     if "spider_table" not in report:
         return ""
-    from pytest_queryeval.sql.published.table import table_lines
+    from pytest_queryeval.languages.sql.published.table import table_lines
 
     return "\n".join(table_lines(report["spider_table"]))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_queryeval.errors import ReportError
-from pytest_queryeval.plain import score_text
-from pytest_queryeval.visible import visible, visible_line
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.text.plain import score_text
+from pytest_queryeval.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
     from jinja2 import Template

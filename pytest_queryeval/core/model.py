@@ -1,0 +1,287 @@
+"""What a case becomes on its way: Case -> Prediction -> Execution -> CaseResult -> Report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.selection import Selection, Structure
+from pytest_queryeval.core.table import Table
+
+Answer: TypeAlias = Table | JsonAnswer | Selection
+FailureKind: TypeAlias = Literal["invalid", "timeout", "unsafe", "too_large", "empty", "rejected"]
+# The means of the scores over all trials, all or any of the trials, or the least share of them that has to pass.
+TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
+# Scores of a case that no metric gives, but its trials together.
+OF_TRIALS = ("pass_at_k", "pass_hat_k")
+PASS_RATE = "pass_rate"  # noqa: S105 - no password
+RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline
+ALPHA = 0.05  # the level of tests where a gate has none of its own
+BROKEN = "broken"  # what gates of `max_broken` count, in the place of a metric
+PREDICTOR_TIMEOUT = 120.0
+Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """The least and the greatest value that a metric may have; None leaves that side open."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def admits(self, value: float) -> bool:
+        """Whether `value` lies within both limits; 1e-9 is forgiven, so that 0.1 + 0.2 meets 0.3."""
+        low = self.minimum is None or value >= self.minimum - 1e-9
+        high = self.maximum is None or value <= self.maximum + 1e-9
+        return low and high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoRegression:
+    """How far a metric may be below its baseline: `max_drop`, or more where a test at `alpha` takes it for chance."""
+
+    alpha: float
+    max_drop: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What all cases below `folder` must reach together: the mean of a metric, or the `pass_rate`.
+
+    `where` narrows the cases to those with the given difficulty, tag, kind, file or source, and its `not` leaves out
+    those that fit all that stands there. With `no_regression` the
+    metric is compared with the baseline's; with `max_broken` cases are counted that met their thresholds in it and no
+    longer do. There are no limits then.
+    """
+
+    metric: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    minimum: float | None = None
+    maximum: float | None = None
+    no_regression: NoRegression | None = None
+    max_broken: int | None = None
+    folder: Path
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where queries run: the engine's name and its settings, paths in them relative to `folder`.
+
+    `name` is what reports may show; settings can hold secrets and never leave the process. `location` is the line of a
+    suite that describes it.
+    """
+
+    name: str
+    engine: str
+    settings: Mapping[str, Any] = field(repr=False)
+    folder: Path
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for sources that are one and the same database."""
+        return self.engine, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorSpec:
+    """A predictor as a suite names it; `folder` is where relative paths start.
+
+    `concurrency` is how many calls may be under way at once and `retries` how often one is made again that may succeed
+    then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. `location` is the
+    place that names it.
+    """
+
+    kind: str
+    settings: Mapping[str, Any] = field(repr=False)
+    folder: Path
+    concurrency: int | None = None
+    timeout: float = PREDICTOR_TIMEOUT
+    retries: int | None = None
+    location: Location | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for specifications of one and the same predictor."""
+        return self.kind, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A gold or predicted answer as it is stated: a query to run, or an answer that needs no running.
+
+    It holds both where the answer is what its text says, as in JSON.
+    """
+
+    query: str | None = None
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What was said in a conversation, and who said it: `user`, `assistant`, or another role."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question with its gold, every setting resolved.
+
+    `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
+    the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
+    states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
+    `json_schema` is what JSON answers are to keep, and `structure` says which dimensions and codes SDMX selections may
+    hold.
+    """
+
+    id: str
+    location: Location
+    kind: str
+    source: Source | None
+    question: str
+    evidence: str
+    golds: tuple[Stated, ...]
+    predicted: Stated | None
+    predictor: PredictorSpec | None
+    metrics: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Any]]
+    thresholds: Mapping[str, Threshold]
+    policy: Policy
+    dialect: str
+    db_schema: Schema | None
+    on_miss: Literal["fail", "xfail"]
+    timeout: float
+    max_rows: int
+    report_rows: int
+    tags: tuple[str, ...]
+    difficulty: str | None
+    metadata: Mapping[str, Any]
+    skip: str | None
+    xfail: str | None
+    allow_empty: bool
+    trials: int = 1
+    trials_rule: TrialsRule = "mean"
+    conversation: tuple[Message, ...] = ()
+    json_schema: JsonSchema | None = None
+    structure: Structure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What the system under test said: a query's text, or an answer; None text and answer never occur together.
+
+    `seconds` is the wall time of the call; `metadata` is whatever the system told about it.
+    """
+
+    stated: Stated
+    predictor: str
+    seconds: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a query has no answer: the query's own fault, never the source's."""
+
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """A query that was run, gold or predicted: it holds an `answer` or an `error`, never both.
+
+    It holds neither where only the text of the query is scored, and nothing is run.
+
+    `seconds` is the engine's time; `engine` names what answered and is empty for an answer that was stated and not run;
+    `note` is what a reader of the report should know about how the answer came about; `violations` are the rules of a
+    JSON Schema or an SDMX structure that the answer breaks though it can be read.
+    """
+
+    query: str | None
+    answer: Answer | None = None
+    error: Failure | None = None
+    seconds: float = 0.0
+    engine: str = ""
+    note: str = ""
+    violations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A threshold that a score does not meet."""
+
+    metric: str
+    threshold: Threshold
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One answer of the system, scored; `gold_index` tells which of several golds counted.
+
+    `passed` is None where nothing is required. `scoring_seconds` is the time of comparing gold and predicted, with the
+    queries that are run again for that. `depends_on_tie` is true where the answer is right only since a LIMIT of
+    gold cuts through rows that tie.
+    """
+
+    gold: Execution
+    gold_index: int
+    prediction: Prediction
+    predicted: Execution
+    scores: Mapping[str, float | None]
+    missed: tuple[Missed, ...]
+    details: Mapping[str, Any]
+    passed: bool | None
+    depends_on_tie: bool = False
+    scoring_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """Everything known about a case once it is scored.
+
+    `scores` are means over the trials, `missed` the thresholds that the case as a whole does not meet, and `fails` is
+    its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first.
+    """
+
+    case: Case
+    trials: tuple[Trial, ...]
+    shown: Trial
+    scores: Mapping[str, float | None]
+    missed: tuple[Missed, ...]
+    fails: bool
+
+    @property
+    def gold(self) -> Execution:
+        """Gold as it was scored."""
+        return self.shown.gold
+
+    @property
+    def gold_index(self) -> int:
+        """Which of several golds counted."""
+        return self.shown.gold_index
+
+    @property
+    def prediction(self) -> Prediction:
+        """What the system said."""
+        return self.shown.prediction
+
+    @property
+    def predicted(self) -> Execution:
+        """What came of the prediction."""
+        return self.shown.predicted
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What there is to say about the scores."""
+        return self.shown.details

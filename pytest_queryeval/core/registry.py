@@ -1,0 +1,69 @@
+"""Names that a suite may use, and the objects behind them, imported on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pkgutil import resolve_name
+from typing import Any, Generic, TypeVar, cast
+
+from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError, did_you_mean
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A mapping from names to objects of one sort.
+
+    `members` may hold "module:attribute" texts, which are imported on first use. Names that are not among them are
+    looked up in the entry-point `group`, so that an installed package can add its own.
+    """
+
+    def __init__(self, noun: str, *, group: str, members: Mapping[str, T | str]) -> None:
+        self._noun = noun
+        self._group = group
+        self._members: dict[str, T | str] = dict(members)
+        self._entry_points_read = False
+
+    def register(self, name: str, member: Any) -> None:
+        """Add `member` (an object, or "module:attribute"), or replace the one of that name."""
+        self._members[name] = member if isinstance(member, str) else self._admit(member)
+
+    def __contains__(self, name: str) -> bool:
+        if name not in self._members:
+            self._read_entry_points()
+        return name in self._members
+
+    def __getitem__(self, name: str) -> T:
+        """The object called `name`; raises `UnknownNameError` with the nearest known name.
+
+        Raises `QueryEvalError` where it cannot be imported.
+        """
+        if name not in self:
+            raise UnknownNameError(f"unknown {self._noun} '{name}'{did_you_mean(name, self._members)}")
+        member = self._members[name]
+        if isinstance(member, str):
+            member = self._members[name] = self._admit(self._imported(name, member))
+        return member
+
+    def _imported(self, name: str, place: str) -> Any:
+        try:
+            return resolve_name(place)
+        except Exception as error:  # a module of another package may raise anything while it is imported
+            problem = f"{self._noun} '{name}' cannot be imported from {place}: {type(error).__name__}: {error}"
+            raise QueryEvalError(problem) from error
+
+    def _admit(self, member: Any) -> T:
+        """What is kept of an object that was registered or imported."""
+        return cast("T", member)
+
+    def names(self) -> tuple[str, ...]:
+        """All names, in the order of their registration."""
+        self._read_entry_points()
+        return tuple(self._members)
+
+    def _read_entry_points(self) -> None:
+        if not self._entry_points_read:
+            self._entry_points_read = True
+            for point in entry_points(group=self._group):
+                self._members.setdefault(point.name, f"{point.module}:{point.attr}")

@@ -1,0 +1,56 @@
+"""What a setting may be: for each a test, and the words for what passes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.text.credentials import may_hold_secrets
+
+
+class Rule(NamedTuple):
+    """What a setting may be: a test, and the words for what passes it; with `names_files`, names of files only.
+
+    `suggestion` is the end of the message for a value that does not pass.
+    """
+
+    accepts: Callable[[Any], bool]
+    words: str
+    names_files: bool = False
+    suggestion: Callable[[Any], str] = lambda _: ""
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text with something in it, and without NUL."""
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def is_texts(value: Any) -> bool:
+    """Whether it is one such text, or a list of them."""
+    return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
+
+
+FILE_NAME = Rule(is_text, "the name of a file", names_files=True)
+FILE_NAMES = Rule(is_texts, "the name of a file, or a list of names", names_files=True)
+
+
+def check_rules(settings: Mapping[str, Any], known: Mapping[str, Rule]) -> None:
+    """Raise `SettingError` for the first setting that is not known, or is not what its rule says."""
+    for name, value in settings.items():
+        if name not in known:
+            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, known)}")
+        if not known[name].accepts(value):
+            raise SettingError(name, f"'{name}' is not {known[name].words}{known[name].suggestion(value)}")
+        # The name of a file stands in messages and reports.
+        if known[name].names_files and any(map(may_hold_secrets, _names(value))):
+            raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """One text, or a list of them, as a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(value.values()) if isinstance(value, dict) else texts(value)

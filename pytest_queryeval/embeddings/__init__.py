@@ -1,6 +1,0 @@
-"""How near texts are in meaning: the cosines of their embeddings, which are kept on disk."""
-
-from pytest_queryeval.embeddings.embedder import Embedder
-from pytest_queryeval.embeddings.problem import EmbeddingError
-
-__all__ = ["Embedder", "EmbeddingError"]

@@ -1,0 +1,157 @@
+"""Whether a text is one query that only reads, as far as its text can tell: read by sqlglot."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from pytest_queryeval.core.model import Failure
+from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, check_budgets
+from pytest_queryeval.text.plain import one_line
+
+QUERIES = frozenset(("select", "with", "values", "table", "from"))
+UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot, and in no other
+# What writes, or takes locks, wherever it stands in a query.
+_FORBIDDEN = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.NextValueFor)
+# By dialect, what reaches for files, networks, locks, sequences or other sessions, or runs a text as SQL, although it
+# stands in a query. No such list is whole: a role that may only read is what protects a database.
+# U& spells names by the codes of their letters.
+_CALL = r"(?=[\"`\]]?\s*\()"
+_POSTGRES = rf"\b((?:pg_(?!catalog)\w+|lo_\w+|dblink\w*|set_config|query_to_xml\w*|nextval|setval){_CALL}|U&(?=\"))"
+# Files and locks are refused by the tree, too. Numbers of the session outlive their query.
+_MYSQL = (
+    rf"\b((?:load_file|get_lock|release_\w*locks?|master_pos_wait|sys_exec|sys_eval|nextval|setval){_CALL}"
+    r"|next\s+value\s+for|into\s+(?:outfile|dumpfile)|lock\s+in\s+share\s+mode"
+    r"|(?:found_rows|row_count)(?=`?\s*\()|last_insert_id(?=`?\s*\(\s*[^)\s]))"
+)
+_SPARK = rf"\b(reflect|try_reflect|java_method|read_files|http_request){_CALL}"
+_REACHING = {
+    **dict.fromkeys(("mysql", "doris", "starrocks", "singlestore"), _MYSQL),
+    "tsql": rf"\b(openrowset|openquery|opendatasource|xp_\w+|sp_\w+){_CALL}",
+    "oracle": rf"\b((?:utl_|dbms_|owa_)\w+(?=\"?\s*\.)|(?:httpuritype|dburitype){_CALL})|\.\s*(nextval)\b",
+    "sqlite": r"\b(load_extension|fts3_tokenizer|readfile|writefile|edit)[\"`\]]?\s*\(",
+    "clickhouse": r"\b((?:url|file|s3|gcs|hdfs|remote|cluster|executable|azure|iceberg|delta|hudi|paimon)\w*"
+    r"|mysql|postgresql|mongodb|redis|sqlite|jdbc|odbc|merge|dictionary|input)[\"`]?\s*\(",
+    "snowflake": rf"\b(system\$\w+){_CALL}|\.\s*(nextval)\b",
+    "bigquery": rf"\b(external_query){_CALL}",
+    "trino": r"\b(system\W+query)\b",
+    "presto": r"\b(system\W+query)\b",
+    "duckdb": rf"\b(setseed|json_execute_serialized_sql|query){_CALL}",
+    **dict.fromkeys(("postgres", "redshift", "materialize", "risingwave"), _POSTGRES),
+    **dict.fromkeys(("hive", "spark", "databricks"), _SPARK),
+}
+# A comment may stand between a function's name and its parenthesis; MySQL runs some.
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|--[^\n]*|#[^\n]*", re.DOTALL)
+_RUN_COMMENT = re.compile(r"/\*M?!")
+# What sqlglot takes for another thing than databases do, outside of texts and quoted names: templates, of which it
+# skips `{# … #}`; comments within comments, which some databases end at the first `*/`.
+_MISREAD = re.compile(r"(?P<template>\{[#%{])|(?P<nested>/\*(?:(?!\*/).)*?/\*)", re.DOTALL)
+# MySQL begins a comment with `--` only before a blank, and always with `#`. Variables outlive their query.
+_MISREAD_MYSQL = re.compile(r"(?P<dashes>--(?![\x00-\x20\x7f]|\Z))|(?P<hash>#[>-])|(?P<variable>(?<!@)@(?!@)|:=)")
+_NAMES = {
+    "template": "braces of a template",
+    "nested": "a comment within a comment",
+    "dashes": "-- without a space behind it",
+    "hash": "a comment that begins like an operator",
+    "variable": "a variable",
+}
+_QUOTED = frozenset(
+    (
+        *(TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING),
+        *(TokenType.UNICODE_STRING, TokenType.BYTE_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING),
+        TokenType.IDENTIFIER,
+    )
+)
+
+
+@lru_cache(maxsize=1024)
+def refusal(query: str, dialect: str) -> Failure | None:
+    """Why `query` is not sent to a database of `dialect`, None where it is one query that only reads.
+
+    What sqlglot cannot read is refused: nothing else tells that it only reads. The dialect "" is standard SQL.
+    """
+    word = first_word(query)
+    if word in COMMANDS:
+        return _unsafe(word.upper())
+    if word not in QUERIES:
+        return Failure(kind="invalid", message=f"no query starts with '{one_line(word)}'")
+    if found := _reaching(query, dialect):
+        return _unsafe(found)
+    try:
+        return _found_by_parser(query, dialect)
+    except SqlglotError as error:
+        message = f"only one query that reads is {UNREADABLE}, so nothing tells what it does: {_reason(error)}"
+        return Failure(kind="unsafe", message=message)
+    except UnreadableError as error:
+        return Failure(kind="invalid", message=f"the query is too intricate to be judged: {error}")
+    except RecursionError:
+        return Failure(kind="invalid", message="the query is nested too deeply")
+
+
+def _found_by_parser(query: str, dialect: str) -> Failure | None:
+    language = Dialect.get_or_raise(dialect)
+    tokens = language.tokenize(query)
+    check_budgets(tokens)
+    if found := _misread(_unquoted(query, tokens), dialect):
+        return _unsafe(found)
+    # A comment behind the last semicolon is no statement.
+    trees = language.parser().parse(tokens, query)
+    statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    if len(statements) != 1:
+        return _unsafe(f"these are {len(statements)} statements")
+    (tree,) = statements
+    if not isinstance(tree, exp.Query | exp.Values):
+        return _unsafe(tree.key.upper())
+    forbidden = next((node for node in tree.walk() if _writes(node)), None)
+    return _unsafe(forbidden.key.upper()) if forbidden else None
+
+
+def _reaching(query: str, dialect: str) -> str:
+    """The name of a function that does more than read, or nothing."""
+    if _RUN_COMMENT.search(query):
+        return "a comment that is run"
+    patterns = [_REACHING[dialect]] if dialect in _REACHING else _REACHING.values() if not dialect else ()
+    # With and without what looks like a comment, but may be part of a text.
+    for text in (query, _COMMENT.sub(" ", query)):
+        for pattern in patterns:
+            if found := re.search(pattern, text, re.IGNORECASE):
+                return found[0].lstrip(". ")
+    return ""
+
+
+def _unquoted(query: str, tokens: list[Token]) -> str:
+    """The text with a blank for each text and quoted name, comments included."""
+    parts, end = [], 0
+    for token in tokens:
+        if token.token_type in _QUOTED:
+            parts.append(query[end : token.start])
+            end = token.end + 1
+    return " ".join((*parts, query[end:]))
+
+
+def _misread(text: str, dialect: str) -> str:
+    """What sqlglot may read otherwise than the database, or what outlives a query; or nothing."""
+    patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
+    found = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
+    return _NAMES[found.lastgroup or ""] if found else ""
+
+
+def _writes(node: exp.Expr) -> bool:
+    # To sqlglot every query is DDL, since DDL may hold it.
+    return isinstance(node, _FORBIDDEN) and not isinstance(node, exp.Query)
+
+
+def _reason(error: SqlglotError) -> str:
+    """The parser's words without the query's own text, which it marks with escape codes."""
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        return one_line(f"{first.get('description')} (line {first.get('line')}, column {first.get('col')})")
+    return one_line(str(error))
+
+
+def _unsafe(what: str) -> Failure:
+    return Failure(kind="unsafe", message=f"only one query that reads is allowed: {what}")

@@ -1,0 +1,150 @@
+"""From a case to its scores: gold and predicted are executed, then compared by every metric that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Missed, Prediction, Stated, Trial
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.trials import result_of, thresholds_missed
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.sql.unknown_names import nearest_name
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known of a case so far, for the report of one whose evaluation ends in an error.
+
+    `gold` is the one of that index: as it is stated, or with its answer once all golds have run. `prediction` is that
+    of the trial under way.
+    """
+
+    gold: Execution | None = None
+    gold_index: int = 0
+    prediction: Prediction | None = None
+
+
+def evaluate_case(case: Case, session: Session, progress: Progress | None = None) -> CaseResult:
+    """Execute and score one case, as often as it has trials.
+
+    Raises `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
+    the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
+    and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it scores 0
+    on metrics that need its answer.
+    """
+    progress = progress or Progress()
+    golds = _golds(case, session, progress)
+    return result_of(case, [_trial(case, golds, session, number, progress) for number in range(1, case.trials + 1)])
+
+
+def fault_location(case: Case, fault: Exception) -> Location:
+    """Return the place in a suite where a fault can be mended: where the source is described, if that cannot answer."""
+    if isinstance(fault, SourceError) and case.source is not None and case.source.location is not None:
+        return case.source.location
+    return case.location
+
+
+def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Execution]:
+    """Execute all golds of a case.
+
+    Where one fails, the system is asked all the same: its answer belongs in the report and in a recording. Where the
+    source is at fault, no other case could be scored either, so only a prediction that costs no call is kept.
+    """
+    try:
+        golds = [_executed_gold(case, index, session, progress) for index in range(len(case.golds))]
+    except GoldError as error:
+        try:
+            progress.prediction = session.predict(case)
+        except QueryEvalError as other:
+            raise GoldError(f"{error}; and there is no prediction: {other}") from error
+        raise
+    except SourceError:
+        progress.prediction = session.prediction_at_hand(case)
+        raise
+    progress.gold, progress.gold_index = golds[0], 0
+    return golds
+
+
+def _executed_gold(case: Case, index: int, session: Session, progress: Progress) -> Execution:
+    stated = case.golds[index]
+    progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
+    gold = session.execute_once(stated, case)
+    if gold.error is not None:
+        hint = _hint(gold, case, session) if gold.error.kind == "invalid" else ""
+        raise GoldError(f"gold query failed ({gold.error.kind}): {gold.error.message}{hint}")
+    return gold
+
+
+def _hint(gold: Execution, case: Case, session: Session) -> str:
+    """Return which table or column of the source a gold query may mean that names an unknown one."""
+    try:
+        schema = session.schema(case)
+    except SourceError:
+        return ""
+    return nearest_name(gold.query or "", gold.error.message if gold.error else "", schema)
+
+
+def _trial(case: Case, golds: Sequence[Execution], session: Session, number: int, progress: Progress) -> Trial:
+    progress.prediction = None
+    progress.prediction = session.predict(case, number)
+    return _scored(case, golds, progress.prediction, session)
+
+
+def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
+    predicted = _executed(prediction.stated, case, session)
+    began = perf_counter()
+    names = tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
+    candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
+    index = _best(candidates, names, case)
+    best = candidates[index]
+    scores = {name: best.value(name) for name in names}
+    best.tell_what_is_unproven()
+    missed = _missed(scores, case, best.reasons)
+    return Trial(
+        gold=best.gold,
+        gold_index=index,
+        prediction=prediction,
+        predicted=best.predicted,
+        scores=scores,
+        missed=missed,
+        details=best.details,
+        depends_on_tie=best.depends_on_tie,
+        scoring_seconds=perf_counter() - began,
+        passed=not missed and predicted.error is None if case.thresholds else None,
+    )
+
+
+def _executed(stated: Stated, case: Case, session: Session) -> Execution:
+    """What comes of a prediction, once what a model says around a query is taken off."""
+    if stated.query is None or stated.answer is not None:
+        return session.execute(stated, case)
+    query, note = KINDS[case.kind].unwrapped(stated.query)
+    execution = session.execute(Stated(query=query), case)
+    return replace(execution, note="; ".join(filter(None, (note, execution.note)))) if note else execution
+
+
+def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
+    """Which of several golds counts: the first one with the highest value of the kind's first default metric.
+
+    Where nothing is executed, the first metric that was asked for decides.
+    """
+    if len(candidates) == 1:
+        return 0
+    deciding = KINDS[case.kind].default_metrics[0]
+    if case.source is None and candidates[0].gold.answer is None and names:
+        deciding = names[0]
+    values = [candidate.value(deciding) or 0.0 for candidate in candidates]
+    return values.index(max(values))
+
+
+def _missed(scores: Mapping[str, float | None], case: Case, reasons: Mapping[str, str]) -> tuple[Missed, ...]:
+    """The thresholds that are missed; raises `QueryEvalError` for one on a metric that does not apply."""
+    for name in case.thresholds:
+        if scores[name] is None:
+            why = f": {reasons[name]}" if reasons.get(name) else ""
+            raise QueryEvalError(f"metric '{name}' does not apply to this case, but has a threshold{why}")
+    return thresholds_missed(scores, case)

@@ -1,0 +1,53 @@
+"""The order of gold's rows, settled as far as it decides whether predicted is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from pytest_queryeval.comparison.ordered import in_strict_order
+from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
+
+Planned: TypeAlias = Callable[[], OrderPlan | None]
+Run: TypeAlias = Callable[[str], Table | str]
+
+
+def settled_order(
+    gold: Table, predicted: Table, policy: Policy, *, planned: Planned, run: Run
+) -> tuple[Table, tuple[str, ...]]:
+    """Gold with what its query says of the order of rows, and notes on what could not be told.
+
+    `planned` reads gold's query, and `run` executes a rewritten one, or returns why it failed; they are called only
+    where the verdict depends on them.
+    """
+    if policy.row_order != "auto" or policy.duplicates == "ignore":
+        return gold, ()
+    if gold.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
+        return gold, ()
+    plan = planned()
+    return (gold, ()) if plan is None else _by_plan(plan, gold, predicted, policy, run)
+
+
+def _by_plan(plan: OrderPlan, gold: Table, predicted: Table, policy: Policy, run: Run) -> tuple[Table, tuple[str, ...]]:
+    same_rows = execution_accuracy(gold, predicted, policy=replace(policy, row_order="ignore")) == 1.0
+    if not plan.ordered and same_rows:
+        return gold, ()
+    strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
+    if not plan.limited and not same_rows:
+        return strict, ()
+    if same_rows and execution_accuracy(strict, predicted, policy=policy) == 1.0:
+        return strict, ()
+    ties, notes = ties_of(plan, gold, policy, run)
+    return (strict if ties is None else replace(gold, ties=ties)), notes
+
+
+def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
+    """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
+    is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
+    if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
+        return False
+    return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0

@@ -1,0 +1,241 @@
+"""One predicted answer against one gold: the values of metrics, and what there is to say about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.metric import LARGEST, Metric, Score
+from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, Stated
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.row_order import depends_on_tie, settled_order
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, graph_table
+from pytest_queryeval.metrics import METRICS, options_of
+
+UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
+DEPENDS = "order: predicted is right only by such a choice, which a wrong query may hit by chance"
+
+
+class Scoring:
+    """Scores `predicted` against `gold`; `gold` is then gold with what is known of the order of its rows.
+
+    Where one of two answers is an RDF graph, a table that is stated on the other side is read as a graph, too.
+
+    `details` are those of the case in report.json, `reasons` why metrics gave None, as far as they said;
+    `depends_on_tie` is true where predicted is right only since a LIMIT of gold cuts through rows that tie.
+    """
+
+    def __init__(
+        self, case: Case, gold: Execution, predicted: Execution, prediction: Prediction, session: Session
+    ) -> None:
+        self.details: dict[str, Any] = {}
+        self.depends_on_tie = False
+        self.reasons: dict[str, str] = {}
+        self._case = case
+        gold, self.predicted = _as_graph(gold, predicted), _as_graph(predicted, gold)
+        self._prediction = prediction
+        self._session = session
+        self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
+        self._tell(gold)
+        self.gold = self._with_order(gold)
+
+    def value(self, name: str) -> float | None:
+        """The score of one metric; 0 where it needs an answer and the prediction failed, None where it does not apply.
+
+        Raises `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
+        again and cannot.
+        """
+        metric = METRICS[name]
+        if metric.reads == "predictions":
+            return self._scored(name, self.predicted, self._prediction)
+        gold, predicted = self._rewritten(metric)
+        if metric.reads == "queries":
+            return self._scored(name, gold.query, predicted.query)
+        if predicted.error is not None:
+            return self._failed(name)
+        if metric.reads == "executions":
+            return self._scored(name, gold, predicted)
+        return self._scored(name, gold.answer, predicted.answer)
+
+    def _failed(self, name: str) -> float | None:
+        """0, or None where the metric does not apply to gold, which an empty answer tells as well as any other."""
+        nothing = KINDS[self._case.kind].nothing
+        if nothing is None or METRICS[name].reads == "executions":
+            return 0.0
+        return None if self._scored(name, self.gold.answer, nothing) is None else 0.0
+
+    def tell_what_is_unproven(self) -> None:
+        """Note that the alignment of the answers may not be the best one."""
+        gold, predicted = self.gold.answer, self.predicted.answer
+        if not isinstance(gold, Table) or not isinstance(predicted, Table):
+            return
+        if pair(gold, predicted, self._case.policy).unproven:
+            self._note([UNPROVEN])
+
+    def _scored(self, name: str, gold: Any, predicted: Any) -> float | None:
+        """What the metric says; None where there is nothing that it could be asked about."""
+        if gold is None or predicted is None:
+            return None
+        metric = METRICS[name]
+        options = options_of(self._case, name)
+        metric.check(options)
+        supplied = {key: self._supplied(key) for key in metric.supplied}
+        try:
+            score = metric.function(gold, predicted, **options, **supplied)
+        except QueryEvalError:  # of a source that is asked again
+            raise
+        except Exception as error:  # a metric of the user's may raise anything
+            raise QueryEvalError(f"metric '{name}' raised {type(error).__name__}: {error}") from error
+        if isinstance(score, Score):
+            self._keep(name, score)
+            score = score.value
+        is_answered = self.predicted.error is None or metric.reads == "queries"
+        if metric.counts is not None and score is not None and is_answered:
+            key, count = metric.counts
+            self._count({key: count(gold, predicted, **supplied)})
+        return None if score is None else _finite(name, score)
+
+    def _supplied(self, name: str) -> Any:
+        match name:
+            case "policy":
+                return self._case.policy
+            case "dialect":
+                return self._case.dialect
+            case "schema":
+                return self._schema()
+            case "similarity":
+                return self._session.similarity
+            case _:
+                return self._timed
+
+    def _schema(self) -> Schema:
+        """The schema; an empty one and a note where the source cannot list its tables, no fault of a query."""
+        try:
+            return self._session.schema(self._case)
+        except SourceError as error:
+            self._note([f"schema: {error}; columns are compared by their names alone"])
+            return Schema()
+
+    def _timed(self, iterations: int) -> Sequence[tuple[float, float]] | None:
+        gold, predicted = self.gold.query, self.predicted.query
+        if gold is None or predicted is None:
+            return None
+        if iterations not in self._times:
+            self._times[iterations] = self._session.times(gold, predicted, self._case, iterations)
+        return self._times[iterations]
+
+    def _rewritten(self, metric: Metric) -> tuple[Execution, Execution]:
+        if metric.rewrite is None:
+            return self.gold, self.predicted
+        gold, predicted = metric.rewrite
+        if self.predicted.error is not None and self.predicted.query and metric.rewrite_note is not None:
+            self._note([note for note in [metric.rewrite_note(self.predicted.query)] if note])
+        return self._run_again(self.gold, gold), self._run_again(self.predicted, predicted)
+
+    def _run_again(self, execution: Execution, rewrite: Callable[[str], str]) -> Execution:
+        if execution.query is None:
+            return execution
+        query = rewrite(execution.query)
+        return execution if query == execution.query else self._session.execute_once(Stated(query=query), self._case)
+
+    def _with_order(self, gold: Execution) -> Execution:
+        predicted = self.predicted.answer
+        if not isinstance(gold.answer, Table) or not isinstance(predicted, Table) or gold.query is None:
+            return gold
+        query, answer = gold.query, gold.answer
+        table, notes = settled_order(
+            answer,
+            predicted,
+            self._case.policy,
+            planned=lambda: KINDS[self._case.kind].order_plan(query, answer, self._case),
+            run=self._table_of,
+        )
+        self._note(notes)
+        self.depends_on_tie = depends_on_tie(table, predicted, self._case.policy)
+        if self.depends_on_tie:
+            self._note([DEPENDS])
+        return gold if table is answer else replace(gold, answer=table)
+
+    def _table_of(self, query: str) -> Table | str:
+        execution = self._session.execute_once(Stated(query=query), self._case)
+        if isinstance(execution.answer, Table):
+            return execution.answer
+        return execution.error.message if execution.error else "no table"
+
+    def _tell(self, gold: Execution) -> None:
+        """Begin the details with what the executions themselves say."""
+        if isinstance(gold.answer, Table) and not gold.answer.rows and not self._case.allow_empty:
+            self.details["empty_gold"] = True
+        if note := _surplus(gold.answer, self.predicted.answer):
+            self._note([note])
+        runs = {"gold": gold, "predicted": self.predicted}
+        if notes := [f"{name}: {run.note}" for name, run in runs.items() if run.note]:
+            self._note(notes)
+        if notes and any(run.engine for run in runs.values()):
+            self.details["answered_by"] = {name: run.engine for name, run in runs.items()}
+        if self.predicted.violations:
+            self.details["violations"] = list(self.predicted.violations)
+
+    def _keep(self, name: str, score: Score) -> None:
+        details: Any = score.details
+        notes = details.get("notes", ()) if isinstance(details, Mapping) else None
+        if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
+            raise QueryEvalError(f"metric '{name}' gave details that are no mapping, or notes that are no list")
+        if score.value is None:
+            self.reasons[name] = "; ".join(notes)
+        if (
+            score.value is None or self.predicted.error is None
+        ):  # notes on the answer of a failed prediction mean nothing
+            self._note(notes)
+        self.details |= {key: value for key, value in details.items() if key not in ("notes", "counts")}
+        if "counts" in details:
+            self._count(details["counts"])
+
+    def _count(self, counts: Any) -> None:
+        """Add what scores are made of; a metric of the user's may tell anything under this name."""
+        known = self.details.get("counts")
+        if isinstance(known, Mapping) and isinstance(counts, Mapping):
+            counts = {**known, **counts}
+        self.details["counts"] = counts
+
+    def _note(self, notes: Sequence[str]) -> None:
+        """Add sentences, each once."""
+        if notes:
+            self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
+
+
+def _as_graph(execution: Execution, other: Execution) -> Execution:
+    """Return the execution, a stated table of triples made a graph where the other answer is one."""
+    answer = execution.answer
+    if not isinstance(answer, Table) or not isinstance(other.answer, Table) or not other.answer.is_graph:
+        return execution
+    if answer.is_graph or execution.query is not None or len(answer.columns) != len(GRAPH_COLUMNS):
+        return execution
+    return replace(execution, answer=graph_table(answer.rows))
+
+
+def _surplus(gold: Answer | None, predicted: Answer | None) -> str:
+    """Return a note where predicted has many columns that gold has not, which metrics under the best alignment drop."""
+    if not isinstance(gold, Table) or not isinstance(predicted, Table):
+        return ""
+    width, needed = len(predicted.columns), len(gold.columns)
+    if width <= 2 * needed:
+        return ""
+    return f"columns: predicted has {width:,}, gold {needed:,}; row_matching_f1 and entity_set_f1 ignore the surplus"
+
+
+def _finite(name: str, value: Any) -> float:
+    """Return a score as a float; raises `QueryEvalError` where it is NaN, too large to be averaged, or no number."""
+    try:
+        if math.isfinite(value) and abs(value) < LARGEST:
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        value = type(value).__name__
+    raise QueryEvalError(f"metric '{name}' gave {value}, no finite number; a metric that does not apply gives None")

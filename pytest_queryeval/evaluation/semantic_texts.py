@@ -1,0 +1,63 @@
+"""The texts that metrics will want to embed, as far as the cases tell before anything is predicted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import Answer, Case, Stated
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS, options_of
+from pytest_queryeval.sandbox.host import Hosts
+
+
+def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
+    """Texts by the model that is to embed them.
+
+    Where the prediction is stated these are the texts in which it differs from gold, else all of gold's. They are
+    found by asking the metrics, with a similarity that only listens.
+    """
+    wanted: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    def listen(model: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        wanted[model].update(dict.fromkeys(text for pair in pairs for text in pair))
+        return [1.0] * len(pairs)
+
+    def listen_for_differences(model: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        listen(model, [(gold, predicted) for gold, predicted in pairs if gold != predicted])
+        return [1.0] * len(pairs)
+
+    for case in cases:
+        names = [name for name in asked_for(case) if METRICS[name].supplied == {"similarity"}]
+        similarity = listen if case.predicted is None else listen_for_differences
+        for gold, predicted in _answers(case) if names else ():
+            for name in names:
+                # Whatever a metric of the user's raises is told when its case is scored.
+                with suppress(Exception):
+                    METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
+    return {model: list(texts) for model, texts in wanted.items()}
+
+
+def asked_for(case: Case) -> tuple[str, ...]:
+    """The metrics that a case is scored by: those that it names, and those that have a threshold."""
+    return tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
+
+
+def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
+    golds = [gold.answer for gold in case.golds if gold.answer is not None]
+    if case.predicted is None:
+        yield from ((gold, gold) for gold in golds)
+    elif (predicted := _answer(case.predicted, case)) is not None:
+        yield from ((gold, predicted) for gold in golds)
+
+
+def _answer(stated: Stated, case: Case) -> Answer | None:
+    """What a stated prediction says, whether it keeps a schema or not."""
+    try:
+        execution = KINDS[case.kind].answered(stated, replace(case, json_schema=None), Hosts())
+    except QueryEvalError:  # told when the case is evaluated
+        return None
+    return None if execution is None else execution.answer

@@ -1,0 +1,246 @@
+"""What the cases of a run share: open engines and predictors, and what was executed before."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Self, TypedDict
+
+from pytest_queryeval.core.capture import opened, or_raise
+from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.model import Case, Execution, Prediction, Source, Stated
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.engines import ENGINES, Described, Engine, SupportsDDL, Timed
+from pytest_queryeval.engines.fingerprint import known_state
+from pytest_queryeval.engines.settings import check_exists
+from pytest_queryeval.evaluation.prefetch import Calls
+from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts, schema_script
+from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.text.redaction import hide_settings
+
+if TYPE_CHECKING:
+    from pytest_queryeval.evaluation.recording import Recording
+    from pytest_queryeval.metrics.embeddings import Embedder
+
+CACHE_CELLS = 1_000_000
+LISTING_SECONDS = 60.0  # for a source to list its tables, whatever a case allows its queries
+
+
+class Limits(TypedDict):
+    """The limits of an execution, in seconds and in rows."""
+
+    timeout: float
+    max_rows: int
+
+
+class Session:
+    """What cases of one run share: open engines, the calls of predictors, and queries that were executed before.
+
+    Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
+    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `Calls`.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        recording: Recording | None = None,
+        hook: Callable[[CaseView], object] | None = None,
+        one_at_a_time: bool = False,
+    ) -> None:
+        self._tell = tell
+        self._recording = recording
+        schemas = SchemaTexts(self._listed_ddl)
+        self._calls = Calls(tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=schemas)
+        self._embedders: dict[str, Embedder] = {}
+        self._hosts = Hosts()
+        self._engines: dict[tuple[str, str], Engine | SourceError] = {}
+        self._opening = threading.Lock()  # predictors list schemas in threads
+        self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
+        self._states: dict[tuple[str, str], str | None] = {}
+        self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
+        self._cached_cells = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop every child process and free every file, also where one of them raises; may be called again."""
+        with ExitStack() as stack:
+            stack.callback(self._hosts.close)
+            for opened in (*self._engines.values(), *self._embedders.values(), self._calls):
+                if not isinstance(opened, Exception):
+                    stack.callback(opened.close)
+            self._engines.clear()
+            self._embedders.clear()
+            self._schemas.clear()
+            self._executions.clear()
+            self._cached_cells = 0
+
+    @property
+    def calls(self) -> Calls:
+        """The predictors, and the calls that are under way."""
+        return self._calls
+
+    def engine(self, source: Source | None) -> Engine:
+        """The engine of a source, opened once; raises `SourceError`, the same one every time."""
+        if source is None:
+            raise SourceError("the case has a query and no source to run it on")
+        key = source.key
+        with self._opening:
+            if key not in self._engines:
+                hide_settings(source.settings)
+                self._engines[key] = opened(lambda: self._open(source), SourceError)
+        return or_raise(self._engines[key])
+
+    def _open(self, source: Source) -> Engine:
+        for name in ENGINES[source.engine].identity.files(source.settings):
+            check_exists(source, name)
+        return ENGINES[source.engine].open(source, self._hosts)
+
+    def predict(self, case: Case, trial: int = 1) -> Prediction:
+        """The system's answer to the `trial`th time of asking; raises `PredictorError`."""
+        return self._calls.prediction(case, trial)
+
+    def prediction_at_hand(self, case: Case) -> Prediction | None:
+        """The system's answer where no call is needed for it, as where the suite states it; else None."""
+        return self._calls.prediction_at_hand(case)
+
+    def execute(self, stated: Stated, case: Case) -> Execution:
+        """Read what is stated as the case's kind does, or run it; raises `SourceError`, `PredictorError`."""
+        answered = KINDS[case.kind].answered(stated, case, self._hosts)
+        return answered if answered is not None else self._run(stated.query or "", case)
+
+    def _run(self, query: str, case: Case) -> Execution:
+        """Run a query, or take what is recorded of it."""
+        limits: Limits = {"timeout": case.timeout, "max_rows": case.max_rows}
+        if self._recording is None or case.source is None:
+            return self.engine(case.source).execute(query, **limits)
+        found = self._recording.execution(query, case.source, **limits)
+        if found is None:
+            found = self.engine(case.source).execute(query, **limits)
+            self._recording.keep_execution(query, case.source, found, **limits)
+        return found
+
+    def execute_once(self, stated: Stated, case: Case) -> Execution:
+        """`execute`, remembered for queries that come again; at most CACHE_CELLS cells are kept.
+
+        An answer that is stated is taken as it is.
+        """
+        if stated.answer is not None:
+            return Execution(query=stated.query, answer=stated.answer)
+        if case.source is None:
+            return self.execute(stated, case)
+        key = (case.source.key, stated.query, case.timeout, case.max_rows)
+        if key in self._executions:
+            self._executions.move_to_end(key)
+            return self._executions[key]
+        execution = self.execute(stated, case)
+        self._remember(key, execution)
+        return execution
+
+    def schema(self, case: Case) -> Schema:
+        """The tables that a case's queries are about: as its suite states them, else as its source lists them.
+
+        Empty where neither is to be had; raises `SourceError`, the same one every time.
+        """
+        if case.db_schema is not None or case.source is None:
+            return case.db_schema or Schema()
+        key = case.source.key
+        if key not in self._schemas:
+            source = case.source
+            self._schemas[key] = opened(lambda: self._listed(source, case.timeout), SourceError)
+        return or_raise(self._schemas[key])
+
+    def _listed(self, source: Source, timeout: float) -> Schema:
+        found = None if self._recording is None else self._recording.schema(source)
+        if found is None:
+            engine = self.engine(source)
+            found = engine.schema(timeout=timeout) if isinstance(engine, Described) else Schema()
+            if self._recording is not None:
+                self._recording.keep_schema(source, found)
+        return found
+
+    def _listed_ddl(self, source: Source) -> str | None:
+        """How the tables of a source are made, or what is recorded of it; None where it cannot tell."""
+        found = None if self._recording is None else self._recording.ddl(source)
+        if found is not None:
+            return found[0]
+        engine = self.engine(source)
+        ddl = None
+        if isinstance(engine, SupportsDDL):
+            ddl = engine.ddl(timeout=LISTING_SECONDS)
+        elif isinstance(engine, Described):
+            ddl = schema_script(engine.schema(timeout=LISTING_SECONDS), ENGINES[source.engine].dialect(source.settings))
+        if self._recording is not None:
+            self._recording.keep_ddl(source, ddl)
+        return ddl
+
+    def state(self, source: Source | None) -> str | None:
+        """What tells the contents of a source from earlier ones; None where that is not known, or not for little.
+
+        It is that of the first call.
+        """
+        if source is None:
+            return None
+        if source.key not in self._states:
+            self._states[source.key] = known_state(source)
+        return self._states[source.key]
+
+    def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
+        """Seconds of both queries, run in turn on the case's source; raises `SourceError` where that fails."""
+        recording, source = self._recording, case.source
+        if recording is None or source is None:
+            return self._timed(gold, predicted, case, iterations)
+        found = recording.times(gold, predicted, source, iterations)
+        if found is None:
+            found = self._timed(gold, predicted, case, iterations)
+            recording.keep_times(gold, predicted, source, iterations, found)
+        return found
+
+    def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
+        engine = self.engine(case.source)
+        if not isinstance(engine, Timed):
+            raise SourceError(f"the engine '{case.source and case.source.engine}' cannot time queries")
+        timed = engine.time(gold, predicted, iterations=iterations, timeout=case.timeout)
+        if not isinstance(timed.answer, Table):
+            reason = timed.error.message if timed.error else "no answer"
+            raise SourceError(f"queries that ran before fail when they are timed: {reason}")
+        return [(first, second) for first, second in timed.answer.rows]  # type: ignore[misc]  # seconds
+
+    def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
+        """The cosine of each pair of texts by an embedding model; raises `EmbeddingError`, the same one every time."""
+        return self._embedder(model).similarities(pairs)
+
+    def prepare(self, cases: Iterable[Case]) -> None:
+        """Embed the texts that cases are known to need, all at once; what fails here is told by each case."""
+        for model, texts in texts_to_embed(cases).items():
+            with suppress(QueryEvalError):
+                self._embedder(model).prepare(texts)
+
+    def _embedder(self, model: str) -> Embedder:
+        from pytest_queryeval.metrics.embeddings import Embedder
+
+        if model not in self._embedders:
+            self._embedders[model] = Embedder(model, tell=self._tell)
+        return self._embedders[model]
+
+    def _remember(self, key: tuple[object, ...], execution: Execution) -> None:
+        self._executions[key] = execution
+        self._cached_cells += _cells(execution)
+        while self._cached_cells > CACHE_CELLS:
+            self._cached_cells -= _cells(self._executions.popitem(last=False)[1])
+
+
+def _cells(execution: Execution) -> int:
+    table = execution.answer
+    return 1 + (len(table.rows) * len(table.columns) if isinstance(table, Table) else 0)

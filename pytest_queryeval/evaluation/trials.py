@@ -1,0 +1,83 @@
+"""Several answers of the system to one case: the scores of all, and which rule decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import comb, fsum
+
+from pytest_queryeval.core.model import OF_TRIALS, Case, CaseResult, Missed, Trial
+
+FORGIVEN = 1e-9
+
+
+def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
+    """The result of a case: its scores are the means over the trials, `trials_rule` decides whether it fails.
+
+    By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
+    or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
+    `pass_at_k` and `pass_hat_k`, where k is the number of trials.
+    """
+    shown = next((trial for trial in trials if trial.passed is False), trials[0])
+    scores = {name: _mean([trial.scores[name] for trial in trials]) for name in trials[0].scores}
+    missed = thresholds_missed(scores, case)
+    passed = [bool(trial.passed) for trial in trials]
+    if case.trials_rule == "mean" or not case.thresholds:
+        unanswered = all(trial.predicted.error is not None for trial in trials)
+        fails = bool(missed) or (unanswered and bool(case.thresholds))
+    else:
+        fails = not _is_met(case, sum(passed), len(passed))
+        missed = shown.missed if fails else ()
+    if len(trials) > 1 and case.thresholds:
+        n, right = len(passed), sum(passed)
+        scores |= dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
+    return CaseResult(case=case, trials=tuple(trials), shown=shown, scores=scores, missed=missed, fails=fails)
+
+
+def thresholds_missed(scores: Mapping[str, float | None], case: Case) -> tuple[Missed, ...]:
+    """The thresholds of a case that scores do not meet; those of metrics without a score are none of them."""
+    known = ((name, threshold, scores[name]) for name, threshold in case.thresholds.items())
+    return tuple(
+        Missed(metric=name, threshold=threshold, value=value)
+        for name, threshold, value in known
+        if value is not None and not threshold.admits(value)
+    )
+
+
+def pass_at(k: int, trials: int, passed: int) -> float:
+    """The chance that at least one of k trials passes, drawn from `trials` of which `passed` did.
+
+    1 - C(n - c, k) / C(n, k), k at most n: the unbiased estimator of Chen et al. (2021), "Evaluating Large Language
+    Models Trained on Code".
+
+    >>> pass_at(1, 4, 1), pass_at(2, 4, 1), pass_at(4, 4, 1)
+    (0.25, 0.5, 1.0)
+    """
+    return 1.0 - comb(trials - passed, k) / comb(trials, k)
+
+
+def pass_hat(k: int, trials: int, passed: int) -> float:
+    """The chance that all of k trials pass, drawn from `trials` of which `passed` did.
+
+    C(c, k) / C(n, k), k at most n, as in Yao et al. (2024), "tau-bench".
+
+    >>> pass_hat(1, 4, 2), pass_hat(2, 4, 2)
+    (0.5, 0.16666666666666666)
+    """
+    return comb(passed, k) / comb(trials, k)
+
+
+def _is_met(case: Case, passed: int, trials: int) -> bool:
+    match case.trials_rule:
+        case "all":
+            return passed == trials
+        case "any":
+            return passed > 0
+        case share:
+            return passed / trials >= float(share) - FORGIVEN
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    if len(set(known)) == 1:  # a mean of equal numbers may differ from them in the last digit
+        return known[0]
+    return fsum(known) / len(known) if known else None

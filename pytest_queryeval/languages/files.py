@@ -1,0 +1,35 @@
+"""Files that a case names: each kind has a reader for each suffix that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from pytest_queryeval.core.errors import CaseError, SuiteError
+from pytest_queryeval.core.model import Stated
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.values import stated_text
+
+MAX_STATED_BYTES = 32 * MEBIBYTE
+FileReader: TypeAlias = Callable[[File], Stated]
+
+
+def stated_file(node: Node, readers: Mapping[str, FileReader]) -> Stated:
+    """Read the file that a node names; raises `CaseError` there, also for what is wrong in the file."""
+    name = stated_text(node)
+    file = file_at(node.file.folder / name)
+    suffix = file.path.suffix.lower()
+    if suffix not in readers:
+        raise node.problem(f"cannot tell what '{name}' holds: known suffixes are {', '.join(readers)}")
+    try:
+        return readers[suffix](file)
+    except (CaseError, SuiteError) as error:
+        raise node.problem(str(error).splitlines()[0]) from error
+
+
+def text_file(file: File) -> Stated:
+    """A file that holds the text of a query or an answer; raises `CaseError` where it holds nothing."""
+    text = file.text(MAX_STATED_BYTES)
+    if not text.strip():
+        raise file.problem("is empty")
+    return Stated(query=text)

@@ -1,0 +1,96 @@
+"""Whether a JSON answer keeps its JSON Schema, and where it does not."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
+from pytest_queryeval.core.model import Execution, Failure
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.languages.json.paths import path_text
+from pytest_queryeval.text.plain import one_line
+
+DRIVER = Path(__file__).with_name("schema_child.py")
+SCHEMAS = 16
+VIOLATIONS = 10
+MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objects, each of them there twice
+LINE_CHARACTERS = 300
+
+
+class Process(Protocol):
+    """A child process as `engines.host.Host` is one."""
+
+    def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run the driver for at most `timeout` seconds."""
+
+
+class Processes(Protocol):
+    """Child processes by name, as `engines.host.Hosts` keeps them."""
+
+    def get(self, name: str, driver: Path, *, packages: tuple[str, ...], memory: int) -> Process:
+        """The process of that name, which may use `memory` bytes."""
+
+
+def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
+    """The first rules that an answer of the suite itself breaks, at most ten, by path: `$.query.limit: why`.
+
+    Takes as long as it takes: for answers that nobody vouches for there is `checked`. Raises `SourceError` where the
+    schema or the answer cannot be followed.
+    """
+    from pytest_queryeval.languages.json import schema_child
+
+    try:
+        return _lines(schema_child.violations(_compiled(schema), answer.value))
+    except Exception as error:
+        # The schema was checked when it was read, so whatever is left is beyond jsonschema.
+        reason = str(error) if isinstance(error, schema_child.TooDeep) else f"{type(error).__name__}: {error}"
+        raise SourceError(f"{_check(schema)}: {one_line(reason)}") from error
+
+
+def checked(
+    answer: JsonAnswer, schema: JsonSchema, processes: Processes, *, timeout: float
+) -> tuple[str, ...] | Failure:
+    """The `violations` of an answer that nobody vouches for, found in a child process within `timeout` seconds.
+
+    A `Failure` is an answer that cannot be checked, late or too large. Raises `SourceError` as `violations` does, and
+    where the process cannot be started.
+    """
+    try:
+        settings = {"schema": _packed(schema), "answer": marshal.dumps(answer.value)}
+    except ValueError as error:
+        return Failure(kind="invalid", message=f"{_check(schema)}: {error}")
+    process = processes.get("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES)
+    try:
+        execution = process.execute(settings, "violations", timeout=timeout, max_rows=VIOLATIONS)
+    except SourceError as error:
+        raise SourceError(f"{_check(schema)}: {error}") from error
+    if execution.error:
+        return replace(execution.error, message=f"{_check(schema)}: {execution.error.message}")
+    assert isinstance(execution.answer, Table)
+    return _lines(execution.answer.rows)
+
+
+def _check(schema: JsonSchema) -> str:
+    return f"the check against {schema.file}"
+
+
+def _lines(found: Iterable[Sequence[Any]]) -> tuple[str, ...]:
+    return tuple(one_line(f"{path_text(steps)}: {reason}", LINE_CHARACTERS) for steps, reason in found)
+
+
+@lru_cache(maxsize=SCHEMAS)
+def _compiled(schema: JsonSchema) -> Any:
+    from pytest_queryeval.languages.json import schema_child
+
+    return schema_child.compiled(schema.document, schema.others)
+
+
+@lru_cache(maxsize=SCHEMAS)
+def _packed(schema: JsonSchema) -> bytes:
+    return marshal.dumps((schema.document, dict(schema.others)))

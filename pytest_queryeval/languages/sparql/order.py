@@ -1,0 +1,123 @@
+"""What the ORDER BY and LIMIT of a SPARQL query say of its rows, and the queries that tell which rows tie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan, TieQuery
+from pytest_queryeval.languages.sparql.query import MODIFIERS, Query, read_query
+from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token
+
+KEY = "queryeval_key_"
+FEW_TIES = 1_000
+
+
+@lru_cache(maxsize=256)
+def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: int) -> OrderPlan | None:
+    """Return the plan of a query whose answer has these columns and so many rows, where it has ORDER BY or LIMIT.
+
+    None without, and for a LIMIT whose rows an ORDER BY further inside may have chosen. No query returns more than
+    `max_rows` rows.
+    """
+    query = read_query(text)
+    ordered, limit = query.modifier("ORDER") is not None, query.modifier("LIMIT") is not None
+    if query.form != "SELECT" or not (ordered or limit):
+        return None
+    if not ordered and any(token.is_word("ORDER") for token in query.tokens):
+        return None
+    keys = _keys(query) if ordered else ()
+    if keys is None:
+        return UNREADABLE
+    offset = _number_after("OFFSET", query)
+    limited = limit and offset is not None
+    last = (offset or 0) + row_count
+    if not ordered:
+        queries = [TieQuery(text=_with_limit(query, None), key_columns=0)]
+    else:
+        # Few rows tie as a rule; without a rank the query cannot tell where they end.
+        limits = dict.fromkeys((min(last + FEW_TIES, max_rows), max_rows)) if limited else (None,)
+        texts = ((_with_keys(query, keys, columns, limit), limit) for limit in limits)
+        queries = [TieQuery(text=text, key_columns=len(keys), max_rows=limit) for text, limit in texts if text]
+    return OrderPlan(
+        ordered=ordered,
+        limited=limited,
+        offset=offset or 0,
+        queries=tuple(queries),
+        keys=_selected_keys(keys, columns, query.text) if ordered else None,
+    )
+
+
+def _number_after(word: str, query: Query) -> int | None:
+    """The number of LIMIT or OFFSET; 0 without one, None where no number follows."""
+    place = query.modifier(word)
+    if place is None:
+        return 0
+    after = query.tokens[place + 1 : place + 2]
+    return int(after[0].text) if after and after[0].text.isdecimal() else None
+
+
+def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
+    """The tokens of each sort key without ASC and DESC; None where there is none to be read."""
+    start = query.modifier("ORDER")
+    assert start is not None
+    if not query.tokens[start + 1 : start + 2] or not query.tokens[start + 1].is_word("BY"):
+        return None
+    keys: list[tuple[Token, ...]] = []
+    key: list[Token] = []
+    for token in query.tokens[start + 2 :]:
+        if token.depth == 0 and token.is_word(*MODIFIERS):
+            break
+        key.append(token)
+        if token.depth == 0 and (token.kind == "variable" or token.text in BRACKETS.values()):
+            keys.append(tuple(key[key[0].is_word("ASC", "DESC") :]))
+            key = []
+    return tuple(keys) if keys and all(keys) and not key else None
+
+
+def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None) -> str | None:
+    """Return the query with its sort keys as further columns, another LIMIT, and without OFFSET.
+
+    None where DISTINCT or REDUCED would count rows apart that differ in a key that is not selected.
+    """
+    named = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
+    if query.tokens[1].is_word("DISTINCT", "REDUCED") and not named <= set(columns):
+        return None
+    end = _end_of_projection(query)
+    if end is None or not columns:
+        return None
+    expressions = [query.text[key[0].start : key[-1].end] for key in keys]
+    added = " ".join(f"({text} AS ?{KEY}{number})" for number, text in enumerate(expressions, start=1))
+    uncut = _with_limit(query, limit)
+    if not query.selects_all:
+        return f"{uncut[:end]} {added} {uncut[end:]}"
+    star = next(token for token in query.tokens if token.text == "*")
+    names = " ".join(f"?{name}" for name in columns)
+    return f"{uncut[: star.start]} {names} {added} {uncut[star.end :]}"
+
+
+def _end_of_projection(query: Query) -> int | None:
+    """Where the last selected variable or expression ends in the text."""
+    end = None
+    for token in query.tokens[1:]:
+        if token.depth == 0 and (token.is_word("FROM", "WHERE") or token.text == "{"):
+            return end
+        end = token.end
+    return None
+
+
+def _with_limit(query: Query, limit: int | None) -> str:
+    """Return the query without OFFSET and with another LIMIT, or none, in its place; all before them stays."""
+    text = query.text
+    new = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
+    places = [(place, word) for word in new if (place := query.modifier(word)) is not None]
+    for place, word in sorted(places, reverse=True):
+        clause = query.tokens[place : place + 2]
+        text = f"{text[: clause[0].start]} {new[word]} {text[clause[-1].end :]}"
+    return text
+
+
+def _selected_keys(keys: Sequence[Sequence[Token]], columns: Sequence[str], text: str) -> tuple[int, ...] | None:
+    """The column of each sort key; None where some key is no selected variable."""
+    names = [text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
+    return tuple(columns.index(name) for name in names) if all(name in columns for name in names) else None

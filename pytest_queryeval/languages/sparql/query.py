@@ -1,0 +1,151 @@
+"""What a SPARQL query is and asks for, as far as that decides how it runs and how its answer is judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token, tokens, unescaped
+
+FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
+UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
+MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
+MOST_SERVICES = 50  # in a text that reads in two ways; each costs a search to its end
+_BLANK = r"(?:\s|\#[^\r\n]*+)*+"
+# The whole head of a SERVICE clause, to be found wherever it stands.
+_SERVICE = re.compile(
+    rf"SERVICE{_BLANK}(?:SILENT)?{_BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){_BLANK}\{{", re.IGNORECASE
+)
+_GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
+
+    `variables` are all that the text names, without `?`, in the order of their first appearance; `prefixes` are those
+    that its prologue declares, without colon.
+    """
+
+    text: str
+    form: str
+    tokens: tuple[Token, ...]
+    variables: tuple[str, ...]
+    prefixes: frozenset[str]
+    calls_service: bool
+
+    @property
+    def gives_graph(self) -> bool:
+        """Whether the answer is a graph and not a table."""
+        return self.form in ("CONSTRUCT", "DESCRIBE")
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether it is `SELECT *`, whose columns have no order of their own."""
+        head = [token.text.upper() for token in self.tokens[1:3]]
+        return self.form == "SELECT" and "*" in (head[1:] if head[:1] in (["DISTINCT"], ["REDUCED"]) else head[:1])
+
+    @property
+    def states_dataset(self) -> bool:
+        """Whether it says with FROM which graphs it asks."""
+        return any(token.depth == 0 and token.is_word("FROM") for token in self.tokens)
+
+    @property
+    def depth(self) -> int:
+        """How deeply its brackets are nested."""
+        return max((token.depth for token in self.tokens), default=0)
+
+    @property
+    def undeclared_prefix(self) -> str | None:
+        """The first prefix that is used and not declared, with its colon."""
+        used = (token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
+        return next((f"{prefix}:" for prefix in used if prefix not in self.prefixes | {"_"}), None)
+
+    def modifier(self, word: str) -> int | None:
+        """The place in `tokens` of the modifier that starts with `word`, outside of all brackets; None without it."""
+        places = range(len(self.tokens))
+        return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
+
+
+@lru_cache(maxsize=16)
+def read_query(text: str) -> Query:
+    """The outline of a query; never raises, whatever the text."""
+    # Not every parser puts escaped code points in place, and either reading may hide a clause from the other.
+    readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
+    found = readings[unescaped(text)]
+    start = _after_prologue(found)
+    forms = {_form(read[_after_prologue(read) :]) for read in readings.values()}
+    names = dict.fromkeys(token.text[1:] for token in found if token.kind == "variable")
+    return Query(
+        text=unescaped(text),
+        form=forms.pop() if len(forms) == 1 else next((form for form in UPDATES if form in forms), ""),
+        tokens=found[start:],
+        variables=tuple(names),
+        prefixes=frozenset(token.text.rstrip(":") for token in found[:start] if token.kind == "name"),
+        calls_service=any(_calls_service(*reading) for reading in readings.items()),
+    )
+
+
+def _form(found: Sequence[Token]) -> str:
+    """What the tokens behind the prologue are: an update too where one follows a query."""
+    first = found[0].text.upper() if found else ""
+    if first not in (*FORMS, *UPDATES):
+        return ""
+    words = (token.text.upper() for token in found if token.depth == 0 and token.kind == "word")
+    return next((word for word in words if word in UPDATES), first)
+
+
+def _after_prologue(found: Sequence[Token]) -> int:
+    place = 0
+    while place < len(found) and found[place].is_word("PREFIX", "BASE", "VERSION"):
+        place += 3 if found[place].is_word("PREFIX") else 2
+    return place
+
+
+def _calls_service(text: str, found: Sequence[Token]) -> bool:
+    """Whether some reading of the text has a SERVICE clause, also where a parser does without spaces around it."""
+    words = text.upper().count("SERVICE")
+    if words == 0:
+        return False
+    if any(_is_service(found, place) for place in range(len(found))):
+        return True
+    return _is_ambiguous(found) and (words > MOST_SERVICES or _SERVICE.search(text) is not None)
+
+
+def _is_service(found: Sequence[Token], place: int) -> bool:
+    """Whether a SERVICE clause starts at this token.
+
+    No keyword but SERVICE holds that word. A prefix may hold it: then a group in braces behind the name gives the
+    clause away, since a name stands before a group as that of a graph only.
+    """
+    token = found[place]
+    if token.kind == "word":
+        return "SERVICE" in token.text.upper()
+    if token.kind != "name" or "SERVICE" not in token.text.partition(":")[0].upper():
+        return False
+    names_graph = place > 0 and found[place - 1].is_word(*_GRAPH_WORDS)
+    return not names_graph and place + 1 < len(found) and found[place + 1].text == "{"
+
+
+def _is_ambiguous(found: Sequence[Token]) -> bool:
+    """Whether parsers may split the text into tokens in several ways, each of which hides other parts of the query.
+
+    Within parentheses, behind something that can be compared, `<` is an operator or the start of an IRI; three quotes
+    that nothing closes are an empty text and the start of another one.
+    """
+    brackets: list[str] = []
+    before = None
+    for token in found:
+        comparable = before is not None and (before.kind != "mark" or before.text == ")")
+        if token.kind == "iri" and comparable and brackets[-1:] == ["("]:
+            return True
+        if token.kind == "string" and not token.is_closed_text:
+            return True
+        if token.text in BRACKETS:
+            brackets.append(token.text)
+        elif token.text in BRACKETS.values() and brackets:
+            brackets.pop()
+        before = token
+    return False

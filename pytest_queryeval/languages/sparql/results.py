@@ -1,0 +1,73 @@
+"""Stored answers of SPARQL queries: the W3C's result formats in JSON, XML and TSV."""
+
+from __future__ import annotations
+
+from xml.parsers.expat import ExpatError, ParserCreate
+
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.languages.sparql.json_results import BOOLEAN, read_json_results
+from pytest_queryeval.languages.sparql.terms import term_rows
+from pytest_queryeval.languages.sparql.xml_results import XmlResults
+
+
+def read_results(text: str, suffix: str) -> Table:
+    """The table in a `.srj`, `.srx` or `.tsv` file; raises ValueError that says what is wrong with it."""
+    read = {".srj": _json, ".srx": _xml, ".tsv": _tsv}[suffix]
+    return read(text)
+
+
+def _json(text: str) -> Table:
+    try:
+        columns, rows = read_json_results(text)
+    except ValueError as error:
+        raise ValueError(f"is no SPARQL JSON result: {error}") from error
+    return Table(columns=columns, rows=term_rows(rows))
+
+
+def _xml(text: str) -> Table:
+    found = XmlResults()
+    parser = ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler = found.start
+    parser.EndElementHandler = found.end
+    parser.CharacterDataHandler = found.text
+    parser.StartDoctypeDeclHandler = found.refuse_doctype
+    try:
+        parser.Parse(text.encode(), True)
+    except (ExpatError, ValueError, KeyError, IndexError) as error:
+        raise ValueError(f"is no SPARQL XML result: {error}") from error
+    if found.boolean is None and not found.has_results:
+        raise ValueError("is no SPARQL XML result: it has neither results nor a boolean")
+    if found.boolean is not None:
+        return Table(columns=BOOLEAN, rows=[(found.boolean,)])
+    columns = tuple(found.columns)
+    rows = [tuple([row.get(name) for name in columns]) for row in found.rows]
+    return Table(columns=columns, rows=term_rows(rows))
+
+
+def _tsv(text: str) -> Table:
+    import pyoxigraph
+
+    try:
+        found = pyoxigraph.parse_query_results(text, pyoxigraph.QueryResultsFormat.TSV)
+        assert isinstance(found, pyoxigraph.QuerySolutions)
+        columns = tuple(variable.value for variable in found.variables)
+        rows = [tuple([_plain(term) for term in solution]) for solution in found]
+    except SyntaxError as error:
+        raise ValueError(f"is no SPARQL TSV result: {error.msg}") from error
+    return Table(columns=columns, rows=term_rows(rows))
+
+
+def _plain(term: object) -> object:
+    import pyoxigraph
+
+    match term:
+        case None:
+            return None
+        case pyoxigraph.NamedNode():
+            return term.value
+        case pyoxigraph.Literal():
+            return term.value, term.datatype.value, term.language or ""
+        case pyoxigraph.BlankNode():
+            return (term.value,)
+        case _:
+            return f"<<( {term} )>>"

@@ -1,0 +1,75 @@
+"""RDF terms: as they cross the pipe from a child process, and as people write them into tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+XSD_STRING = f"{XSD}string"
+GRAPH_COLUMNS = ("subject", "predicate", "object")
+# None, the boolean of ASK, the text of an IRI, (label,) of a blank node, (lexical, datatype, language) of a literal.
+PlainTerm: TypeAlias = bool | str | tuple[str] | tuple[str, str, str] | None
+_IRI = re.compile(r'<([^<>"{}|^`\\\x00-\x20]*)>')
+_BLANK_NODE = re.compile(r"_:(\S+)")
+_BARE_IRI = re.compile(r'((?:[a-z][a-z0-9+.-]*://|urn:|mailto:)[^<>"{}|^`\\\x00-\x20]+)', re.IGNORECASE)
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z][A-Za-z0-9-]*)|\^\^<?(xsd:\w+|[^<>\s]+)>?)?', re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def term(plain: PlainTerm) -> Cell:
+    """The term that a driver sent; `xsd:string` is no datatype, and language tags are in lower case."""
+    match plain:
+        case str(iri):
+            return IRI(iri)
+        case (label,):
+            return BlankNode(label)
+        case (lexical, datatype, language):
+            return Literal(lexical, "" if language or datatype == XSD_STRING else datatype, language.lower())
+        case _:
+            return plain
+
+
+def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """Rows of `PlainTerm` as rows of terms; equal terms become one object."""
+    known: dict[Any, Cell] = {}
+    found = []
+    for row in rows:
+        for plain in row:
+            if plain not in known:
+                known[plain] = term(plain)
+        found.append(tuple([known[plain] for plain in row]))
+    return found
+
+
+def graph_table(triples: Iterable[Row]) -> Table:
+    """A graph as a table of three columns: each triple once, in an order that labels of blank nodes do not change."""
+    return Table(columns=GRAPH_COLUMNS, rows=sorted(dict.fromkeys(triples), key=_place), is_graph=True)
+
+
+def _place(triple: Row) -> list[str]:
+    return ["" if isinstance(cell, BlankNode) else repr(cell) for cell in triple]
+
+
+def stated_term(cell: Cell) -> Cell:
+    """A cell of a table that people write, as SPARQL has it: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
+
+    `http://…` and the like are IRIs without brackets, too; anything else stays.
+    """
+    if isinstance(cell, str) and (found := _LITERAL.fullmatch(cell)):
+        text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), found[1])
+        return term((text, (found[3] or "").replace("xsd:", XSD), found[2] or ""))
+    return csv_term(cell)
+
+
+def csv_term(cell: Cell) -> Cell:
+    """A cell of SPARQL CSV results: IRIs, bare or in brackets, and blank nodes; anything else stays."""
+    if not isinstance(cell, str):
+        return cell
+    if found := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):
+        return IRI(found[1])
+    return BlankNode(found[1]) if (found := _BLANK_NODE.fullmatch(cell)) else cell

@@ -1,0 +1,172 @@
+"""Two queries compared part by part: the ten components of Spider's published evaluation, and its verdict.
+
+Both functions take normalised views, gold first. A prediction that could not be read is `EMPTY_VIEW`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_queryeval.languages.sql.view import View
+
+_COMPARED_OPERATORS = ("in", "like")
+_ARMS = ("intersect", "except", "union")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """How many items of one component gold and predicted have, and how many of them they share."""
+
+    gold_total: int
+    pred_total: int
+    count: int
+
+    @property
+    def matched(self) -> bool:
+        """Whether the component agrees as a whole, which is what tables and the verdict count."""
+        return self.gold_total == self.pred_total == self.count
+
+    @property
+    def accuracy(self) -> float:
+        """`count / pred_total`, the precision of the prediction; without predicted items 1 if gold has none either."""
+        return _share(self.count, self.pred_total, empty=self.gold_total == 0)
+
+    @property
+    def recall(self) -> float:
+        """`count / gold_total`; without gold items 1 if the prediction has none either."""
+        return _share(self.count, self.gold_total, empty=self.pred_total == 0)
+
+    @property
+    def f1(self) -> float:
+        """`2 count / (gold_total + pred_total)`, the harmonic mean of accuracy and recall; 1 without any item."""
+        return _share(2 * self.count, self.gold_total + self.pred_total, empty=True)
+
+
+def _share(count: int, total: int, *, empty: bool) -> float:
+    return count / total if total else float(empty)
+
+
+def partial_match(gold: View, predicted: View) -> dict[str, Component]:
+    """The components of a pair by name, in the order in which tables list them.
+
+    `select` and `where` are multisets of items and conditions, `select_no_agg` and `where_no_op` of their expressions
+    alone, `group_no_having` of the names of columns without their tables. `group` and `order` count 1 where the clause
+    is there, and agree iff the lists do, with HAVING and with the presence of LIMIT. `iuen` counts set operations,
+    which agree iff their second queries match exactly; `keywords` the words that the function `keywords` gives.
+    `and_or` is 1 of 1 where both use the same connectors in WHERE; otherwise its totals are swapped, as published:
+    `gold_total` counts those of the prediction.
+    """
+    return {
+        "select": _overlap(gold.select, predicted.select),
+        "select_no_agg": _overlap(
+            [item.expression for item in gold.select], [item.expression for item in predicted.select]
+        ),
+        "where": _overlap(gold.where.terms, predicted.where.terms),
+        "where_no_op": _overlap(
+            [term.left for term in gold.where.terms], [term.left for term in predicted.where.terms]
+        ),
+        "group_no_having": _overlap([key.column for key in gold.group], [key.column for key in predicted.group]),
+        "group": _clause(len(gold.group) > 0, len(predicted.group) > 0, _same_group(gold, predicted)),
+        "order": _clause(gold.order is not None, predicted.order is not None, _same_order(gold, predicted)),
+        "and_or": _connectors(gold, predicted),
+        "iuen": _set_operations(gold, predicted),
+        "keywords": _keywords(keywords(gold), keywords(predicted)),
+    }
+
+
+COMPONENTS = (
+    "select",
+    "select_no_agg",
+    "where",
+    "where_no_op",
+    "group_no_having",
+    "group",
+    "order",
+    "and_or",
+    "iuen",
+    "keywords",
+)
+
+
+def exact_match(gold: View, predicted: View, components: Mapping[str, Component] | None = None) -> bool:
+    """The published verdict: every component agrees, and so do the tables of FROM in any order.
+
+    `components` are those of the same pair, where they are known already. Conditions of joins are not compared, and a
+    gold without tables agrees with any.
+    """
+    parts = partial_match(gold, predicted) if components is None else components
+    if not all(part.matched for part in parts.values()):
+        return False
+    return not gold.tables or _overlap(gold.tables, predicted.tables).matched
+
+
+def keywords(view: View) -> set[Hashable]:
+    """The words of a query, without those of nested queries and of the query after a set operation.
+
+    These are where, group, having, order and its direction, limit, the set operation, or, not, in, like.
+    """
+    clauses = {
+        "where": len(view.where),
+        "group": len(view.group),
+        "having": len(view.having),
+        "limit": view.limit is not None,
+    }
+    words: set[Hashable] = {word for word, present in clauses.items() if present}
+    if view.order is not None:
+        words |= {"order", view.order.direction}
+    if view.operation is not None:
+        words.add(view.operation)
+    words.update(_words_of_conditions(view))
+    return words
+
+
+def _words_of_conditions(view: View) -> Iterator[str]:
+    if "or" in view.connectors():
+        yield "or"
+    for term in view.terms():
+        if term.negated:
+            yield "not"
+        if term.operator in _COMPARED_OPERATORS:
+            yield term.operator
+
+
+def _overlap(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Component:
+    """Two multisets: their sizes and the size of what they share."""
+    if not gold or not predicted:
+        return Component(len(gold), len(predicted), 0)
+    if gold == predicted:
+        return Component(len(gold), len(gold), len(gold))
+    return Component(len(gold), len(predicted), (Counter(gold) & Counter(predicted)).total())
+
+
+def _keywords(gold: set[Hashable], predicted: set[Hashable]) -> Component:
+    return Component(len(gold), len(predicted), len(gold & predicted))
+
+
+def _clause(in_gold: bool, in_predicted: bool, same: bool) -> Component:
+    return Component(int(in_gold), int(in_predicted), int(in_gold and in_predicted and same))
+
+
+def _same_group(gold: View, predicted: View) -> bool:
+    return gold.group == predicted.group and gold.having == predicted.having
+
+
+def _same_order(gold: View, predicted: View) -> bool:
+    return gold.order == predicted.order and (gold.limit is None) == (predicted.limit is None)
+
+
+def _connectors(gold: View, predicted: View) -> Component:
+    of_gold, of_predicted = set(gold.where.connectors), set(predicted.where.connectors)
+    if of_gold == of_predicted:
+        return Component(1, 1, 1)
+    return Component(len(of_predicted), len(of_gold), 0)
+
+
+def _set_operations(gold: View, predicted: View) -> Component:
+    """At most one a query, as chains nest to the right."""
+    same = gold.operation == predicted.operation
+    if same and gold.arm is not None and predicted.arm is not None:
+        same = exact_match(gold.arm, predicted.arm)
+    return _clause(gold.arm is not None, predicted.arm is not None, same)

@@ -1,0 +1,46 @@
+"""The names of SQL dialects, and how they quote names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect, Dialects
+
+from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.text.credentials import discreet
+
+# A name that needs no quotes: no word that SQL reserves.
+_PLAIN = re.compile(
+    r"""(?!(?:all|alter|and|any|as|asc|between|by|case|cast|check|collate|column|constraint|create|cross|current_date
+    |current_time|current_timestamp|default|delete|desc|distinct|drop|else|end|except|exists|false|fetch|for|foreign|from
+    |full|grant|group|having|in|index|inner|insert|intersect|into|is|join|left|like|limit|natural|not|null|offset|on|or
+    |order|outer|primary|references|right|select|set|table|then|to|true|union|unique|update|user|using|values|when|where
+    |with)\Z)[a-z_][a-z0-9_]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def check_dialect(name: object) -> None:
+    """Raise `SettingError` unless sqlglot has a dialect of this name; the empty one is standard SQL."""
+    known = [dialect.value for dialect in Dialects]
+    if name not in known:
+        raise SettingError(
+            "dialect", f"unknown dialect '{discreet(str(name))}'{did_you_mean(str(name).lower(), known)}"
+        )
+
+
+def quote_in(dialect: str, *, keep_case: bool = False) -> Callable[[str], str]:
+    """Return a function that puts quotes around a name where the dialect needs them.
+
+    With `keep_case` that is also where the dialect would else read the name in other letters.
+    """
+    speaks = Dialect.get_or_raise(dialect)
+
+    def quote(name: str) -> str:
+        if _PLAIN.fullmatch(name) and not (keep_case and speaks.case_sensitive(name)):
+            return name
+        return exp.to_identifier(name, quoted=True).sql(dialect=speaks)
+
+    return quote

@@ -1,0 +1,33 @@
+"""Spider's hardness as the label of a query."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.hardness import hardness
+from pytest_queryeval.languages.sql.published.grammar import published_view
+from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+
+
+@lru_cache(maxsize=4096)
+def query_hardness(query: str, dialect: str) -> str | None:
+    """`easy`, `medium`, `hard` or `extra`; None where the text cannot be read.
+
+    Read by the published grammar where that is possible, so that labels agree with published tables, else by sqlglot.
+    """
+    try:
+        return hardness(published_view(query))
+    except UnreadableQueryError:
+        return _by_tree(query, dialect)
+
+
+def _by_tree(query: str, dialect: str) -> str | None:
+    from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
+    from pytest_queryeval.languages.sql.trees.reader import read_tree
+
+    try:
+        reading = read_tree(query, dialect, Schema())
+    except UnreadableError:
+        return None
+    return None if reading.broken else hardness(reading.view)

@@ -1,0 +1,61 @@
+"""A pair of queries under Spider's published evaluation, and what its table needs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.components import Component, exact_match, partial_match
+from pytest_queryeval.languages.sql.hardness import hardness
+from pytest_queryeval.languages.sql.published.grammar import published_view
+from pytest_queryeval.languages.sql.published.normal import comparable_view
+from pytest_queryeval.languages.sql.published.table import ScoredPair
+from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedMatch:
+    """The verdict, gold's hardness, the components; `rejected` says why the grammar does not read predicted."""
+
+    exact: bool
+    hardness: str
+    components: Mapping[str, Component]
+    rejected: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As `details.spider` has it: of each component the totals of gold and of predicted, and what they share."""
+        components = {name: [part.gold_total, part.pred_total, part.count] for name, part in self.components.items()}
+        found = {"hardness": self.hardness, "exact": self.exact, "components": components}
+        return found | ({"rejected": self.rejected} if self.rejected else {})
+
+
+def matched_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch | None:
+    """Compare two queries; None where the published grammar does not read gold."""
+    try:
+        level = hardness(published_view(gold, schema))
+    except UnreadableQueryError:
+        return None
+    one, other = comparable_view(gold, schema), comparable_view(predicted, schema)
+    components = partial_match(one, other)
+    return PublishedMatch(
+        exact=exact_match(one, other, components),
+        hardness=level,
+        components=components,
+        rejected=_rejection(predicted, schema),
+    )
+
+
+def scored_pair(found: Mapping[str, Any], execution: float | None) -> ScoredPair:
+    """What a pair adds to the table, from its `to_json`."""
+    components = {name: Component(*totals) for name, totals in found["components"].items()}
+    return ScoredPair(hardness=found["hardness"], exact=found["exact"], components=components, execution=execution)
+
+
+def _rejection(predicted: str, schema: Schema) -> str:
+    try:
+        published_view(predicted, schema)
+    except UnreadableQueryError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,95 @@
+"""The table of Spider's published evaluation: as data, and as the text that the published tool prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pytest_queryeval.languages.sql.components import COMPONENTS, Component
+from pytest_queryeval.languages.sql.hardness import LEVELS
+
+# level -> count, execution_accuracy, exact_match, and each component's accuracy, recall and f1
+SpiderTable: TypeAlias = dict[str, dict[str, Any]]
+ALL_LEVELS = (*LEVELS, "all")
+_PRINTED = {
+    "select_no_agg": "select(no AGG)",
+    "where_no_op": "where(no OP)",
+    "group_no_having": "group(no Having)",
+    "and_or": "and/or",
+    "iuen": "IUEN",
+}
+_HEADINGS = {
+    "accuracy": "---------------------PARTIAL MATCHING ACCURACY----------------------",
+    "recall": "---------------------- PARTIAL MATCHING RECALL ----------------------",
+    "f1": "---------------------- PARTIAL MATCHING F1 --------------------------",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredPair:
+    """What one pair adds: the hardness of its gold, the verdict, its components, and its execution score if it ran."""
+
+    hardness: str
+    exact: bool
+    components: Mapping[str, Component]
+    execution: float | None = None
+
+
+def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
+    """The scores of pairs by hardness, and of all, from 0 to 1.
+
+    `exact_match` and `execution_accuracy` are means over pairs; the latter is None where no pair was executed. A
+    component counts all or nothing: accuracy is the mean over pairs where the prediction has such a part, recall over
+    pairs where gold has, f1 the harmonic mean of these two means, and 1 where both are 0. A level without pairs has 0
+    everywhere.
+    """
+    known = tuple(pairs)
+    return {level: _level([pair for pair in known if level in ("all", pair.hardness)]) for level in ALL_LEVELS}
+
+
+def table_lines(table: SpiderTable) -> Iterator[str]:
+    """The lines that the published tool prints; the row of execution is left out where nothing was executed."""
+    levels = [table[level] for level in ALL_LEVELS]
+    yield _line("", ALL_LEVELS)
+    yield _line("count", [level["count"] for level in levels])
+    if table["all"]["execution_accuracy"] is not None:
+        yield "=====================   EXECUTION ACCURACY     ====================="
+        yield _line("execution", [level["execution_accuracy"] or 0.0 for level in levels])
+    yield ""
+    yield "====================== EXACT MATCHING ACCURACY ====================="
+    yield _line("exact match", [level["exact_match"] for level in levels])
+    yield ""
+    for score, heading in _HEADINGS.items():
+        yield heading
+        for name in COMPONENTS:
+            yield _line(_PRINTED.get(name, name), [level[name][score] for level in levels])
+
+
+def _level(pairs: Sequence[ScoredPair]) -> dict[str, Any]:
+    executed = [pair.execution for pair in pairs if pair.execution is not None]
+    return {
+        "count": len(pairs),
+        "execution_accuracy": _mean(executed) if executed else None,
+        "exact_match": _mean([pair.exact for pair in pairs]),
+        **{name: _component([pair.components[name] for pair in pairs]) for name in COMPONENTS},
+    }
+
+
+def _component(parts: Sequence[Component]) -> dict[str, float]:
+    accuracy = _mean([part.matched for part in parts if part.pred_total > 0])
+    recall = _mean([part.matched for part in parts if part.gold_total > 0])
+    return {"accuracy": accuracy, "recall": recall, "f1": _harmonic(accuracy, recall) if parts else 0.0}
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores) if scores else 0.0
+
+
+def _harmonic(accuracy: float, recall: float) -> float:
+    return 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
+
+
+def _line(name: str, cells: Sequence[str | int | float]) -> str:
+    texts = [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells]
+    return "".join(f"{text:<21}" for text in (name, *texts)).rstrip()

@@ -1,0 +1,102 @@
+"""The conditions of a clause as they stand in the text: one after the other, with what joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from pytest_queryeval.languages.sql.trees.scope import Scope
+from pytest_queryeval.languages.sql.trees.texts import MIRRORED, VALUE, Texts
+from pytest_queryeval.languages.sql.view import NO_CONDITIONS, Condition, Conditions, Expression, Value, View
+
+NestedView: TypeAlias = Callable[[exp.Expr, Scope], View]
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.In: "in",
+    exp.Like: "like",
+    exp.ILike: "like",
+    exp.Between: "between",
+    exp.Is: "is",
+}
+
+
+def conditions(node: exp.Expr | None, texts: Texts, scope: Scope, nested: NestedView) -> Conditions:
+    """The conditions of a clause; sorted, as their order means nothing."""
+    if node is None:
+        return NO_CONDITIONS
+    leaves = list(_leaves(node, negated=False))
+    # By their texts, which hold those of nested queries too.
+    ordered = sorted(leaves, key=lambda leaf: texts.of(leaf[0], scope)) if len(leaves) > 1 else leaves
+    terms = [_condition(leaf, texts, scope, nested, negated=negated) for leaf, negated, _ in ordered]
+    return Conditions(tuple(terms), tuple(sorted(word for _, _, word in leaves[1:])))
+
+
+def expression(node: exp.Expr, texts: Texts, scope: Scope) -> Expression:
+    """What is selected, compared, grouped or sorted by; the column's name alone where it is a column."""
+    text = texts.of(node, scope)
+    inner = node.unnest()
+    column = text.rpartition(".")[2] if isinstance(inner, exp.Column) else ""
+    return Expression(text, column, sum(1 for _ in node.find_all(exp.AggFunc)))
+
+
+def _leaves(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tuple[exp.Expr, bool, str]]:
+    """Single conditions, whether NOT is around them, and the word in front."""
+    if isinstance(node, exp.Paren | exp.Not):
+        yield from _leaves(node.this, negated=negated != isinstance(node, exp.Not), word=word)
+    elif isinstance(node, exp.And | exp.Or):
+        for number, part in enumerate(node.flatten()):
+            yield from _leaves(part, negated=negated, word=node.key if number else word)
+    else:
+        yield node, negated != bool(node.args.get("negate")), word
+
+
+def _condition(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView, *, negated: bool) -> Condition:
+    if isinstance(node, exp.Exists):
+        return Condition(negated, "exists", Expression("exists"), (nested(node.this, scope),))
+    operator = _OPERATORS.get(type(node))
+    if operator is None:
+        return Condition(negated, node.key, expression(node, texts, scope))
+    if operator == "is" and negated:  # IS NOT NULL is one operator, and no NOT
+        operator, negated = "is not", False
+    left, values = node.this, _values(node)
+    if operator in MIRRORED and _belongs_right(left, values[0], texts, scope):
+        left, values, operator = values[0], [left], MIRRORED[operator]
+    return Condition(
+        negated,
+        operator,
+        expression(left, texts, scope),
+        tuple(_value(value, texts, scope, nested) for value in values),
+    )
+
+
+def _belongs_right(left: exp.Expr, right: exp.Expr, texts: Texts, scope: Scope) -> bool:
+    """Whether the sides of a comparison are to be swapped: values and queries stand right, columns as texts sort."""
+    first, second = _rank(left, texts, scope), _rank(right, texts, scope)
+    return first > second
+
+
+def _rank(node: exp.Expr, texts: Texts, scope: Scope) -> tuple[int, str]:
+    text = texts.of(node, scope)
+    return (2 if text == VALUE else int(isinstance(node.unnest(), exp.Query)), text)
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    named = [node.args.get(name) for name in ("expression", "query", "low", "high")]
+    return [value for value in (*named, *node.expressions[:1]) if value is not None]
+
+
+def _value(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView) -> Value:
+    """A nested query, the text of an expression, or None for a literal value."""
+    inner = node.this if isinstance(node, exp.All | exp.Any) else node
+    if isinstance(inner.unnest(), exp.Query):
+        return nested(inner, scope)
+    text = texts.of(node, scope)
+    return None if text == VALUE else text

@@ -1,0 +1,137 @@
+"""The second reader of queries: any dialect that sqlglot parses, normalised for comparison.
+
+Aliases are resolved, literal values are one placeholder, DISTINCT is dropped, columns that a join makes equal are one,
+and lists whose order says nothing are sorted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from sqlglot import exp
+
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.languages.sql.trees.normal_form import Reading
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parsed
+from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
+from pytest_queryeval.languages.sql.trees.select import SelectReader, limit, order_clauses, ordering
+from pytest_queryeval.languages.sql.trees.texts import Texts
+from pytest_queryeval.languages.sql.view import View
+
+_OPERATIONS = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
+_READ = frozenset(("this", "expression", "distinct", "order", "limit", "offset", "with_"))
+_READ_AROUND = frozenset((*_READ, "alias", "joins"))
+
+
+@lru_cache(maxsize=2048)
+def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
+    """Read the one query of a text, or what of it can be read; raises `UnreadableError` where there is none."""
+    tree, broken = parsed(query, dialect)
+    try:
+        return replace(TreeReader().read(tree, Scope(schema)), broken=broken)
+    except RecursionError as error:
+        raise UnreadableError("nested too deeply") from error
+
+
+class TreeReader:
+    """Reads trees of queries, and the queries within them."""
+
+    def __init__(self) -> None:
+        self._texts = Texts(lambda node, scope: self.read(node, scope).text)
+        # Conditions ask twice for what is nested in them; the scope is kept, so that no other gets its id.
+        self._known: dict[tuple[int, int], tuple[Scope, Reading]] = {}
+
+    def read(self, node: exp.Expr, outer: Scope) -> Reading:
+        """Read a query; names in it may mean what `outer` has."""
+        key = (id(node), id(outer))
+        if key not in self._known:
+            self._known[key] = outer, self._read(node, outer)
+        return self._known[key][1]
+
+    def _read(self, node: exp.Expr, outer: Scope) -> Reading:
+        around = self._with_queries(node, outer)
+        match node:
+            case exp.SetOperation():
+                return self._operation(node, around)
+            case exp.Select():
+                reader = SelectReader(
+                    node, around.within(), self._texts, self.read, lambda query: self._relation(query, around)
+                )
+                return reader.reading()
+            case exp.Subquery():
+                return self._enclosed(node, around)
+        return Reading(view=View(), clauses={node.key: self._texts.others(node, around, without=frozenset())})
+
+    def _with_queries(self, node: exp.Expr, outer: Scope) -> Scope:
+        """A scope with the queries that WITH names; within itself, a recursive one has a name that says so."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return outer
+        scope = outer.within()
+        for named in clause.expressions:
+            name = named.alias.lower()
+            if clause.args.get("recursive"):
+                scope.queries[name] = Relation("itself")
+            scope.queries[name] = self._relation(named, scope)
+        return scope
+
+    def _relation(self, node: exp.Expr, scope: Scope) -> Relation:
+        """A query in FROM or WITH, whose columns may be given other names behind its alias."""
+        reading = self.read(node.this, scope)
+        outputs, names = reading.outputs, node.alias_column_names
+        if names and outputs is not None:
+            outputs = dict(zip((name.lower() for name in names), outputs.values(), strict=False))
+        rest = self._texts.others(node, scope, without=_READ_AROUND) if isinstance(node, exp.Subquery) else ()
+        return Relation(" ".join([f"({reading.text})", *rest]), outputs)
+
+    def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
+        """A query in parentheses, which may have ORDER BY and LIMIT behind them."""
+        inner = self.read(node.this, scope)
+        around = Scope(scope.schema, scope, aliases=dict(inner.outputs or {}))
+        last = View(order=ordering(node, self._texts, around), limit=limit(node))
+        if last.order is None and last.limit is None:
+            return inner
+        clauses = dict(inner.clauses)
+        if clauses.get("order") or clauses.get("limit"):
+            clauses = {"query": (inner.text,)}
+        return replace(inner, view=_ended(inner.view, last), clauses=clauses | order_clauses(last))
+
+    def _operation(self, node: exp.SetOperation, scope: Scope) -> Reading:
+        """A set operation; the arms of one that may swap them are sorted, those of a chain together."""
+        word = _OPERATIONS.get(type(node), node.key)
+        label = f"{word} all" if node.args.get("distinct") is False else word
+        left, right = self.read(node.this, scope), self.read(node.expression, scope)
+        texts = [*_arms(left, label), *(_arms(right, label) if word != "except" else [right.text])]
+        inner = Scope(scope.schema, scope, aliases=dict(left.outputs or {}))
+        view = _appended(left.view, word, right.view)
+        last = View(order=ordering(node, self._texts, inner), limit=limit(node))
+        clauses = {
+            label: tuple(texts if word == "except" else sorted(texts)),
+            **order_clauses(last),
+            "other": self._texts.others(node, inner, without=_READ),
+        }
+        return Reading(view=_ended(view, last), clauses=clauses, outputs=left.outputs)
+
+
+def _arms(reading: Reading, label: str) -> list[str]:
+    """The arms of a set operation of the same kind that has nothing but arms; else the query as one arm."""
+    if any(texts for name, texts in reading.clauses.items() if name != label):
+        return [reading.text]
+    return list(reading.clauses.get(label, (reading.text,)))
+
+
+def _appended(view: View, operation: str, arm: View) -> View:
+    """The view with one more set operation at its end: chains nest to the right."""
+    if view.arm is None:
+        return replace(view, operation=operation, arm=arm)
+    return replace(view, arm=_appended(view.arm, operation, arm))
+
+
+def _ended(view: View, last: View) -> View:
+    """The view with ORDER BY and LIMIT of the whole at its last arm, where texts have them."""
+    if last.order is None and last.limit is None:
+        return view
+    if view.arm is not None:
+        return replace(view, arm=_ended(view.arm, last))
+    return replace(view, order=last.order, limit=last.limit)

@@ -1,0 +1,204 @@
+"""Expressions as texts: two expressions that mean the same for a comparison of queries have the same text.
+
+Values are one placeholder, DISTINCT is dropped, names are resolved, operands that may swap are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from pytest_queryeval.languages.sql.trees.normal_form import short
+from pytest_queryeval.languages.sql.trees.scope import Scope
+
+VALUE = "?"
+Nested: TypeAlias = Callable[[exp.Expr, Scope], str]  # the text of a query within a query
+
+_VALUES = (exp.Literal, exp.Boolean, exp.Placeholder, exp.Parameter, exp.HexString, exp.BitString, exp.National)
+# Around a value these leave a value.
+_AROUND_VALUES = (exp.Neg, exp.Cast, exp.TryCast, exp.Date, exp.Timestamp, exp.Interval)
+_SWAPPING = (exp.Add, exp.Mul, exp.NullSafeEQ, exp.NullSafeNEQ)
+_SIGNS: dict[type[exp.Expr], str] = {exp.EQ: "=", exp.NEQ: "!=", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_OPPOSITE = {"=": "!=", "!=": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
+_CONDITIONS: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, *_SIGNS)
+# Words that change no answer, or nothing that is compared.
+_IGNORED_FLAGS = frozenset(("quoted", "big_int", "distinct", "nulls_first", "negate"))
+
+
+class Texts:
+    """Writes the texts of expressions; `nested` writes those of queries within them."""
+
+    def __init__(self, nested: Nested) -> None:
+        self._nested = nested
+
+    def of(self, node: exp.Expr, scope: Scope) -> str:
+        """The text of an expression."""
+        match node:
+            case exp.Column():
+                return self._column(node, scope)
+            case exp.Literal():
+                return VALUE
+            case exp.Paren() | exp.Alias():
+                return self.of(node.this, scope)
+            case exp.Distinct() if len(node.expressions) == 1:
+                return self.of(node.expressions[0], scope)
+            case exp.Star() | exp.DataType():
+                return _words(node)
+            case exp.Null():
+                return "null"
+            case exp.Query():
+                return f"({self._nested(node, scope)})"
+            case _ if isinstance(node, _CONDITIONS) or node.args.get("negate"):
+                return _joined(self.parts(node, scope), conjunction=True)
+            case _ if isinstance(node, _VALUES):
+                return VALUE
+        return self._compound(node, scope)
+
+    def parts(self, node: exp.Expr, scope: Scope, *, conjunction: bool = True, negated: bool = False) -> list[str]:
+        """The texts of what a condition joins by AND, or by OR where `conjunction` is false.
+
+        NOT is moved to the comparisons; BETWEEN and lists are what they stand for.
+        """
+        joins_by_and = isinstance(node, exp.And | exp.Between) != negated
+        match node:
+            case exp.Paren() | exp.Not():
+                flipped = negated != isinstance(node, exp.Not)
+                return self.parts(node.this, scope, conjunction=conjunction, negated=flipped)
+            case exp.And() | exp.Or():
+                texts = [
+                    text
+                    for part in node.flatten()
+                    for text in self.parts(part, scope, conjunction=joins_by_and, negated=negated)
+                ]
+            case exp.Between():
+                operand, ends = short(self.of(node.this, scope)), ((">=", "low"), ("<=", "high"))
+                texts = [
+                    _compared(sign, operand, self.of(node.args[end], scope), negated=negated) for sign, end in ends
+                ]
+            case exp.In() if node.expressions:
+                operand = short(self.of(node.this, scope))
+                texts = [_compared("=", operand, self.of(item, scope), negated=negated) for item in node.expressions]
+            case _:
+                return [self._single(node, scope, negated=negated)]
+        return texts if joins_by_and == conjunction else [_joined(texts, conjunction=joins_by_and)]
+
+    def others(self, node: exp.Expr, scope: Scope, *, without: frozenset[str]) -> tuple[str, ...]:
+        """What a node has beside the arguments of these names, as texts."""
+        parts = [
+            (name, part)
+            for name, value in node.args.items()
+            if name not in without and value
+            for part in (value if isinstance(value, list) else [value])
+        ]
+        return tuple(f"{name} {self.of(part, scope) if isinstance(part, exp.Expr) else part}" for name, part in parts)
+
+    def _single(self, node: exp.Expr, scope: Scope, *, negated: bool) -> str:
+        """A condition that is one comparison or one predicate."""
+        negated = negated != bool(node.args.get("negate"))
+        match node:
+            case _ if type(node) in _SIGNS:
+                left, right = self.of(node.this, scope), self.of(node.expression, scope)
+                return _compared(_SIGNS[type(node)], left, right, negated=negated)
+            case exp.In() if node.args.get("query"):
+                word = "not in" if negated else "in"
+                return f"{self.of(node.this, scope)} {word} {self.of(node.args['query'], scope)}"
+            case exp.Is():
+                word = "is not" if negated else "is"
+                other = node.expression
+                said = str(other.this).lower() if isinstance(other, exp.Boolean) else self.of(other, scope)
+                return f"{self.of(node.this, scope)} {word} {said}"
+            case exp.In():
+                text = self._compound(node, scope)
+            case _:
+                text = self._compound(node, scope) if node.args.get("negate") else self.of(node, scope)
+        return f"not {text}" if negated else text
+
+    def _column(self, node: exp.Column, scope: Scope) -> str:
+        table, name = node.table.lower(), node.name.lower()
+        if isinstance(node.this, exp.Star):
+            star = _words(node.this)
+            return scope.column(table, star) if len(scope.relations) > 1 else star
+        if is_quoted_value(node, scope):
+            return VALUE
+        return scope.column(table, name)
+
+    def _compound(self, node: exp.Expr, scope: Scope) -> str:
+        """A function or an operator with its operands."""
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+        operands = self._operands(node, scope)
+        if isinstance(node, _AROUND_VALUES) and operands and set(operands) == {VALUE}:
+            return VALUE
+        if isinstance(node, exp.Count) and operands == [VALUE]:
+            operands = ["*"]
+        if isinstance(node, _SWAPPING):
+            operands.sort()
+        flags = sorted(f"{key}={value}".lower() for key, value in node.args.items() if _is_flag(key, value, node))
+        return f"{name}({', '.join([*operands, *flags])})"
+
+    def _operands(self, node: exp.Expr, scope: Scope) -> list[str]:
+        match node:
+            case exp.Case():
+                return list(self._branches(node, scope))
+            case exp.Add() | exp.Mul() | exp.DPipe():
+                parts: Iterable[exp.Expr] = node.flatten()
+            case _:
+                parts = _expressions(node)
+        return [self.of(part, scope) for part in parts]
+
+    def _branches(self, node: exp.Case, scope: Scope) -> Iterator[str]:
+        """The branches of CASE; those that compare one value say so each."""
+        operand = short(self.of(node.this, scope)) if node.this else ""
+        for branch in node.args.get("ifs") or ():
+            condition = self.of(branch.this, scope)
+            if operand:
+                condition = _compared("=", operand, condition, negated=False)
+            yield f"if({condition}, {self.of(branch.args['true'], scope)})"
+        if (default := node.args.get("default")) is not None:
+            yield self.of(default, scope)
+
+
+def is_quoted_value(node: exp.Column, scope: Scope) -> bool:
+    """Whether a name in double quotes is a text, as SQLite reads it where there is no such column."""
+    if node.table or not node.this.args.get("quoted") or scope.is_column(node.name.lower()):
+        return False
+    return scope.knows_all_columns() or not node.name.isidentifier()
+
+
+def _compared(sign: str, first: str, second: str, *, negated: bool) -> str:
+    """A comparison of two texts, with the value to the right, and two columns in the order of their texts."""
+    sign = _OPPOSITE[sign] if negated else sign
+    if first == VALUE or (second != VALUE and first > second):
+        first, second, sign = second, first, MIRRORED[sign]
+    return f"{first} {sign} {second}"
+
+
+def _words(node: exp.Expr) -> str:
+    """A type, or `*` with the columns that it leaves out or replaces, as it is written."""
+    return "*" if isinstance(node, exp.Star) and not any(node.args.values()) else node.sql().lower()
+
+
+def _expressions(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a node that are expressions, in the order of its arguments; types are flags, aliases nothing."""
+    for key, value in node.args.items():
+        if key in ("alias", "joins") or (isinstance(node, exp.Anonymous) and key == "this"):
+            continue
+        for part in value if isinstance(value, list) else (value,):
+            if isinstance(part, exp.Expr) and (
+                part is not value or not isinstance(part, exp.DataType | exp.Identifier)
+            ):
+                yield part
+
+
+def _is_flag(key: str, value: object, node: exp.Expr) -> bool:
+    """Whether an argument is a word that changes the meaning, such as the unit of an interval."""
+    if key in _IGNORED_FLAGS or (isinstance(node, exp.Anonymous) and key == "this"):
+        return False
+    return isinstance(value, str | exp.DataType | exp.Identifier) or value is True
+
+
+def _joined(parts: list[str], *, conjunction: bool) -> str:
+    word = " and " if conjunction else " or "
+    return parts[0] if len(parts) == 1 else f"({word.join(sorted(parts))})"

@@ -1,0 +1,33 @@
+"""Tables and columns that a query names and a database does not have."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.schema import Schema
+
+_NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
+_TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re.IGNORECASE)
+_OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)
+
+
+def nearest_name(query: str, message: str, schema: Schema) -> str:
+    """Return the tail of a database's message on an unknown table or column: the nearest known one, or nothing.
+
+    >>> schema = Schema(tables={"singer": ("id", "name"), "concert": ("id",)})
+    >>> nearest_name("SELECT s.nme FROM singer s", "no such column: s.nme", schema)
+    ": did you mean 'name'?"
+    >>> nearest_name("SELECT * FROM singers", 'relation "singers" does not exist', schema)
+    ": did you mean 'singer'?"
+    """
+    about = _TABLE_OR_COLUMN.search(message)
+    if about is None or _OWN_HINT.search(message):
+        return ""
+    used = {name for path in _NAME.findall(query.lower()) for name in path.split(".")}
+    columns = {name: schema.tables[name] for name in schema.tables if name in used} or schema.tables
+    known = schema.tables if about[1] else dict.fromkeys(chain.from_iterable(columns.values()))
+    named = (path.rpartition(".")[2] for path in _NAME.findall(message.lower()))
+    unknown = next((name for name in named if name in used and name not in known), None)
+    return "" if unknown is None else did_you_mean(unknown, known)

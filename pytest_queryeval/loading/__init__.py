@@ -1,7 +1,0 @@
-"""From suite files to cases: `load_cases` for all below a path, `load_suite` for one file."""
-
-from __future__ import annotations
-
-from pytest_queryeval.loading.suites import Suite, load_cases, load_suite
-
-__all__ = ["Suite", "load_cases", "load_suite"]

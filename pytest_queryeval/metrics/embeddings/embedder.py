@@ -1,0 +1,130 @@
+"""Texts as vectors by one model, encoded in batches and each only once."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import mul
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_queryeval.metrics.embeddings.cache import Cache, Vectors
+from pytest_queryeval.metrics.embeddings.identity import identity
+from pytest_queryeval.metrics.embeddings.model import Model
+from pytest_queryeval.metrics.embeddings.problem import EmbeddingError
+from pytest_queryeval.text.plain import one_line, storable
+
+Result = TypeVar("Result")
+
+MAX_CHARACTERS = 100_000
+TOLD_SECONDS = 5.0  # between two lines that tell how far the encoding is
+_FLOAT_BYTES = 4
+
+
+class Embedder:
+    """Cosines of texts by one model: the path of a folder, or the name of a model on the hub.
+
+    Vectors are kept on disk, in `folder` or in the user's cache folder (XDG_CACHE_HOME), and dropped when they were not
+    used for 30 days. The model is loaded for texts that are not there, and only then. `tell` is called with a line
+    before that, and while texts are encoded.
+    A text counts up to MAX_CHARACTERS characters; models read some hundred tokens of it. What cannot be written as
+    UTF-8, lone surrogates, is read as an escape.
+    """
+
+    def __init__(self, model: str, *, tell: Callable[[str], None], folder: Path | None = None) -> None:
+        self._name = model
+        self._tell = tell
+        self._folder = folder
+        self._cache: Cache | None = None
+        self._model: Model | None = None
+        self._fault = ""
+
+    def prepare(self, texts: Iterable[str]) -> None:
+        """Encode those of the texts that were not yet, so that `similarities` finds them; raises `EmbeddingError`."""
+        self._vectors(texts)
+
+    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """The cosine of each pair, from -1 to 1; 1 for identical texts, for which nothing is encoded.
+
+        Raises `EmbeddingError` where the model cannot be had, the same one every time without trying again.
+        """
+        vectors = self._vectors(text for pair in pairs if pair[0] != pair[1] for text in pair)
+        return [1.0 if one == other else _cosine(vectors[_key(one)], vectors[_key(other)]) for one, other in pairs]
+
+    def close(self) -> None:
+        """Let go of the file of vectors."""
+        if self._cache is not None:
+            self._cache.close()
+
+    def _vectors(self, texts: Iterable[str]) -> Vectors:
+        wanted = {_key(text): text for text in texts}
+        if not wanted:
+            return {}
+        cache = self._opened()
+        found = cache.found(wanted.keys())
+        if len(found) < len(wanted):
+            with cache.turn():
+                found |= cache.found(wanted.keys() - found.keys())
+                missing = {key: text for key, text in wanted.items() if key not in found}
+                found |= self._encoded(missing, cache) if missing else {}
+        return found
+
+    def _encoded(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
+        """The vectors of texts, which are put into the cache a batch at a time."""
+        model, keys, made = self._loaded(), list(texts), Vectors()
+        self._tell(f"texts to embed: {len(keys):,}")
+        told = time.monotonic()
+        for batch in model.batches([_readable(text) for text in texts.values()]):
+            vectors = {keys[place]: vector for place, vector in batch.items()}
+            cache.add(vectors)
+            made |= vectors
+            if time.monotonic() - told > TOLD_SECONDS:
+                told = time.monotonic()
+                self._tell(f"texts embedded: {len(made):,} of {len(keys):,}")
+        return made
+
+    def _opened(self) -> Cache:
+        """The cache of the model, which is loaded first where only then can be told which one it is."""
+        if self._cache is None:
+            name = self._once(lambda: identity(self._name))
+            if name is None:
+                self._loaded()
+                name = identity(self._name)
+            self._cache = Cache(name, self._folder)
+        return self._cache
+
+    def _loaded(self) -> Model:
+        if self._model is None:
+            self._model = self._once(self._load)
+        return self._model
+
+    def _load(self) -> Model:
+        self._tell(f"embedding model {one_line(self._name)} is being loaded")
+        return Model(self._name)
+
+    def _once(self, work: Callable[[], Result]) -> Result:
+        """Do what is not tried again once it failed: the hub may take long to be found out of reach."""
+        if self._fault:
+            raise EmbeddingError(self._fault)
+        try:
+            return work()
+        except EmbeddingError as error:
+            self._fault = str(error)
+            raise
+
+
+def _readable(text: str) -> str:
+    return storable(text[:MAX_CHARACTERS])
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(_readable(text).encode()).digest()
+
+
+def _cosine(one: bytes, other: bytes) -> float:
+    """Of vectors of unit length; rounding may take it a little beyond 1."""
+    floats = struct.Struct(f"<{len(one) // _FLOAT_BYTES}f")
+    cosine: float = sum(map(mul, floats.unpack(one), floats.unpack(other)))
+    return min(max(cosine, -1.0), 1.0)

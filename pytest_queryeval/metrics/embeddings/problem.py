@@ -1,0 +1,20 @@
+"""What can go wrong with a model, said in one line that names it and the setting."""
+
+from __future__ import annotations
+
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.text.plain import one_line
+
+SETTING = "embedding_model"
+_NAME_CHARACTERS = 300
+_REASON_CHARACTERS = 300
+
+
+class EmbeddingError(QueryEvalError):
+    """A model that cannot be had, or that cannot embed a text; never the fault of a query."""
+
+
+def problem(model: str, reason: object) -> EmbeddingError:
+    """The error of a model; of what a library said, however long, its first sentences."""
+    name = one_line(model, _NAME_CHARACTERS)
+    return EmbeddingError(f"{SETTING} '{name}': {one_line(str(reason), _REASON_CHARACTERS)}")

@@ -1,0 +1,250 @@
+"""Paired statistics of two reports: whether the scores of the same cases changed, and what change could be seen.
+
+The two values of a case are a pair. If nothing changed but chance, each could as well have come first, so every
+difference is as likely to have the other sign. The tests ask how often chance signs give what was seen. For scores of 0
+and 1 that is the exact McNemar test (McNemar, Psychometrika 12, 1947); for others the randomisation test of Fisher (The
+Design of Experiments, 1935), over all signs where they are few, else over RESAMPLES random ones. Neither assumes
+anything of the scores, so an unchanged system is taken for a worse one in at most alpha of all runs.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.stats import binom, binomtest, bootstrap, norm
+
+from pytest_queryeval.core.model import ALPHA
+
+Numbers: TypeAlias = Any  # an array of floats; numpy's own type says no more here
+
+RESAMPLES = 9_999
+POWER = 0.8
+SEED = 20_240_501  # any number: the same reports give the same figures
+ALL_SIGNS = 13  # at most so many differences are given all signs
+LEAST_RESAMPLES = 1_999
+DRAWN = 20_000_000  # differences that a bootstrap draws in all
+REPEATED = 100  # times that a value occurs in the mean, from which on counts are drawn faster than values
+BATCH_CELLS = 500_000
+BISECTIONS = 24
+FORGIVEN = 1e-9
+
+Side: TypeAlias = Literal["lower", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The scores of the same cases, before and after, in one order."""
+
+    before: Sequence[float]
+    after: Sequence[float]
+
+    @property
+    def differences(self) -> list[float]:
+        """After less before, for each case."""
+        return [after - before for before, after in zip(self.before, self.after, strict=True)]
+
+    @property
+    def negated(self) -> Pairs:
+        """What costs, of which lower is better, are judged as: their rise is a fall here."""
+        return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
+
+    @property
+    def are_binary(self) -> bool:
+        """Whether all scores are 0 or 1, or negated such."""
+        values = {*self.before, *self.after}
+        return values <= {0.0, 1.0} or values <= {0.0, -1.0}
+
+    @property
+    def change(self) -> float:
+        """The mean difference; 0 without any pair."""
+        return mean(self.differences)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean, the same in any order; 0 of nothing."""
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def fitting_test(pairs: Pairs) -> str:
+    """The test that fits the scores: `mcnemar` or `sign_flip`."""
+    return "mcnemar" if pairs.are_binary else "sign_flip"
+
+
+def p_value(pairs: Pairs, side: Side = "both") -> float:
+    """How likely chance alone gives a change as large: either way, or for `lower` a fall only."""
+    if pairs.are_binary:
+        return _mcnemar(pairs.differences, side)
+    return _sign_flip(pairs.differences, side)
+
+
+def fall_p(pairs: Pairs) -> float:
+    """`p_value` of a fall, at most: where signs are random, with the error that this may bring, once in 200 times more.
+
+    So it is not the choice of random numbers that makes a p small enough for a verdict.
+    """
+    p = p_value(pairs, "lower")
+    if pairs.are_binary or sum(map(bool, pairs.differences)) <= ALL_SIGNS:
+        return p
+    return min(1.0, p + float(norm.isf(1 / 200)) * math.sqrt(p * (1 - p) / RESAMPLES))
+
+
+def _mcnemar(differences: Sequence[float], side: Side) -> float:
+    broken, fixed = sum(value < 0 for value in differences), sum(value > 0 for value in differences)
+    if not broken + fixed:
+        return 1.0
+    if side == "lower":
+        return float(binomtest(broken, broken + fixed, 0.5, alternative="greater").pvalue)
+    return float(binomtest(broken, broken + fixed, 0.5).pvalue)
+
+
+def _sign_flip(differences: Sequence[float], side: Side) -> float:
+    """The share of signs whose sum is as extreme; random signs count the real ones among them, so p is never 0."""
+    sizes = np.sort(np.abs([value for value in differences if value]))
+    observed = math.fsum(differences)
+    exact = len(sizes) <= ALL_SIGNS
+    sums = _signed_sums(sizes, _all_signs(len(sizes)) if exact else _random_signs(len(sizes)))
+    slack = FORGIVEN * max(1.0, float(sizes.sum()))  # sums that differ by rounding only are the same
+    extreme = sums <= observed + slack if side == "lower" else np.abs(sums) >= abs(observed) - slack
+    return float(extreme.mean()) if exact else (int(extreme.sum()) + 1) / (len(sums) + 1)
+
+
+def _signed_sums(sizes: Numbers, batches: Iterable[Numbers]) -> Numbers:
+    """The sum of the sizes for each row of signs, where a 1 is plus and a 0 minus."""
+    return np.concatenate([np.einsum("ij,j->i", signs, 2.0 * sizes) for signs in batches]) - sizes.sum()
+
+
+def _all_signs(number: int) -> Iterable[Numbers]:
+    yield (np.arange(2**number)[:, None] >> np.arange(number)) & 1
+
+
+def _random_signs(number: int) -> Iterable[Numbers]:
+    """RESAMPLES rows of random bits, a few rows at a time."""
+    random, width, left = np.random.default_rng(SEED), -(-number // 8), RESAMPLES
+    while left:
+        rows = min(left, max(1, BATCH_CELLS // number))
+        octets = np.frombuffer(random.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
+        yield np.unpackbits(octets, axis=1, count=number).astype(np.float64)
+        left -= rows
+
+
+def interval(pairs: Pairs) -> list[float] | None:
+    """A 95 % interval of the change; None for a single case, and where all differences are the same.
+
+    For scores of 0 and 1 it is the adjusted Wald interval for paired proportions (Bonett and Price, 2012), which holds
+    where few cases flip, too; else the percentile bootstrap over cases, with a fixed seed, which wants some 30 cases
+    that differ.
+
+    Differences of few values are drawn as counts of these values, which is the same and takes no time. Others of very
+    many cases are drawn less often: the interval is so narrow then that the error of that is not seen.
+    """
+    if len(pairs.differences) < 2:
+        return None
+    if pairs.are_binary:
+        return _of_proportions(pairs.differences)
+    differences = np.sort(pairs.differences)
+    values, counts = np.unique(differences, return_counts=True)
+    if len(values) == 1:
+        return None
+    random = np.random.default_rng(SEED)
+    if len(values) * REPEATED <= len(differences):
+        drawn = random.multinomial(len(differences), counts / len(differences), size=RESAMPLES)
+        low, high = np.percentile(drawn @ values / len(differences), (2.5, 97.5))
+    else:
+        found = bootstrap(
+            (differences,),
+            np.mean,
+            n_resamples=min(RESAMPLES, max(LEAST_RESAMPLES, DRAWN // len(differences))),
+            vectorized=True,
+            method="percentile",
+            batch=max(1, BATCH_CELLS // len(differences)),
+            rng=random,
+        )
+        low, high = found.confidence_interval
+    return [float(low), float(high)]
+
+
+def _of_proportions(differences: Sequence[float]) -> list[float]:
+    n = len(differences) + 2
+    fixed, broken = ((sum(value * sign > 0 for value in differences) + 1) / n for sign in (1, -1))
+    half = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
+    return [max(-1.0, fixed - broken - half), min(1.0, fixed - broken + half)]
+
+
+def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) -> float | None:
+    """The smallest true drop that the one-sided test at `alpha` finds with a chance of 80 %, `tolerated` left aside.
+
+    It depends on how much the cases differ between the two reports, and where few do, on what a drop itself brings:
+    cases that change as much as those do, or where none does, that lose all they had. None where no drop of so many
+    cases could be found; costs come `negated`. A two-sided test finds a change, either way, at twice that `alpha`.
+    """
+    n = len(pairs.before)
+    if not n or 0.5**n > alpha:
+        return None
+    squares = _root_mean_square(pairs.differences) ** 2
+    size = 1.0 if pairs.are_binary else _usual_change(pairs)
+    if pairs.are_binary:
+        drop = _mcnemar_drop(n, squares, alpha)
+    else:
+        factor = norm.isf(alpha) + norm.ppf(POWER)
+        drop = max(factor * math.sqrt(squares / n), factor**2 * size / n)
+    beyond = tolerated + norm.ppf(POWER) * math.sqrt(max(squares, tolerated * size) / n) if tolerated else 0.0
+    found = float(max(drop, beyond))
+    return found if 0.0 < found <= _largest_drop(pairs) else None
+
+
+def _largest_drop(pairs: Pairs) -> float:
+    """How far a mean can fall: scores from 0 on by the largest of them, others, as negated costs, without end."""
+    values = (*pairs.before, *pairs.after)
+    if min(values) < 0.0:
+        return sys.float_info.max
+    return 1.0 if pairs.are_binary else max(values)
+
+
+def _usual_change(pairs: Pairs) -> float:
+    """How much a case changes that does; where none does, how much one can lose."""
+    return _root_mean_square([value for value in pairs.differences if value] or pairs.before)
+
+
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(math.fsum(value * value for value in values) / len(values))
+
+
+def _mcnemar_drop(n: int, discordant: float, alpha: float) -> float:
+    """The smallest drop with a power of 80 %, by bisection: the power grows with the drop."""
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if mcnemar_power(n, discordant, middle, alpha) >= POWER else (middle, high)
+    return high
+
+
+def mcnemar_power(n: int, discordant: float, drop: float, alpha: float = ALPHA) -> float:
+    """The chance that the exact one-sided test of n pairs finds a drop, where such a share of pairs is discordant.
+
+    Of the discordant pairs the share (discordant + drop) / (2 discordant) is broken; there are at least as many as the
+    drop needs.
+    """
+    discordant = max(discordant, drop)
+    numbers = np.arange(*_likely(n, discordant))
+    broken = (discordant + drop) / (2 * discordant)
+    beyond = binom.isf(alpha, numbers, 0.5)
+    return float(binom.pmf(numbers, n, discordant) @ binom.sf(beyond, numbers, broken))
+
+
+def _likely(n: int, share: float) -> tuple[int, int]:
+    """The numbers of discordant pairs that occur at all, for the sum not to be longer than it has to."""
+    return int(binom.ppf(1e-9, n, share)), int(binom.ppf(1 - 1e-9, n, share)) + 1
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """The p values adjusted for being several (Holm, Scandinavian Journal of Statistics 6, 1979), in the same order."""
+    adjusted, least = [0.0] * len(values), 0.0
+    for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        least = max(least, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = least
+    return adjusted

@@ -1,0 +1,237 @@
+"""Child processes that run queries and can be killed at any moment: the parent's side.
+
+Limits inside a process do not hold: every embedded engine has functions that no interrupt reaches. So a query runs in a
+child, and a child that is late is killed; the next query starts a new one.
+"""
+
+from __future__ import annotations
+
+import marshal
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Execution, Failure
+from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.sandbox.child_process import START_SECONDS, Child, child_command
+from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.redaction import redacted
+
+QUERY_CHARACTERS = 100_000
+MESSAGE_CHARACTERS = 300
+RESULT_BYTES = 256 * 2**20
+MEMORY_BYTES = 2**30
+MOST_COLUMNS = 100_000  # of a database
+LONGEST_WAIT = 2_000_000.0  # seconds; the system counts milliseconds in 31 bits
+RETRY_SECONDS = 0.5
+GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a new process
+_LOOP = Path(__file__).with_name("host_child.py")
+
+
+class Question(NamedTuple):
+    """A query, and the settings that its driver needs."""
+
+    text: str
+    settings: Mapping[str, Any]
+
+
+class Host:
+    """One child process, started on the first query and again after it died, shared by all sources of an engine.
+
+    `driver` is the file that the child loads (its contract stands in `host_child.py`), `packages` are what it imports
+    beside the standard library; the child may use `memory` bytes of address space. Safe to use from several threads,
+    which then wait for each other.
+    """
+
+    def __init__(self, name: str, driver: Path, *, packages: tuple[str, ...] = (), memory: int = MEMORY_BYTES) -> None:
+        self.name = name
+        self._driver = driver
+        self._packages = packages
+        self._memory = memory
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self._is_closing = False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the child process; None while there is none."""
+        return self._child.pid if self._child else None
+
+    def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; `settings`, plain values, tell the driver where.
+
+        Raises `SourceError` where the source is at fault, or where the child cannot be started.
+        """
+        if failure := text_refusal(query):
+            return Execution(query=query, error=failure, engine=self.name)
+        return replace(self._answer("run", settings, query, timeout, max_rows), query=query)
+
+    def describe(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
+        """List the columns of the source's tables, as `schema.DescribedColumn`s; raises `SourceError`."""
+        return self._answer("describe", settings, None, timeout, MOST_COLUMNS)
+
+    def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
+        """List the statements that make the source's tables and views, a row each; raises `SourceError`."""
+        return self._answer("ddl", settings, None, timeout, MOST_COLUMNS)
+
+    def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
+        """Time two queries in turn, each run for at most `timeout` seconds, after a first pair that does not count.
+
+        The answer has a row an iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
+        """
+        asked = [(dict(question.settings), question.text) for question in (gold, predicted)]
+        payload = (*asked, iterations, min(timeout, LONGEST_WAIT))
+        return self._answer("time", {}, payload, timeout, iterations, runs=2 * (iterations + 1))
+
+    def _answer(
+        self, action: str, settings: Mapping[str, Any], payload: object, timeout: float, max_rows: int, runs: int = 1
+    ) -> Execution:
+        whole = min(timeout * runs, LONGEST_WAIT)
+        request = (action, dict(settings), payload, whole, max_rows, RESULT_BYTES)
+        with self._lock:
+            child = self._started()
+            began = time.monotonic()
+            rows, last = self._exchange(child, request, whole)
+            elapsed = time.monotonic() - began
+            if last[0] == "died" and elapsed < RETRY_SECONDS and not self._is_closing:
+                # Perhaps it was killed before it saw the query: the end of a second child tells.
+                rows, last = self._exchange(self._started(), request, whole - elapsed)
+        if last[:2] == ("failure", "timeout"):
+            last = (*last[:2], f"no answer within {min(timeout, LONGEST_WAIT):g} s")
+        return self._execution(rows, last, time.monotonic() - began)
+
+    def close(self) -> None:
+        """Kill the child; a later query would start another."""
+        self._is_closing = True
+        if child := self._child:
+            child.signal()  # a thread that waits for it lets go of the lock
+        with self._lock:
+            self._kill()
+            self._is_closing = False
+
+    def _started(self) -> Child:
+        if self._child and not self._child.running:
+            self._kill()
+        if not self._child:
+            self._start()
+        assert self._child
+        return self._child
+
+    def _start(self) -> None:
+        child = None
+        try:
+            child = self._child = Child(child_command(_LOOP, self._packages, str(self._driver), str(self._memory)))
+            child.receive(time.monotonic() + START_SECONDS, at_most=64)
+        except (OSError, EOFError) as error:
+            reason = (child and child.last_words()) or error
+            raise SourceError(f"the {self.name} process does not start: {reason}") from error
+        finally:
+            if child and not child.ready:
+                self._kill()
+
+    def _exchange(self, child: Child, request: tuple[Any, ...], timeout: float) -> tuple[list[Row], tuple[Any, ...]]:
+        finished = False
+        try:
+            child.send(request)
+            reply = _reply(child, time.monotonic() + timeout + GRACE_SECONDS)
+            finished = True
+            return reply
+        except TimeoutError:
+            return [], ("failure", "timeout", "")
+        except (EOFError, BrokenPipeError):
+            return [], self._obituary(child)
+        finally:
+            # Whatever cut the exchange short, Ctrl-C included: the rest of this answer must not meet the next query.
+            if not finished:
+                self._kill()
+
+    def _obituary(self, child: Child) -> tuple[Any, ...]:
+        status = child.wait()
+        if status >= 0:
+            return "fault", f"the {self.name} process ended with status {status}: {child.last_words()}"
+        if status == -signal.SIGALRM:
+            return "failure", "timeout", ""
+        # A SIGKILL that is not ours comes from the system, which is out of memory.
+        starved = status == -signal.SIGKILL or child.ran_out_of_memory()
+        kind = "too_large" if starved else "invalid"
+        reason = signal.strsignal(-status) or "unknown"
+        return "died", kind, f"the {self.name} process died with signal {-status} ({reason.lower()})"
+
+    def _execution(self, rows: list[Row], last: tuple[Any, ...], elapsed: float) -> Execution:
+        match last:
+            case ("done", columns, more, seconds):
+                rows += more
+                table = Table(columns=tuple(columns), rows=rows)
+                return Execution(query=None, answer=table, seconds=seconds, engine=self.name)
+            case ("failure" | "died", kind, text):
+                failure = Failure(kind=kind, message=_brief(text))
+                return Execution(query=None, error=failure, seconds=elapsed, engine=self.name)
+            case (_, text):
+                raise SourceError(_brief(text))
+            case _:
+                raise SourceError(f"the {self.name} process sent something unknown")
+
+    def _kill(self) -> None:
+        if self._child:
+            self._child.kill()
+            self._child = None
+
+
+class Hosts:
+    """The hosts of one worker, by name; made on demand, closed together."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, Host] = {}
+
+    def get(self, name: str, driver: Path, *, packages: tuple[str, ...] = (), memory: int = MEMORY_BYTES) -> Host:
+        """Return the host called `name`, made with the other arguments on first use."""
+        if name not in self._hosts:
+            self._hosts[name] = Host(name, driver, packages=packages, memory=memory)
+        return self._hosts[name]
+
+    def close(self) -> None:
+        """Kill all child processes; may be called again."""
+        for host in self._hosts.values():
+            host.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
+    """Collect the streamed rows, and the message that ends them."""
+    rows: list[Row] = []
+    room = RESULT_BYTES
+    while True:
+        payload = child.receive(deadline, at_most=room)
+        message = marshal.loads(payload)  # noqa: S302 - from our own child
+        match message:
+            case ("rows", more):
+                rows += more
+                room -= len(payload)
+            case ("again",):
+                rows, room = [], RESULT_BYTES
+            case _:
+                return rows, message
+
+
+def text_refusal(query: str) -> Failure | None:
+    """Find what needs no engine to be seen."""
+    if not query.strip():
+        return Failure(kind="empty", message="the query is empty")
+    if len(query) > QUERY_CHARACTERS:
+        length = f"{len(query):,} characters, more than {QUERY_CHARACTERS:,}"
+        return Failure(kind="invalid", message=f"the query is too long: {length}")
+    return None
+
+
+def _brief(text: str) -> str:
+    return one_line(redacted(text)[: 4 * MESSAGE_CHARACTERS], MESSAGE_CHARACTERS)

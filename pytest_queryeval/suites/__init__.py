@@ -1,0 +1,7 @@
+"""From suite files to cases: `load_cases` for all below a path, `load_suite` for one file."""
+
+from __future__ import annotations
+
+from pytest_queryeval.suites.suites import Suite, load_cases, load_suite
+
+__all__ = ["Suite", "load_cases", "load_suite"]

@@ -1,0 +1,195 @@
+"""Nodes -> cases, with the settings that hold for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pytest_queryeval.core.errors import Location, SourceError
+from pytest_queryeval.core.model import Case, Stated
+from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.selection import Structure
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import need_answers
+from pytest_queryeval.suites.conversations import turns
+from pytest_queryeval.suites.keys import KEYS, read_keys
+from pytest_queryeval.suites.query_or_answer import read_golds, read_predicted
+from pytest_queryeval.suites.schemas import stated_schema
+from pytest_queryeval.suites.settings import Settings, Values, added, check_applicable, inherited, resolve
+from pytest_queryeval.suites.structures import stated_structure
+
+# Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
+_OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
+
+# What a case has as its settings have it.
+_INHERITED = (
+    *("source", "metrics", "options", "thresholds", "policy", "dialect"),
+    *("json_schema", "on_miss", "timeout", "max_rows", "report_rows", "trials_rule"),
+)
+
+
+class CaseReader:
+    """Reads the cases of one suite file, which share `shared` values.
+
+    What is wrong goes to `problems`. If there are problems at the start, settings may be missing because of them, so
+    nothing is said about missing ones. `kinds` are those that were met.
+    """
+
+    def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
+        self.kinds: set[str] = set()
+        self._shared = shared
+        self._shared_settings: Settings | None = None
+        self._problems = problems
+        self._is_broken = bool(problems)
+        self._require_prediction = require_prediction
+        self._ids: dict[str, Location] = {}
+
+    def read(self, node: Node) -> list[Case]:
+        """Return the cases of a node: one, or one for each turn of a conversation; none where something is wrong."""
+        nodes = self._problems.attempt(turns, node) or ()
+        return [case for one in nodes if (case := self._case(one))]
+
+    def _case(self, node: Node) -> Case | None:
+        problems = Problems()
+        values = problems.attempt(read_keys, node, "case", problems)
+        if values is None:
+            self._problems.extend(problems)
+            return None
+        self._check_id(values.get("id"), node, problems)
+        settings = None
+        if not (problems or self._is_broken):
+            settings = problems.attempt(self._settings, values, node)
+        kind = settings.kind if settings else self._kind(values)
+        golds = predicted = None
+        if kind is not None:
+            self.kinds.add(kind.name)
+            check_applicable(node, values, kind.name, problems)
+            golds = problems.attempt(read_golds, node, kind)
+            predicted = problems.attempt(read_predicted, node, kind)
+        if settings and golds and not problems:
+            self._check_needs(settings, golds, predicted, node, problems)
+            schema = problems.attempt(_schema, settings, values)
+            structure = problems.attempt(_structure, settings)
+            if not problems:
+                case = _case(node, values, settings, golds, predicted, schema, structure)
+                checked = problems.attempt(_with_checked_golds, case, settings.kind, node)
+                if checked is not None:
+                    return checked
+        self._problems.extend(problems)
+        return None
+
+    def _settings(self, values: Values, node: Node) -> Settings:
+        """Return what holds for a case; raises `CaseError`. Cases without settings of their own share one object."""
+        if _OVERRIDES.isdisjoint(values):
+            if self._shared_settings is None:
+                self._shared_settings = self._resolved(self._shared, node)
+            return self._shared_settings
+        own = {name: value for name, value in values.items() if name in _OVERRIDES}
+        return self._resolved(inherited(self._shared, own), node)
+
+    def _resolved(self, values: Values, node: Node) -> Settings:
+        if "kind" not in values:
+            raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
+        return resolve(values)
+
+    def _kind(self, values: Values) -> Kind | None:
+        name = values.get("kind", self._shared.get("kind"))
+        return None if name is None else KINDS[name]
+
+    def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
+        if id_ is None:
+            if "id" not in node.value:
+                problems.append(node.problem("a case needs an id: add `id: NAME`"))
+            return
+        location = node.location
+        first = self._ids.setdefault(id_, location)
+        if first is not location:
+            where = f"on line {first.line}" if first.path == location.path else f"at {first}"
+            problems.append(node.problem(f"duplicate id '{id_}', first used {where}"))
+
+    def _check_needs(
+        self, settings: Settings, golds: tuple[Stated, ...], predicted: Stated | None, node: Node, problems: Problems
+    ) -> None:
+        """Whether there is a source where a query is to run, and something that predicts."""
+        if settings.source is None and settings.kind.has_queries and not _is_answered(golds, predicted):
+            named = (*settings.metrics, *settings.thresholds)
+            first = next((name for name in named if need_answers([name])), None)
+            if first or not named:
+                since = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
+                problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{since}"))
+        if settings.source and ENGINES[settings.source.engine].kind not in (None, settings.kind.name):
+            source = f"source '{settings.source.name}' ({settings.source.engine})"
+            runs = ENGINES[settings.source.engine].kind
+            said = f"{source} runs queries of the kind '{runs}', not '{settings.kind.name}'"
+            problems.append(node.problem(f"{said}: write `kind: {runs}`, or name another source"))
+        if predicted is not None or not self._require_prediction:
+            return
+        if settings.predictor is None or settings.predictor.kind == "inline":
+            problems.append(node.problem(f"no prediction: add `predicted`, or `predictor` to {_settings_file(node)}"))
+
+
+def _settings_file(node: Node) -> str:
+    """Where what cases share can stand: files of JSON lines have no place for it."""
+    return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
+
+
+def _is_answered(golds: tuple[Stated, ...], predicted: Stated | None) -> bool:
+    """Whether nothing is left to run."""
+    stated = (*golds, predicted)
+    return all(one is not None and one.query is None for one in stated)
+
+
+def _schema(settings: Settings, values: Values) -> Schema | None:
+    if settings.db_schema is None:
+        return None
+    return stated_schema(settings.db_schema, settings.source, values.get("metadata", {}))
+
+
+def _structure(settings: Settings) -> Structure | None:
+    return None if settings.structure is None else stated_structure(settings.structure)
+
+
+def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
+    """The case with what its settings say of its golds; raises `CaseError` for one that breaks them."""
+    try:
+        golds = tuple(kind.checked_gold(gold, case) for gold in case.golds)
+    except (ValueError, SourceError) as error:
+        raise node.problem(str(error)) from error
+    # Not by equality: the names of codes are labels, which are not compared.
+    same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
+    return case if same else replace(case, golds=golds)
+
+
+def _case(
+    node: Node,
+    values: dict[str, Any],
+    settings: Settings,
+    golds: tuple[Stated, ...],
+    predicted: Stated | None,
+    schema: Schema | None,
+    structure: Structure | None,
+) -> Case:
+    get = values.get
+    told: dict[str, Any] = {name: values.get(name) for name in ("difficulty", "skip", "xfail")}
+    return Case(
+        id=values["id"],
+        location=node.location,
+        kind=settings.kind.name,
+        question=get("question", ""),
+        evidence=get("evidence", ""),
+        golds=golds,
+        predicted=predicted,
+        # What a case states comes before what the suite's predictor would say, and is the same each time.
+        **({"predictor": settings.predictor, "trials": settings.trials} if predicted is None else {"predictor": None}),
+        db_schema=schema,
+        structure=structure,
+        conversation=get("conversation", ()),
+        tags=added(settings.tags, values["tags"]) if "tags" in values else settings.tags,
+        metadata=get("metadata", {}),
+        allow_empty=get("allow_empty", False),
+        **told,
+        **{name: getattr(settings, name) for name in _INHERITED},
+    )

@@ -1,0 +1,291 @@
+"""Every key of suite files and settings: where it may stand, how it is inherited, how it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pytest_queryeval.core.errors import CaseError, SuiteError, did_you_mean
+from pytest_queryeval.core.model import ALPHA, BROKEN, OF_TRIALS, PASS_RATE, RULES, Gate, NoRegression, TrialsRule
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.values import (
+    Reader,
+    choice,
+    entries,
+    flag,
+    json_mapping,
+    known_entries,
+    list_of,
+    number,
+    number_from_zero,
+    or_else,
+    positive_number,
+    reason,
+    stated_text,
+    text,
+    unexpected,
+    whole_number,
+    whole_text,
+)
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.conversations import read_messages
+from pytest_queryeval.suites.json_schemas import read_json_schema
+from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
+from pytest_queryeval.suites.metric_keys import known_metric, read_limits, read_metrics, read_options, read_thresholds
+from pytest_queryeval.suites.predictors import read_predictor
+from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
+from pytest_queryeval.suites.requirements import read_requires
+from pytest_queryeval.suites.schemas import read_db_schema
+from pytest_queryeval.suites.sources import read_source, read_sources
+from pytest_queryeval.suites.structures import read_structure
+
+Place: TypeAlias = Literal["folder", "file", "case"]
+Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
+
+PLACES: Mapping[Place, str] = {
+    "folder": "in a folder's queryeval.yaml",
+    "file": "at the top of a suite file",
+    "case": "in a case",
+}
+GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
+MAX_DROP = 0.0
+LEAST_ALPHA = 0.001  # the tests draw random signs 9,999 times
+
+_ID = re.compile(r"(?!.*::)[\w\-.:/]+")
+_MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key of the contract. `merged` and `added` collect what all levels say, else the nearest level's value holds."""
+
+    name: str
+    places: tuple[Place, ...]
+    inheritance: Inheritance = "nearest"
+    read: Reader[Any] = lambda node: node
+
+
+def read_id(node: Node) -> str:
+    """Read a case's id, which becomes a part of its node id."""
+    value = text(node)
+    if node.empty or not value.strip():
+        raise node.problem("a case needs an id: write it behind `id:`")
+    if not _ID.fullmatch(value):
+        hint = f": write {fit}" if (fit := re.sub(r"[^\w\-.:/]+|::+", "-", value).strip("-")) else ""
+        raise node.problem(f"id '{value}' must consist of letters, digits and - _ . : / without '::'{hint}")
+    return value
+
+
+def read_marker(node: Node) -> str:
+    """Read a tag or a difficulty, which becomes a marker of pytest's."""
+    value = text(node)
+    if value in PYTEST_MARKERS:
+        raise node.problem(f"'{value}' is a marker of pytest's own: choose another name")
+    if not _MARKER.fullmatch(value):
+        hint = f": write {fit}" if (fit := as_marker(value).strip("-")) else ""
+        raise node.problem(
+            f"'{value}' must consist of letters, digits, _ and -, and not start with _, to be a marker{hint}"
+        )
+    return value
+
+
+def read_kind(node: Node) -> str:
+    """Read the name of a kind that is known."""
+    value = text(node)
+    if value not in KINDS:
+        raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
+    return value
+
+
+def read_compare(node: Node) -> dict[str, Any]:
+    """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
+    fields = known_entries(node, COMPARE)
+    fields.pop("nulls", None)
+    numbers: dict[str, Any] = fields.pop("numbers", {})
+    return numbers | fields
+
+
+def read_gates(node: Node) -> tuple[Gate, ...]:
+    """Read the gates of a folder."""
+    return list_of(_gate)(node)
+
+
+def _gate(node: Node) -> Gate:
+    if metric := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
+        raise node.problem(f"a gate names its metric under a key: write {{metric: {metric}, min: NUMBER}}")
+    found = known_entries(node, GATE)
+    return Gate(**_rule(node, found), where=found.get("where", {}), folder=node.file.folder, location=node.location)
+
+
+def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the gate asks for: limits of a metric, or how the run compares with its baseline."""
+    rules = [name for name in RULES if name in found]
+    if rules and (others := [name for name in found if name not in (rules[0], "where")]):
+        raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
+    if "no_regression" in found:
+        return found["no_regression"]  # type: ignore[no-any-return]  # as its reader returns it
+    if "max_broken" in found:
+        return {"metric": BROKEN, "max_broken": found["max_broken"]}
+    if "metric" not in found:
+        raise node.problem("a gate needs a metric: write {metric: NAME, min: NUMBER}")
+    limits = read_limits(node, found, found["metric"])
+    return {"metric": found["metric"], "minimum": limits.minimum, "maximum": limits.maximum}
+
+
+def _no_regression(node: Node) -> dict[str, Any]:
+    """Read `{metric:, alpha:, max_drop:}`, of which only the metric must be there."""
+    found = known_entries(node, {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero})
+    if "metric" not in found:
+        raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
+    if found["metric"] in OF_TRIALS:
+        raise node.problem(f"'{found['metric']}' is not compared with a baseline: name the metric of the trials")
+    rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", MAX_DROP))
+    return {"metric": found["metric"], "no_regression": rule}
+
+
+def _alpha(node: Node) -> float:
+    wanted = f"a number from {LEAST_ALPHA:g} to 0.5"
+    value = number(node, wanted)
+    if not LEAST_ALPHA <= value <= 0.5:
+        raise unexpected(node, wanted)
+    return value
+
+
+def _gate_metric(node: Node) -> str:
+    name = text(node)
+    return name if name in (PASS_RATE, *OF_TRIALS) else known_metric(name, node)
+
+
+def read_trials_rule(node: Node) -> TrialsRule:
+    """Read `mean`, `all`, `any`, or `{rate: R}`, the least share of the trials that has to pass."""
+    if node.value in ("mean", "all", "any"):
+        return node.value  # type: ignore[return-value]  # one of them
+    rate = known_entries(node, {"rate": number}).get("rate", 0.0) if isinstance(node.value, dict) else 0.0
+    if not 0 < rate <= 1:
+        raise unexpected(node, "mean, all, any or {rate: R} with R above 0 and at most 1")
+    return float(rate)
+
+
+COMPARE: Mapping[str, Reader[Any]] = {
+    "numbers": lambda node: known_entries(node, {"rel": number_from_zero, "abs": number_from_zero}),
+    "text_numbers": flag,
+    "case": choice("keep", "ignore"),
+    "whitespace": choice("keep", "ignore"),
+    "nulls": choice("equal"),
+    "dates": choice("by_value", "strict"),
+    "duplicates": choice("count", "ignore"),
+    "row_order": choice("auto", "ignore", "strict"),
+    "columns": choice("any", "positional", "by_name"),
+    "extra_columns": choice("reject", "allow"),
+    "rdf_terms": choice("value", "strict"),
+}
+GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, stated_text)
+GATE: Mapping[str, Reader[Any]] = {
+    "metric": _gate_metric,
+    "where": lambda node: known_entries(node, {**GATE_WHERE, "not": lambda node: known_entries(node, GATE_WHERE)}),
+    "min": number,
+    "max": number,
+    "no_regression": _no_regression,
+    "max_broken": whole_number(0),
+}
+
+_ALL: tuple[Place, ...] = ("folder", "file", "case")
+_SHARED: tuple[Place, ...] = ("folder", "file")
+_CASE: tuple[Place, ...] = ("case",)
+
+
+def _own(name: str, read: Callable[[Node], Any] = lambda node: node) -> Key:
+    return Key(name=name, places=_CASE, inheritance="own", read=read)
+
+
+KEYS: Mapping[str, Key] = {
+    key.name: key
+    for key in (
+        Key(name="kind", places=_ALL, read=read_kind),
+        Key(name="source", places=_ALL, read=read_source),
+        Key(name="sources", places=_SHARED, inheritance="merged", read=read_sources),
+        Key(name="predictor", places=_SHARED, read=read_predictor),
+        Key(name="metrics", places=_ALL, read=read_metrics),
+        Key(name="options", places=_ALL, inheritance="merged", read=read_options),
+        Key(name="thresholds", places=_ALL, read=read_thresholds),
+        Key(name="on_miss", places=_ALL, read=choice("fail", "xfail")),
+        Key(name="compare", places=_ALL, inheritance="merged", read=read_compare),
+        Key(name="timeout", places=_ALL, read=positive_number),
+        Key(name="max_rows", places=_ALL, read=whole_number(1)),
+        Key(name="trials", places=_ALL, read=whole_number(1)),
+        Key(name="trials_rule", places=_ALL, read=read_trials_rule),
+        Key(name="tags", places=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
+        Key(name="requires", places=_SHARED, read=read_requires),
+        Key(name="report_rows", places=_SHARED, read=whole_number(0)),
+        Key(name="gates", places=("folder",), inheritance="own", read=read_gates),
+        Key(name="cases", places=("file",), inheritance="own"),
+        _own("id", read_id),
+        _own("question", or_else("", whole_text)),
+        _own("evidence", or_else("", whole_text)),
+        _own("difficulty", or_else(None, read_marker)),
+        _own("metadata", or_else({}, json_mapping)),
+        _own("skip", reason("skipped in the suite")),
+        _own("xfail", reason("expected to fail, says the suite")),
+        _own("allow_empty", flag),
+        *map(_own, (*GOLD_FORMS, *PREDICTED_FORMS)),
+        Key(name="db_schema", places=_ALL, read=read_db_schema),
+        Key(name="json_schema", places=_ALL, read=read_json_schema),
+        Key(name="structure", places=_ALL, read=read_structure),
+        _own("conversation", read_messages),
+    )
+}
+_READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {
+    place: {key.name: key.read for key in KEYS.values() if place in key.places} for place in PLACES
+}
+
+
+# What other tools call a key.
+SYNONYMS = {
+    **dict.fromkeys(("sql", "query", "sparql", "answer", "expected", "reference", "solution", "ground_truth"), "gold"),
+    **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
+    **dict.fromkeys(("db", "database", "connection", "endpoint"), "source"),
+    **dict.fromkeys(("name", "key"), "id"),
+    **dict.fromkeys(("input", "prompt", "utterance"), "question"),
+    **dict.fromkeys(("model", "system"), "predictor"),
+    "tests": "cases",
+}
+
+# Keys by which a mapping is a case.
+CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
+
+
+def read_keys(node: Node, place: Place, problems: Problems) -> dict[str, Any]:
+    """Read the values of all keys that could be read; what is wrong with the others is added to `problems`."""
+    readers, values = _READERS[place], {}
+    for name, value in entries(node).items():
+        read = readers.get(name)
+        if read is None:
+            problems.append(value.problem(_misplaced(name, place)))
+            continue
+        try:  # not by `problems.attempt`: None is a value here
+            values[name] = read(value)
+        except (CaseError, SuiteError) as error:
+            problems.keep(error)
+    return values
+
+
+def _misplaced(name: str, place: Place) -> str:
+    """Why a key cannot stand in a place."""
+    key = KEYS.get(name)
+    if key is None:
+        return f"unknown key '{name}'{_hint(name, place)}"
+    return f"'{name}' cannot stand {PLACES[place]}: it belongs {' or '.join(PLACES[at] for at in key.places)}"
+
+
+def _hint(name: str, place: Place) -> str:
+    if name == "<<":
+        return ": merge keys are not read, shared settings stand in the file or its folder"
+    if " " in name:
+        return ": quote the value before it, which a comma ends within { }"
+    if SYNONYMS.get(name) in _READERS[place]:
+        return f": did you mean '{SYNONYMS[name]}'?"
+    return did_you_mean(name, _READERS[place])

@@ -1,0 +1,144 @@
+"""Readers of keys that name metrics: `metrics`, `thresholds`, `options`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean
+from pytest_queryeval.core.metric import Metric
+from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Threshold
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import (
+    each_entry,
+    entries,
+    json_mapping,
+    known_entries,
+    list_of,
+    number,
+    stated_text,
+    text,
+    unexpected,
+)
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
+from pytest_queryeval.suites.variables import expanded_text
+
+
+def read_metric(node: Node) -> str:
+    """Read the name of a metric that is known and can be imported."""
+    return known_metric(text(node), node)
+
+
+def known_metric(name: str, node: Node) -> str:
+    """The name of a metric that can be used; raises `CaseError` at `node`."""
+    try:
+        check_metric(name)
+    except QueryEvalError as error:  # unknown, or not importable: a metric of the user's, an extra that is missing
+        raise node.problem(str(error)) from error
+    return name
+
+
+def check_metric(name: str) -> None:
+    """Raise `QueryEvalError` unless the metric is known, is no family, and has the extra that it needs."""
+    if name == PASS_RATE:
+        raise UnknownNameError(f"'{name}' is for gates: `thresholds` say when a case passes")
+    if name in OF_TRIALS:
+        raise UnknownNameError(f"'{name}' is for gates: a case with several trials is decided by its `trials_rule`")
+    found = METRICS[name]
+    if found.parameter:
+        raise UnknownNameError(f"metric '{name}' needs a {found.parameter}: write {name}[{found.parameter.upper()}]")
+    if not found.extra:
+        return
+    try:
+        check_installed([found.extra])
+    except MissingExtraError as error:
+        raise QueryEvalError(f"metric '{name}' {error}") from error
+
+
+def read_metrics(node: Node) -> tuple[str, ...]:
+    """Names of metrics, each once."""
+    return tuple(dict.fromkeys(list_of(read_metric)(node)))
+
+
+def read_thresholds(node: Node) -> dict[str, Threshold]:
+    """`{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
+    if node.empty:
+        raise node.problem("thresholds are missing: write {} to require nothing")
+    if node.form != "mapping":
+        raise unexpected(node, "{METRIC: minimum}")
+    return each_entry(node, lambda name, value: _threshold(value, known_metric(name, value)))
+
+
+def _threshold(node: Node, name: str) -> Threshold:
+    most = METRICS[name].most
+    wanted = "a number" if most is None or math.isinf(most) else f"a number from 0 to {most:g}"
+
+    def limit(value: Node) -> float:
+        return number(value, wanted)
+
+    if node.form != "mapping":
+        return read_limits(node, {"min": limit(node)}, name)
+    return read_limits(node, known_entries(node, {"min": limit, "max": limit}), name)
+
+
+def read_limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
+    """The `min` and `max` that were found for a metric; raises `CaseError` where there are none, or impossible ones."""
+    minimum, maximum = found.get("min"), found.get("max")
+    if minimum is None and maximum is None:
+        raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
+    threshold = Threshold(minimum=minimum, maximum=maximum)
+    if beyond := beyond_reach(name, threshold):
+        raise node.problem(beyond)
+    return threshold
+
+
+def beyond_reach(name: str, threshold: Threshold) -> str:
+    """Why no score of a metric can be at a limit; empty where one can, or where nobody has said how far it reaches."""
+    most = METRICS[name].most if name in METRICS else 1.0  # a pass rate
+    for limit in (threshold.minimum, threshold.maximum):
+        if most is not None and limit is not None and not 0 <= limit <= most:
+            reach = "from 0 on" if math.isinf(most) else f"from 0 to {most:g}"
+            hint = f": write {limit / 100:g}" if most == 1 and 1 < limit <= 100 else ""
+            return f"{limit:g} is no limit for '{name}', whose scores are {reach}{hint}"
+    return ""
+
+
+def read_options(node: Node) -> dict[str, dict[str, Any]]:
+    """`{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
+    return each_entry(node, _options_of)
+
+
+def _options_of(name: str, node: Node) -> dict[str, Any]:
+    if name not in METRICS and name not in KINDS:
+        known = (*METRICS.names(), *KINDS.names())
+        hint = did_you_mean(name, known) or f": write {{METRIC: {{{name}: …}}}}"
+        raise node.problem(f"options for '{name}', which is no metric and no kind{hint}")
+    sort = "kind" if name in KINDS else "metric"
+    owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
+    for key, value in entries(node).items():
+        if key not in owner.options:
+            raise value.problem(f"{sort} '{name}' has no option '{key}'{did_you_mean(key, owner.options)}")
+    options = json_mapping(node) | _located(node, owner.paths)
+    try:
+        owner.check(options)
+    except SettingError as error:
+        raise entries(node).get(error.setting, node).problem(str(error)) from error
+    return options
+
+
+def _located(node: Node, paths: frozenset[str]) -> dict[str, str]:
+    """Options that may name a folder or a file beside this one, as absolute paths where they do."""
+    return {key: _path(value) for key, value in entries(node).items() if key in paths}
+
+
+def _path(node: Node) -> str:
+    stated_text(node)
+    name = expanded_text(node)
+    path = os.path.abspath(node.file.folder / name)  # noqa: PTH100 - resolve() would follow links
+    return path if os.path.exists(path) else name  # noqa: PTH110 - Path.exists raises for names that no file can have

@@ -1,0 +1,98 @@
+"""Reader of `predictor`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean
+from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.documents.document import File, Node
+from pytest_queryeval.documents.values import Reader, flag, positive_number, stated_text, whole_number
+from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
+from pytest_queryeval.predictors.file.predictions import is_known
+from pytest_queryeval.suites.variables import as_written, expanded_settings, expanded_text
+from pytest_queryeval.text.credentials import discreet
+from pytest_queryeval.text.redaction import redacted
+
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
+# What may stand beside a predictor's name, whichever it is.
+CALL_SETTINGS: Mapping[str, Reader[Any]] = {
+    "concurrency": whole_number(1),
+    "timeout": positive_number,
+    "retries": whole_number(0),
+}
+
+
+def read_predictor(node: Node) -> PredictorSpec:
+    """Read a predictor by its text or its mapping; raises `CaseError`."""
+    if isinstance(node.value, dict):
+        return _described_predictor(node, node.value)
+    stated_text(node)
+    text = expanded_text(node)
+    kind = _predictor_of(text)
+    if kind is None:
+        written = discreet(str(node.value))
+        if written in PREDICTORS:
+            raise node.problem(f"'{written}' alone says too little: write `{{{written}: ...}}`")
+        hint = f": name its function, {written}:predict" if written.endswith(".py") else ""
+        raise node.problem(f"unknown predictor '{written}'{hint or did_you_mean(written, PREDICTORS.names())}")
+    if _HOST_AND_PORT.match(text):
+        raise node.problem(f"'{discreet(str(node.value))}' has no scheme: write http://{discreet(str(node.value))}")
+    settings = {} if kind == text else {PREDICTORS[kind].text_setting: text}
+    _check_predictor(kind, settings, {}, node)
+    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
+
+
+def check_predictor_files(spec: PredictorSpec) -> None:
+    """Raise `CaseError`, at the line that names the predictor, where a local file or function of it is not there."""
+    try:
+        PREDICTORS[spec.kind].check_files(spec)
+    except SettingError as error:
+        raise CaseError(spec.location or Location(spec.folder), redacted(str(error))) from error
+
+
+def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
+    """Read a predictor that is named outside of a suite, relative paths starting in `folder`; raises `CaseError`."""
+    return read_predictor(Node(text, 0, "quoted", File(folder / "command line", Path("command line"))))
+
+
+def _predictor_of(text: str) -> str | None:
+    if text.startswith(("http://", "https://")):
+        return "http"
+    if is_known(text):
+        return "file"
+    if ":" in text:
+        return "python"
+    return text if text in PREDICTORS and not PREDICTORS[text].text_setting else None
+
+
+def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec:
+    kinds = [name for name in named if name not in CALL_SETTINGS and name != SEND_SCHEMA]
+    if len(kinds) != 1:
+        found = f"found {' and '.join(kinds)}" if kinds else "found none"
+        raise node.problem(f"expected one predictor's name as key, such as python: {found}")
+    kind = kinds[0]
+    own = named[kind]
+    if kind not in PREDICTORS:
+        raise own.problem(f"unknown predictor '{kind}'{did_you_mean(kind, PREDICTORS.names())}")
+    settings = {} if own.empty else expanded_settings(own, PREDICTORS[kind].text_setting or kind)
+    nodes = own.value if isinstance(own.value, dict) else {}
+    if SEND_SCHEMA in named:
+        if PREDICTORS[kind].sends is None:
+            raise named[SEND_SCHEMA].problem(f"'{SEND_SCHEMA}' is for programs and services: others read `case.schema`")
+        settings[SEND_SCHEMA], nodes = flag(named[SEND_SCHEMA]), {**nodes, SEND_SCHEMA: named[SEND_SCHEMA]}
+    _check_predictor(kind, settings, nodes, own)
+    calls = {name: CALL_SETTINGS[name](value) for name, value in named.items() if name not in (kind, SEND_SCHEMA)}
+    return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=own.location, **calls)
+
+
+def _check_predictor(kind: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
+    """Raise `CaseError` at the setting that cannot be right, or at `otherwise` where it has no place of its own."""
+    try:
+        PREDICTORS[kind].check(settings)
+    except SettingError as error:
+        place = nodes.get(error.setting, otherwise)
+        raise place.problem(as_written(str(error), place)) from error

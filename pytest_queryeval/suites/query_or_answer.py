@@ -1,0 +1,49 @@
+"""Readers of gold and predicted: which of their forms a case uses; its kind reads what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pytest_queryeval.core.model import Stated
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import each, entries, items
+from pytest_queryeval.languages import Kind
+
+GOLD_FORMS = ("gold", "gold_any", "gold_table", "gold_file")
+PREDICTED_FORMS = ("predicted", "predicted_table", "predicted_file")
+EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
+
+
+def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
+    """Read the right answers of a case; raises `CaseError` unless one form of gold is there and states something."""
+    named = entries(case)
+    form = _only_form(named, GOLD_FORMS)
+    if form is None:
+        raise case.problem("no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`")
+    node = named[form]
+    if form == "gold_any":
+        if not items(node):
+            raise node.problem("gold_any is empty")
+        return tuple(each(items(node), kind.gold))
+    read = {"gold": kind.gold, "gold_table": kind.table, "gold_file": kind.file}[form]
+    return (read(node),)
+
+
+def read_predicted(case: Node, kind: Kind) -> Stated | None:
+    """Read the prediction that a case states, if it does; raises `CaseError`."""
+    named = entries(case)
+    form = _only_form(named, PREDICTED_FORMS)
+    if form is None:
+        return None
+    node = named[form]
+    if node.empty:
+        raise node.problem(f"'{form}' is null: {EMPTY_PREDICTED}")
+    read = {"predicted": kind.predicted, "predicted_table": kind.table, "predicted_file": kind.file}[form]
+    return read(node)
+
+
+def _only_form(named: Mapping[str, Node], forms: Sequence[str]) -> str | None:
+    found = [form for form in forms if form in named]
+    if len(found) > 1:
+        raise named[found[1]].problem(f"{' and '.join(found)}: a case has only one of them")
+    return found[0] if found else None

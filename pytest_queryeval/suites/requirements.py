@@ -1,0 +1,63 @@
+"""Reader of `requires`: extras of this package without which suites are skipped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, requires
+
+from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import items, text
+
+PACKAGE = "pytest-queryeval"
+REQUIRES = "requires"
+_REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\w.-]+)""")
+
+
+class MissingExtraError(QueryEvalError):
+    """A suite says that it needs an extra that is not installed; the message tells how to install it."""
+
+
+def read_requires(node: Node) -> tuple[str, ...]:
+    """Read the name of an extra, or a list of names; raises `CaseError` for one that there is not."""
+    named = items(node) if isinstance(node.value, list) else [node]
+    for item in named:
+        if text(item) not in packages_of_extras():
+            raise item.problem(f"unknown extra '{text(item)}'{did_you_mean(text(item), packages_of_extras())}")
+    return tuple(text(item) for item in named)
+
+
+def check_required(top: Node) -> None:
+    """Raise `MissingExtraError` where a file or a folder needs an extra that is missing.
+
+    Nothing else of it can be read then: its sources may need the extra, too.
+    """
+    if isinstance(top.value, dict) and REQUIRES in top.value:
+        check_installed(read_requires(top.value[REQUIRES]))
+
+
+def check_installed(extras: Sequence[str]) -> None:
+    """Raise `MissingExtraError` for the first extra that lacks a package."""
+    for extra in extras:
+        if missing := next((name for name in packages_of_extras()[extra] if not _is_installed(name)), None):
+            raise MissingExtraError(f"needs {missing}: pip install '{PACKAGE}[{extra}]'")
+
+
+@cache
+def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
+    """The packages that each extra of this package installs, as its metadata say."""
+    found: dict[str, tuple[str, ...]] = {}
+    for requirement in requires(PACKAGE) or ():
+        if match := _REQUIREMENT.match(requirement):
+            found[match["extra"]] = (*found.get(match["extra"], ()), match["name"])
+    return found
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,203 @@
+"""What cases share: folder settings, and how folder, file and case add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.model import Gate, PredictorSpec, Source, Threshold, TrialsRule
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.documents.document import Node, file_at
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.keys import KEYS, read_gates, read_keys
+from pytest_queryeval.suites.requirements import MissingExtraError, check_required
+from pytest_queryeval.suites.schemas import SchemaFile
+from pytest_queryeval.suites.sources import resolved_source
+from pytest_queryeval.suites.structures import StructureFiles
+
+FOLDER_FILE = "queryeval.yaml"
+DEFAULT_TIMEOUT = 30.0
+DEFAULT_MAX_ROWS = 100_000
+DEFAULT_REPORT_ROWS = 20
+
+Values: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder with a `queryeval.yaml`: its gates, and the values that cases below inherit.
+
+    Where it needs an extra that is `missing`, the gates are all that is known of it.
+    """
+
+    path: Path
+    values: Values
+    gates: tuple[Gate, ...]
+    missing: MissingExtraError | None = None
+
+
+# What reading a folder gave, for each that was looked at: None where it has no settings.
+FolderCache: TypeAlias = dict[Path, Folder | SuiteError | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All inherited keys, resolved for one kind. `source` and `predictor` are None where no level names them."""
+
+    kind: Kind
+    source: Source | None
+    predictor: PredictorSpec | None
+    metrics: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Any]]
+    thresholds: Mapping[str, Threshold]
+    policy: Policy
+    dialect: str
+    db_schema: SchemaFile | None
+    json_schema: JsonSchema | None
+    structure: StructureFiles | None
+    on_miss: Literal["fail", "xfail"]
+    timeout: float
+    max_rows: int
+    report_rows: int
+    trials: int
+    trials_rule: TrialsRule
+    tags: tuple[str, ...]
+
+
+def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
+    """Return the folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
+
+    Raises `SuiteError` with the problems of all their files, again for each file below them, and `MissingExtraError`
+    where one of them needs an extra that is not installed.
+    """
+    below = [path for path in (folder, *folder.parents) if path.is_relative_to(root)] or [folder]
+    problems, found = Problems(), []
+    for path in reversed(below):
+        if path not in cache:
+            cache[path] = _read_folder(path)
+        known = cache[path]
+        if isinstance(known, SuiteError):
+            problems.extend(known.problems)
+        elif known is not None and known.missing is not None:
+            raise known.missing.with_traceback(None)
+        elif known is not None:
+            found.append(known)
+    problems.raise_any()
+    return tuple(found)
+
+
+def _read_folder(path: Path) -> Folder | SuiteError | None:
+    file = file_at(path / FOLDER_FILE)
+    mistaken = file_at(path / "queryeval.yml")
+    if mistaken.path.exists():
+        return SuiteError([mistaken.problem(f"is not read: rename it to {FOLDER_FILE}")])
+    if not file.path.exists():
+        return None
+    problems = Problems()
+    document = problems.attempt(read_yaml, file)
+    values: dict[str, Any] = {}
+    if document is not None and document.root is not None:
+        problems.extend(document.problems)
+        try:
+            problems.attempt(check_required, document.root)
+        except MissingExtraError as error:
+            gates = entries(document.root).get("gates")
+            return Folder(path=path, values={}, gates=read_gates(gates) if gates else (), missing=error)
+        values = problems.attempt(read_keys, document.root, "folder", problems) or {}
+    if problems:
+        return problems.error()
+    return Folder(path=path, values=inherited({}, values), gates=values.get("gates", ()))
+
+
+def inherited(above: Values, own: Values) -> dict[str, Any]:
+    """Return the values that hold below a level that says `own`, in a place where `above` held so far."""
+    values = dict(above)
+    for name, value in own.items():
+        rule = KEYS[name].inheritance
+        if rule == "merged":
+            values[name] = {**values.get(name, {}), **value}
+        elif rule == "added":
+            values[name] = added(values.get(name, ()), value)
+        elif rule == "nearest":
+            values[name] = value
+    return values
+
+
+def added(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """Both in this order, each word once."""
+    return tuple(dict.fromkeys(above + own))
+
+
+def resolve(values: Values) -> Settings:
+    """Return what `values`, among them a kind, mean for a case; raises `CaseError` for an unknown source."""
+    kind = KINDS[values["kind"]]
+    stated = values.get("source")
+    source = None if stated is None else resolved_source(stated, values.get("sources", {}))
+    return Settings(
+        kind=kind,
+        source=source,
+        predictor=values.get("predictor"),
+        metrics=_metrics(kind, values),
+        options=values.get("options", {}),
+        thresholds=_thresholds(kind, values),
+        policy=Policy(**{"text_numbers": kind.text_numbers, **values.get("compare", {})}),
+        dialect=_dialect(kind, source, values),
+        db_schema=values.get("db_schema"),
+        json_schema=values.get("json_schema"),
+        structure=values.get("structure"),
+        on_miss=values.get("on_miss", "fail"),
+        timeout=values.get("timeout", DEFAULT_TIMEOUT),
+        max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
+        report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),
+        trials=values.get("trials", 1),
+        trials_rule=values.get("trials_rule", "mean"),
+        tags=values.get("tags", ()),
+    )
+
+
+def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
+    """What the options of the kind say, else what the source's engine speaks."""
+    stated = values.get("options", {}).get(kind.name, {}).get("dialect")
+    if stated is not None or source is None:
+        return str(stated or "")
+    return ENGINES[source.engine].dialect(source.settings)
+
+
+def _metrics(kind: Kind, values: Values) -> tuple[str, ...]:
+    if "metrics" not in values:
+        return kind.default_metrics
+    return tuple(name for name in values["metrics"] if METRICS[name].applies_to(kind.name))
+
+
+def _thresholds(kind: Kind, values: Values) -> dict[str, Threshold]:
+    """Thresholds of other kinds' metrics, which a folder may state, do not bind."""
+    if "thresholds" not in values:
+        return {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
+    return {name: limits for name, limits in values["thresholds"].items() if METRICS[name].applies_to(kind.name)}
+
+
+def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> None:
+    """Add a problem for each metric and threshold of `own`, read from `node`, that cases of this kind do not have."""
+    for listed in ("metrics", "thresholds"):
+        if listed in own:
+            for name, value in _named_metrics(entries(node)[listed]):
+                if not METRICS[name].applies_to(kind):
+                    kinds = ", ".join(sorted(METRICS[name].kinds or ()))
+                    problems.append(
+                        value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
+                    )
+
+
+def _named_metrics(node: Node) -> list[tuple[str, Node]]:
+    if node.form == "mapping":
+        return list(entries(node).items())
+    return [(text(item), item) for item in items(node)]

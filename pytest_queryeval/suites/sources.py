@@ -1,0 +1,166 @@
+"""Readers of `source` and `sources`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import each_entry, entries, stated_text
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.settings import absolute
+from pytest_queryeval.http.rules import suggested_url
+from pytest_queryeval.suites.variables import as_written, expanded_settings, expanded_text, expanded_value
+from pytest_queryeval.text.credentials import discreet
+
+ENGINE_OF_SUFFIX = {
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
+    ".duckdb": "duckdb",
+    **dict.fromkeys((".ttl", ".nt", ".nq", ".trig", ".rdf", ".owl", ".jsonld"), "rdf"),
+}
+TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+SQLALCHEMY = ("postgres", "postgresql", "mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery", "trino")
+# What may stand beside an engine's name and is no misspelt one.
+SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "service")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A `source` that is one text: a name in `sources`, which may come from another file, or a source in place."""
+
+    text: str
+    node: Node
+
+
+def read_source(node: Node) -> Source | SourceText:
+    """Read a source in place, or the text that tells which; raises `CaseError`."""
+    if isinstance(node.value, dict):
+        return _described(node)
+    stated_text(node)
+    return SourceText(expanded_text(node), node)
+
+
+def read_sources(node: Node) -> dict[str, Source]:
+    """Read the named sources; raises `SuiteError` with the problems of all of them."""
+
+    def read(name: str, value: Node) -> Source:
+        source = read_source(value)
+        return replace(resolved_source(source, {}), name=name)
+
+    return each_entry(node, read)
+
+
+def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) -> Source:
+    """Return the source that is meant, where `named` are those that have names; raises `CaseError` if there is none."""
+    if isinstance(source, Source):
+        return source
+    if source.text in named:
+        return named[source.text]
+    engine = _engine_of(source.text)
+    if engine is None:
+        # The text as written: what the environment put into it may be a secret.
+        written = discreet(str(source.node.value))
+        raise source.node.problem(
+            f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine"
+            f"{_source_hint(written, named)}"
+        )
+    _check_engine(engine, source.node)
+    settings = {ENGINES[engine].text_setting: source.text}
+    _check_settings(engine, settings, {}, source.node)
+    return _source(discreet(source.text), engine, settings, source.node)
+
+
+def _source_hint(written: str, named: Mapping[str, Source]) -> str:
+    path = PurePosixPath(written)
+    if path.suffix == ".sql":
+        return f": write {{sqlite: {{script: {written}}}}}"
+    if written in ENGINES:
+        return f": write {{{written}: FILE}}"
+    if path.suffix in TABLE_SUFFIXES:
+        return f": write {{duckdb: {{tables: {{{path.stem}: {written}}}}}}}"
+    if url := suggested_url(written):
+        return url
+    return did_you_mean(written, named) if named else f": known are {', '.join(ENGINE_OF_SUFFIX)}, https://…"
+
+
+def _engine_of(text: str) -> str | None:
+    if text.startswith(("http://", "https://")):
+        return "endpoint"
+    if _SCHEME.match(text):
+        return "sqlalchemy"
+    return ENGINE_OF_SUFFIX.get(PurePosixPath(text).suffix.lower())
+
+
+def _described(node: Node) -> Source:
+    """One engine's name with its settings; those of the source as a whole may also stand beside the name."""
+    named = entries(node)
+    engine = _engine_among(named, node)
+    own = named[engine].value
+    nodes = {**{name: at for name, at in named.items() if name != engine}, **(own if isinstance(own, dict) else {})}
+    settings = expanded_settings(named[engine], ENGINES[engine].text_setting)
+    settings |= {name: expanded_value(named[name]) for name in named if name != engine}
+    _check_settings(engine, settings, nodes, named[engine])
+    return _source(_name_of(engine, settings), engine, settings, node)
+
+
+def _source(name: str, engine: str, settings: Mapping[str, Any], node: Node) -> Source:
+    return Source(name=name, engine=engine, settings=settings, folder=node.file.folder, location=node.location)
+
+
+def _engine_among(named: Mapping[str, Node], node: Node) -> str:
+    engines = [name for name in named if name in ENGINES]
+    if len(engines) == 1:
+        return engines[0]
+    if not engines and (first := next((name for name in named if name not in SOURCE_KEYS), None)):
+        _check_engine(first, named[first])
+    found = f"found {' and '.join(engines)}" if engines else "found none"
+    raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {found}")
+
+
+def _check_settings(engine: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
+    """Raise `CaseError` at the setting that cannot be right, or at `otherwise` where it has no place of its own."""
+    try:
+        ENGINES[engine].check(settings)
+        _check_ca_file(settings, otherwise.file.folder)
+    except SettingError as error:
+        problem = str(error)
+        for node in (*nodes.values(), otherwise):
+            problem = as_written(problem, node)
+        raise nodes.get(error.setting, otherwise).problem(problem) from error
+
+
+def _check_ca_file(settings: Mapping[str, Any], folder: Path) -> None:
+    name = settings.get("verify")
+    if not isinstance(name, str):
+        return
+    try:
+        exists = os.path.exists(absolute(folder, name))  # noqa: PTH110 - Path.exists raises for names that no file can have
+    except SourceError as error:
+        raise SettingError("verify", str(error)) from error
+    if not exists:
+        raise SettingError("verify", f"'verify' names no file: {discreet(name)}")
+
+
+def _check_engine(engine: str, node: Node) -> None:
+    if engine in ENGINES:
+        return
+    if (named := str(node.value)) in ENGINES:
+        raise node.problem(f"unknown engine '{engine}': the engine's name is the key, as in {{{named}: FILE}}")
+    hint = ": write {sqlalchemy: URL}" if engine in SQLALCHEMY else did_you_mean(engine, ENGINES.names())
+    raise node.problem(f"unknown engine '{engine}'{hint}")
+
+
+def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
+    """Return a name for a source in place: its path or URL, else its first setting, texts joined if they are a list."""
+    first = settings.get(ENGINES[engine].text_setting) or next(iter(settings.values()), None)
+    if isinstance(first, list):
+        return ", ".join(discreet(str(item)) for item in first) or engine
+    return discreet(first) if isinstance(first, str) else engine

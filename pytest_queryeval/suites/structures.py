@@ -1,0 +1,89 @@
+"""Reader of `structure`: SDMX structure messages, which say which dimensions and codes there are."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
+from pytest_queryeval.core.selection import Structure
+from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
+from pytest_queryeval.documents.values import each, items, stated_text
+from pytest_queryeval.languages.sdmx.lookup import untold
+from pytest_queryeval.languages.sdmx.structure_files import is_json, read_message
+from pytest_queryeval.languages.sdmx.structure_messages import Message, structure_of
+from pytest_queryeval.suites.changes import changed
+from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
+
+MAX_BYTES = 32 * MEBIBYTE
+EXTRA = "sdmx"
+
+
+@dataclass(frozen=True, slots=True)
+class StructureFiles:
+    """The files whose messages make one structure."""
+
+    files: tuple[File, ...]
+    node: Node
+
+
+def read_structure(node: Node) -> StructureFiles:
+    """Read the name of a file or a list of names; raises `CaseError`."""
+    files = each(items(node), _file) if isinstance(node.value, list) else [_file(node)]
+    if not files:
+        raise node.problem("structure needs a file")
+    return StructureFiles(tuple(files), node)
+
+
+def _file(node: Node) -> File:
+    return file_at(node.file.folder / stated_text(node))
+
+
+def stated_structure(stated: StructureFiles) -> Structure:
+    """All datasets of the files; raises `CaseError` where one cannot be read, or none has a data structure.
+
+    Codes that no file tells are a `QueryEvalWarning`, once for the same files.
+    """
+    try:
+        found = _structure(tuple((file.path, changed(file.path)) for file in stated.files))
+    except QueryEvalWarning as warning:  # where filters make it an error
+        found = str(warning)
+    if isinstance(found, str):
+        raise stated.node.problem(found)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
+    """What the files describe together, or why they do not: files are read once, be they right or not."""
+    messages = []
+    for path, _ in files:
+        message = _message(path)
+        if isinstance(message, str):
+            return f"no structure in {path.name}: {message}"
+        messages.append(message)
+    structure = structure_of(messages)
+    names = ", ".join(path.name for path, _ in files)
+    if structure.datasets:
+        if unchecked := untold(structure):
+            warnings.warn(f"{names}: {unchecked}", QueryEvalWarning, stacklevel=2)
+        return structure
+    missing = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})
+    named = f": '{missing[0]}' of a dataflow is in none of the files" if missing else ""
+    return f"no data structure in {names}{named}"
+
+
+def _message(path: Path) -> Message | str:
+    try:
+        data = file_at(path).data(MAX_BYTES)
+        if not is_json(data):
+            check_installed([EXTRA])
+        return read_message(data)
+    except CaseError as error:
+        return error.problem
+    except MissingExtraError as error:
+        return f"reading it {error}"
+    except ValueError as error:
+        return str(error)

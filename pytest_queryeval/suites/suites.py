@@ -1,0 +1,204 @@
+"""Suite files -> cases."""
+
+from __future__ import annotations
+
+import glob
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_queryeval.core.errors import CaseError, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.documents.document import File, Node, file_at
+from pytest_queryeval.documents.json_nodes import read_jsonl
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.values import stated_text, unexpected
+from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.suites.cases import CaseReader
+from pytest_queryeval.suites.keys import CASE_KEYS, read_keys
+from pytest_queryeval.suites.predictors import check_predictor_files
+from pytest_queryeval.suites.requirements import MissingExtraError, check_required
+from pytest_queryeval.suites.settings import (
+    FOLDER_FILE,
+    Folder,
+    FolderCache,
+    Values,
+    check_applicable,
+    folder_chain,
+    inherited,
+)
+
+YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
+JSONL_SUFFIX = ".queryeval.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """One suite file: its cases, and the folders with settings from the root down to its own."""
+
+    path: Path
+    cases: tuple[Case, ...]
+    folders: tuple[Folder, ...]
+
+
+def is_suite_file(path: Path) -> bool:
+    """Whether a file is a suite by its name.
+
+    >>> is_suite_file(Path("sql/concerts.queryeval.yaml")), is_suite_file(Path("sql/queryeval.yaml"))
+    (True, False)
+    """
+    return path.name.endswith((*YAML_SUFFIXES, JSONL_SUFFIX)) and not path.name.startswith(".")
+
+
+def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
+    """Return the cases of one suite file, or of all suite files below a folder, in the order of their paths.
+
+    Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
+    `path`, else the folder of `path`. Raises `SuiteError` with all problems of all files. Without
+    `require_prediction`, a case may lack both `predicted` and a predictor. A file that requires an extra that is not
+    installed is left out, with a `QueryEvalWarning`.
+    """
+    start = file_at(path).path
+    is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
+    files = sorted(_suite_files(start)) if is_folder else [start]
+    if not files:
+        raise SuiteError(
+            [file_at(path).problem(f"no suite below: expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}")]
+        )
+    root = file_at(root).path if root else _default_root(start if is_folder else start.parent)
+    problems, folders, cases = Problems(), FolderCache(), list[Case]()
+    for file in files:
+        try:
+            suite = problems.attempt(
+                load_suite, file, root=root, folders=folders, require_prediction=require_prediction
+            )
+        except MissingExtraError as error:
+            warnings.warn(f"{file}: {error}", QueryEvalWarning, stacklevel=2)
+            continue
+        cases.extend(suite.cases if suite else ())
+    problems.raise_any()
+    return tuple(cases)
+
+
+def load_suite(
+    path: Path,
+    *,
+    root: Path,
+    folders: FolderCache | None = None,
+    require_prediction: bool = True,
+    check_predictors: bool = False,
+) -> Suite:
+    """One suite file with the folder settings that hold for it.
+
+    Hand the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
+    local files and functions of the predictors that the cases will be answered by. Raises `SuiteError` with all
+    problems of the file, or with those of the folder settings above it; `MissingExtraError` where the file is to be
+    skipped, since an extra that it requires is not installed.
+    """
+    file = file_at(path)
+    chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
+    shared: Values = {}
+    for folder in chain:
+        shared = inherited(shared, folder.values)
+    problems = Problems()
+    read = _jsonl_cases if path.name.endswith(".jsonl") else _yaml_cases
+    cases = tuple(problems.attempt(read, file, shared, problems, require_prediction=require_prediction) or ())
+    if not cases and not problems:
+        problems.append(file.problem("there is no case in it: add one"))
+    if check_predictors:
+        asked = (case.predictor for case in cases if case.predictor and case.predicted is None and case.skip is None)
+        for predictor in {id(spec): spec for spec in asked}.values():  # cases share the object
+            problems.attempt(check_predictor_files, predictor)
+    problems.raise_any()
+    return Suite(path=file.path, cases=cases, folders=chain)
+
+
+def _suite_files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (path for name in names if is_suite_file(path := Path(place, name)))
+
+
+def _default_root(folder: Path) -> Path:
+    here = Path.cwd()
+    return here if folder.is_relative_to(here) else folder
+
+
+def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
+    reader = CaseReader(shared, problems, require_prediction=require_prediction)
+    cases: list[Case] = []
+    for node in read_jsonl(file):
+        if isinstance(node, CaseError):
+            problems.append(node)
+        else:
+            cases += reader.read(node)
+    return cases
+
+
+def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
+    document = read_yaml(file)
+    problems.extend(document.problems)
+    top = document.root
+    if top is None:
+        raise file.problem("it is empty: write `kind`, `source`, `predictor` and a list of `cases`")
+    if not isinstance(top.value, dict):
+        raise top.problem(_no_suite(top))
+    if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
+        name = file.path.name.replace(".queryeval.", ".")
+        raise top.problem(
+            f"this is a case and not a suite: put it under `cases:`, or rename the file and name it: `cases: {name}`"
+        )
+    problems.attempt(check_required, top)
+    values = read_keys(top, "file", problems)
+    if "cases" not in values:
+        raise top.problem("a suite needs `cases`: add a list of them")
+    reader = CaseReader(inherited(shared, values), problems, require_prediction=require_prediction)
+    nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
+    cases = [case for node in nodes for case in reader.read(node)]
+    if len(reader.kinds) == 1:
+        check_applicable(top, values, reader.kinds.pop(), problems)
+    return cases
+
+
+def _no_suite(top: Node) -> str:
+    if isinstance(top.value, list):
+        return "a list, where a suite is a mapping: put `cases:` above it, and `kind` and `source` if need be"
+    return "a text, where a suite is a mapping: write `kind`, `source`, `predictor` and a list of `cases`"
+
+
+def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
+    """Return the nodes of the cases that stand under `cases`, or in the files that it names; raises `CaseError`."""
+    if isinstance(cases.value, list):
+        return cases.value
+    if isinstance(cases.value, dict) or cases.empty:
+        raise unexpected(cases, "a list", ": begin each case with `- id: `")
+    nodes: list[Node] = []
+    for file in _files_of(cases):
+        document = problems.attempt(read_yaml, file)
+        if document is None:
+            continue
+        problems.extend(document.problems)
+        if document.root is None:
+            problems.append(file.problem("there is no case in it: add one"))
+        else:
+            nodes += document.root.value if isinstance(document.root.value, list) else [document.root]
+    return nodes
+
+
+def _files_of(cases: Node) -> list[File]:
+    """Return the files that a glob names, in the order of their paths; suites and settings are not among them."""
+    pattern = stated_text(cases)
+    try:
+        found = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
+    except (OSError, ValueError) as error:
+        raise cases.problem(f"'{pattern}' cannot be searched: {error}") from error
+    paths = [cases.file.folder / name for name in sorted(found)]
+    files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
+    if not files:
+        hint = (
+            "suites and settings are not read as cases, rename them" if paths else f"looked for in {cases.file.folder}"
+        )
+        raise cases.problem(f"no file fits '{pattern}': {hint}")
+    return files
