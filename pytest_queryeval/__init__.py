@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from pytest_queryeval.suites import load_cases
 
 _HOMES = {
-    "Case": "model",
-    "CaseView": "case_view",
+    "Case": "core.model",
+    "CaseView": "core.case_view",
     "METRICS": "metrics",
-    "Prediction": "model",
-    "PredictorError": "errors",
-    "QueryEvalError": "errors",
-    "QueryEvalWarning": "errors",
-    "Stated": "model",
+    "Prediction": "core.model",
+    "PredictorError": "core.errors",
+    "QueryEvalError": "core.errors",
+    "QueryEvalWarning": "core.errors",
+    "Stated": "core.model",
     "evaluate": "api",
-    "load_cases": "loading",
+    "load_cases": "suites",
 }
 
 __all__ = [

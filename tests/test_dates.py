@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import table
 
+from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.policy import XSD, Policy
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Cell, Literal, Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.evaluation import evaluate_case

@@ -8,8 +8,9 @@ from decimal import Decimal
 import pytest
 from samples import make_case, make_result, table
 
+from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.core.model import Missed, Threshold
-from pytest_queryeval.core.policy import XSD, Policy
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.plugin.failure import failure_lines
 

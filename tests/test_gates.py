@@ -8,7 +8,8 @@ from samples import entry
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate
-from pytest_queryeval.results.gates import evaluate_gate, gate_json, gate_text, matches
+from pytest_queryeval.results.gates import evaluate_gate, gate_json, gate_text
+from pytest_queryeval.results.scope import matches
 
 
 def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
+from pytest_queryeval.results.case_json import plain_cell
 from pytest_queryeval.text.plain import (
     CELL_CHARACTERS,
     both_ends,
     one_line,
-    plain,
-    plain_cell,
     printable,
     shortened,
     storable,

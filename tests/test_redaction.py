@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.text.plain import both_ends, one_line, plain, plain_cell, printable, shortened, told
+from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.results.case_json import plain_cell
+from pytest_queryeval.text.plain import both_ends, one_line, printable, shortened, told
 from pytest_queryeval.text.redaction import MARK, hide_settings, redacted
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"

@@ -6,10 +6,10 @@ import json
 
 from selections import dataset, selected, selection
 
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
 from pytest_queryeval.languages.sdmx.details import MOST_DIMENSIONS, MOST_TERMS, details_text
 from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, macro_recall
-from pytest_queryeval.text.plain import plain
 
 GDP, GDPPC, GDP_CONST = (
     "GDP: gross domestic product",

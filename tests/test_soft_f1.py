@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
+from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.policy import Policy, canonical_rows
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Table
 from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1
 from pytest_queryeval.metrics.soft_f1_bird import soft_f1_bird

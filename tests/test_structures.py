@@ -367,7 +367,8 @@ def test_xml_needs_the_library_and_json_does_not(monkeypatch):
 def test_the_library_is_loaded_only_for_xml(tmp_path):
     file(messages.shop_json(), "shop.json")
     program = (
-        "import sys; from pathlib import Path; from pytest_queryeval.languages.sdmx.structure_files import read_message;"
+        "import sys; from pathlib import Path;"
+        "from pytest_queryeval.languages.sdmx.structure_files import read_message;"
         "read_message(Path('shop.json').read_bytes()); print({'sdmx', 'pandas', 'lxml'} & set(sys.modules))"
     )
 

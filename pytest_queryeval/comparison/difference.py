@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 
+from pytest_queryeval.comparison.canonical import canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
-from pytest_queryeval.core.policy import Policy, canonical, canonical_rows
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Row, Table
 
 
@@ -112,7 +113,7 @@ def _changed(missing: list[Row], extra: list[Row], policy: Policy) -> list[tuple
     changed = []
     for row in list(missing):
         values = _values(row, policy)
-        shared = [sum(map(policy.equal, values, other)) for other in others]
+        shared = [sum(map(is_equal, values, other, repeat(policy))) for other in others]
         most = max(shared, default=0)
         if 2 * most >= len(row) > 1:
             place = shared.index(most)

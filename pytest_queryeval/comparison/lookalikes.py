@@ -7,8 +7,9 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 
+from pytest_queryeval.comparison.canonical import XSD, canonical, is_equal
 from pytest_queryeval.comparison.difference import Difference
-from pytest_queryeval.core.policy import XSD, Policy, canonical
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal
 
 
@@ -23,7 +24,7 @@ def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) 
         (column, gold, cell)
         for column, cell in (place for row in others for place in enumerate(row))
         for gold in by_text.get((column, shown(cell)), ())
-        if type_name(gold) != type_name(cell) and not policy.equal(canonical(gold, policy), canonical(cell, policy))
+        if type_name(gold) != type_name(cell) and not is_equal(canonical(gold, policy), canonical(cell, policy), policy)
     ]
 
 

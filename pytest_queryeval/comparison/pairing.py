@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from pytest_queryeval.comparison.alignment import Alignment, best_alignment
 from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
+from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.tolerance import Merge, Texts, merge_near, near_matches
-from pytest_queryeval.core.policy import Policy, canonical_rows
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
 Rows: TypeAlias = Sequence[tuple[Hashable, ...]]

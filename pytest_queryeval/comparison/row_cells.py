@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from pytest_queryeval.comparison.assignment import most_pairs
+from pytest_queryeval.comparison.canonical import is_near
 from pytest_queryeval.comparison.comparables import Comparable, Number, is_comparable, quantity_of
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.comparison.temporal import Temporal
@@ -189,7 +190,7 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
             visits += 1
             if visits > NEAR_PAIRS:
                 return None
-            if pair.policy.near(value, other):
+            if is_near(value, other, pair.policy):
                 near[code].add(other_code)
     return near
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
-from pytest_queryeval.core.policy import Policy, canonical, canonical_rows
+from pytest_queryeval.comparison.canonical import canonical, canonical_rows
+from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Row, Table, Tie
 
 NO_KEYS = "order: gold's sort keys could not be read, so its rows must stand in exactly their order"

@@ -15,10 +15,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain, repeat, takewhile
 from operator import itemgetter
 from typing import TypeAlias
 
+from pytest_queryeval.comparison.canonical import is_close, is_near, read_text
 from pytest_queryeval.comparison.comparables import (
     Comparable,
     Number,
@@ -60,7 +61,9 @@ def merge_near(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns,
     """Which codes stand for equal values, given the code of each canonical value and the columns of both sides."""
     kinds = {kind for kind in set(map(type, codes)) if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
-    texts = {text: read for text in codes if type(read := policy.read(text)) is ReadText} if has_temporals else {}
+    texts = (
+        {text: found for text in codes if type(found := read_text(text, policy)) is ReadText} if has_temporals else {}
+    )
     if not texts and any(kinds <= alike for alike in EXACT):
         return Merge(codes={}, rough=False, texts={})
     merged, rough = _merged(codes, _typed(gold, texts), _typed(predicted, texts), policy)
@@ -131,13 +134,13 @@ def _linked(keys: Sequence[Key], policy: Policy) -> list[list[Key]]:
     for key in keys:
         kind, number = key
         if kind is int:
-            if joined == len(recent) and last_float is not None and policy.close(last_float, number):
+            if joined == len(recent) and last_float is not None and is_close(last_float, number, policy):
                 groups[-1].append(key)
                 joined += 1
             recent.append(key)
             continue
-        linked = last_float is not None and policy.close(last_float, number)
-        reached = len([*takewhile(partial(policy.close, number), (other for _, other in reversed(recent)))])
+        linked = last_float is not None and is_close(last_float, number, policy)
+        reached = len([*takewhile(partial(is_close, number, policy=policy), (other for _, other in reversed(recent)))])
         first = len(recent) - reached
         if not linked and first >= joined:
             groups.append([])
@@ -148,10 +151,10 @@ def _linked(keys: Sequence[Key], policy: Policy) -> list[list[Key]]:
 
 def _all_equal(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> bool:
     if len(golds) == len(others) == 1:
-        return policy.near(golds[0], others[0])
+        return is_near(golds[0], others[0], policy)
     if len(golds) * len(others) > MANY_PAIRS:
         return False
-    return all(policy.near(left, right) for left in golds for right in others)
+    return all(is_near(left, right, policy) for left in golds for right in others)
 
 
 def _one_to_one(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> Pairs:
@@ -172,9 +175,9 @@ def _first_fits(golds: Sequence[Comparable], others: Sequence[Comparable], polic
     pairs = []
     start = 0
     for left in golds:
-        while start < len(others) and _below(others[start], left) and not policy.near(left, others[start]):
+        while start < len(others) and _below(others[start], left) and not is_near(left, others[start], policy):
             start += 1
-        if start < len(others) and policy.near(left, others[start]):
+        if start < len(others) and is_near(left, others[start], policy):
             pairs.append((left, others[start]))
             start += 1
     return pairs
@@ -214,9 +217,9 @@ def _partner(row: Numbered, candidates: Sequence[Numbered], policy: Policy, budg
     start = _first_near(numbers, candidates, policy)
     for place in range(start, min(len(candidates), start + budget)):
         others, _, other_values = candidates[place]
-        if all(map(policy.near, values, other_values)):
+        if all(map(is_near, values, other_values, repeat(policy))):
             return place, place - start + 1
-        if numbers and others[0] > numbers[0] and not policy.close(numbers[0], others[0]):
+        if numbers and others[0] > numbers[0] and not is_close(numbers[0], others[0], policy):
             return None, place - start + 1
     return None, max(0, min(len(candidates) - start, budget))
 

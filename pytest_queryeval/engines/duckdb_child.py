@@ -1,6 +1,6 @@
 """DuckDB in a child process: files opened read-only and cut off from everything else, one SELECT at a time.
 
-Loaded by `host_child.py`, whose contract it fulfils; of the package it imports `sql.cells` only.
+Loaded by `host_child.py`, whose contract it fulfils; of the package it imports `engines.cells` only.
 """
 
 from __future__ import annotations

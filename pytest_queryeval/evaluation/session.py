@@ -21,7 +21,8 @@ from pytest_queryeval.evaluation.prefetch import Calls
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.metrics import need_answers
+from pytest_queryeval.sandbox.host import Hosts, text_refusal
 from pytest_queryeval.text.redaction import hide_settings
 
 if TYPE_CHECKING:
@@ -118,7 +119,12 @@ class Session:
     def execute(self, stated: Stated, case: Case) -> Execution:
         """Read what is stated as the case's kind does, or run it; raises `SourceError`, `PredictorError`."""
         answered = KINDS[case.kind].answered(stated, case, self._hosts)
-        return answered if answered is not None else self._run(stated.query or "", case)
+        if answered is not None:
+            return answered
+        query = stated.query or ""
+        if case.source is None and not need_answers((*case.metrics, *case.thresholds)):
+            return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
+        return self._run(query, case)
 
     def _run(self, query: str, case: Case) -> Execution:
         """Run a query, or take what is recorded of it."""

@@ -74,10 +74,10 @@ KINDS: Registry[Kind] = Registry(
     "kind",
     group="pytest_queryeval.languages",
     members={
-        "sql": f"{__name__}.sql:SQL",
-        "sparql": f"{__name__}.sparql:SPARQL",
-        "json": f"{__name__}.json:JSON",
-        "sdmx": f"{__name__}.sdmx:SDMX",
+        "sql": f"{__name__}.sql.kind:SQL",
+        "sparql": f"{__name__}.sparql.kind:SPARQL",
+        "json": f"{__name__}.json.kind:JSON",
+        "sdmx": f"{__name__}.sdmx.kind:SDMX",
     },
 )
 

@@ -19,8 +19,7 @@ from pytest_queryeval.languages.extract_query import Language, unwrapped
 from pytest_queryeval.languages.files import stated_file
 from pytest_queryeval.languages.table_files import CellReader, table_readers
 from pytest_queryeval.languages.tables import TABLE_KEYS, read_table
-from pytest_queryeval.metrics import need_answers
-from pytest_queryeval.sandbox.host import Hosts, text_refusal
+from pytest_queryeval.sandbox.host import Hosts
 
 # What SQL takes for a comment: YAML or the folding of lines would make a query end there.
 _COMMENT = re.compile(r"--|(?:^|\s)#")
@@ -52,10 +51,10 @@ class Queries:
     csv_cell: CellReader = as_it_is
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
 
     def gold(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         if isinstance(node.value, dict) and not node.value.keys().isdisjoint(TABLE_KEYS):
             return self.table(node)
         query = _query(node)
@@ -65,51 +64,49 @@ class Queries:
         return Stated(query=query)
 
     def predicted(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return Stated(query=_query(node))
 
     def table(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return Stated(answer=read_table(node, self.stated_cell))
 
     def file(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return stated_file(node, table_readers(self.stated_cell, self.csv_cell))
 
     def checked_gold(self, gold: Stated, case: Case) -> Stated:
-        """See `kinds.Kind`; only its source can tell whether a query is right."""
+        """See `Kind`; only its source can tell whether a query is right."""
         return gold
 
     def answered(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
-        """See `kinds.Kind`; a query that only metrics of texts score, of a case without a source, is not run."""
-        if predicted.query is None:
-            if not isinstance(predicted.answer, Table):
-                raise PredictorError(f"the prediction is no table but a {type(predicted.answer).__name__}")
-            return Execution(query=None, answer=predicted.answer)
-        if case.source is None and not need_answers((*case.metrics, *case.thresholds)):
-            return Execution(query=predicted.query, error=text_refusal(predicted.query))
-        return None
+        """See `Kind`."""
+        if predicted.query is not None:
+            return None
+        if not isinstance(predicted.answer, Table):
+            raise PredictorError(f"the prediction is no table but a {type(predicted.answer).__name__}")
+        return Execution(query=None, answer=predicted.answer)
 
     def unwrapped(self, said: str) -> tuple[str, str]:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return unwrapped(said, self.language)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return None
         return difference(gold, predicted, case.policy, limit=limit)
 
     def text(self, answer: Answer) -> str | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return None
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """See `kinds.Kind`; only some languages have a published rule."""
+        """See `Kind`; only some languages have a published rule."""
         return None
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return None
 
 

@@ -44,7 +44,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
 
 
 def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
-    """Three metrics of one component of `sql.components.partial_match`: its F1, its precision, its recall."""
+    """Three metrics of one component of `languages.sql.components.partial_match`: its F1, its precision, its recall."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
         from pytest_queryeval.languages.sql.trees.match import matched

@@ -18,7 +18,7 @@ def macro_precision(
 ) -> Score:
     """The mean over the dimensions of the share of selected terms that gold has.
 
-    Terms are matched as in `sdmx.matching.match_terms`, by dimension, whatever their datasets; with `by_dataset` each
+    Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each
     dataset has its own dimensions, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold's that is not
     selected has precision 0, and so has one that is selected and not in gold, which `macro="target"` leaves out of the
     mean. Without terms in gold 0 where any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and

@@ -1,4 +1,4 @@
-"""The pytest plugin. This module is imported at every start of pytest, so it imports nothing but pytest."""
+"""The pytest plugin. This module is imported at every start of pytest, so it imports nothing but pytest at first."""
 
 from __future__ import annotations
 
@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case
+
 if TYPE_CHECKING:
     import warnings
-
-    from pytest_queryeval.plugin.collector import ReportCollector
-    from pytest_queryeval.plugin.run import Run
-
-RUN: pytest.StashKey[Run] = pytest.StashKey()
-COLLECTOR: pytest.StashKey[ReportCollector] = pytest.StashKey()
-SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
-
-
-def is_case(nodeid: str) -> bool:
-    """Whether a node is a suite file or a case of one."""
-    return nodeid.partition("::")[0].endswith(SUFFIXES)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_queryeval.plugin import RUN, is_case
+from pytest_queryeval.plugin.stash import RUN, is_case
 from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, record_in_junit
 
 if TYPE_CHECKING:

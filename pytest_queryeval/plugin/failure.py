@@ -12,8 +12,8 @@ from pytest_queryeval.comparison.lookalikes import lookalikes, text_and_number, 
 from pytest_queryeval.core.model import Case, CaseResult, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.results.case_json import ShortLabels, result_difference, stated_text
-from pytest_queryeval.text.plain import both_ends, one_line, plain_cell, printable, score_text
+from pytest_queryeval.results.case_json import ShortLabels, plain_cell, result_difference, stated_text
+from pytest_queryeval.text.plain import both_ends, one_line, printable, score_text
 
 ROWS = 8
 QUERY_LINES = 12

@@ -12,9 +12,9 @@ from pytest_queryeval.core.errors import Location, QueryEvalError, QueryEvalWarn
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
 from pytest_queryeval.languages import difficulty_of
-from pytest_queryeval.plugin import RUN
 from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
 from pytest_queryeval.plugin.folding import error_key
+from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.gates import with_gate_metrics
 from pytest_queryeval.suites.requirements import MissingExtraError

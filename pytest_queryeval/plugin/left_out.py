@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_queryeval.core.errors import SuiteError
-from pytest_queryeval.results.gates import LeftOut, count_cases, is_below
+from pytest_queryeval.results.gates import LeftOut, count_cases
+from pytest_queryeval.results.scope import is_below
 from pytest_queryeval.suites import load_suite
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import is_suite_file

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_queryeval.plugin import COLLECTOR, RUN
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.folding import ErrorFolding
 from pytest_queryeval.plugin.last_failed import LastFailed
 from pytest_queryeval.plugin.run import Run
+from pytest_queryeval.plugin.stash import COLLECTOR, RUN
 from pytest_queryeval.plugin.terminal import VerdictPrinter
 from pytest_queryeval.plugin.termination import Termination
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_queryeval.plugin import is_case
+from pytest_queryeval.plugin.stash import is_case
 
 
 class Termination:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import OF_TRIALS, Case, Stated, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.schema import Schema
@@ -19,7 +20,7 @@ from pytest_queryeval.evaluation.recording.answers import written_answer
 from pytest_queryeval.evaluation.semantic_texts import asked_for
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.text.plain import plain, told
+from pytest_queryeval.text.plain import told
 
 _HEX_DIGITS = 16
 _KEPT_DIGESTS = 64

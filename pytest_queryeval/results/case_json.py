@@ -6,13 +6,14 @@ from time import perf_counter
 from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.metric import LARGEST
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import Progress
 from pytest_queryeval.languages import KINDS, difficulty_of
 from pytest_queryeval.results.case_fingerprint import basis_json
-from pytest_queryeval.text.plain import plain, plain_cell, shortened, told
+from pytest_queryeval.text.plain import CELL_AHEAD, CELL_CHARACTERS, shortened, told
 
 QUERY_CHARACTERS = 20_000
 
@@ -214,3 +215,11 @@ def _rows(rows: Any, labels: ShortLabels) -> list[list[Any]]:
 
 def _row(row: Row, labels: ShortLabels) -> list[Any]:
     return [plain_cell(labels.of(cell)) for cell in row]
+
+
+def plain_cell(value: Any) -> Any:
+    """A cell for a report: plain, and text without secrets of at most CELL_CHARACTERS characters."""
+    if isinstance(value, str | bytes):
+        value = value[:CELL_AHEAD]  # looked through for secrets before it is cut to what is shown
+    value = plain(value, text=told)
+    return shortened(value, CELL_CHARACTERS) if isinstance(value, str) else value

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.model import BROKEN, OF_TRIALS, RULES, Case, Gate, Threshold
-from pytest_queryeval.core.model import PASS_RATE as PASS_RATE
+from pytest_queryeval.core.model import BROKEN, OF_TRIALS, PASS_RATE, RULES, Case, Gate, Threshold
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.metrics import METRICS, better_of, need_answers
 from pytest_queryeval.results.aggregation import CaseJson, group_values, totals
+from pytest_queryeval.results.baseline.regression import measured, nothing
+from pytest_queryeval.results.scope import is_below, matches, where_text
 from pytest_queryeval.text.plain import counted, score_text, told
 
 HIGHER = "higher"
@@ -87,29 +88,6 @@ def _values_of(case: Case, path: str, group: str) -> Sequence[str]:
         case _:
             value = case.kind
     return () if value is None else (value,)
-
-
-def matches(where: Mapping[str, Any], values: Callable[[str], Sequence[str]]) -> bool:
-    """Whether a case whose `values` of each group are given is one of those that `where` names.
-
-    >>> matches({"kind": "sql", "not": {"tag": "slow"}}, {"kind": ["sql"], "tag": ["nightly"]}.__getitem__)
-    True
-    """
-    if (excluded := where.get("not")) and matches(excluded, values):
-        return False
-    return all(value in values(group) for group, value in where.items() if group != "not")
-
-
-def where_text(where: Mapping[str, Any]) -> str:
-    """Which cases a gate is about, in words; empty where it is about all.
-
-    >>> where_text({"kind": "sql", "not": {"tag": "slow", "difficulty": "hard"}})
-    ' where kind is sql and not (tag is slow and difficulty is hard)'
-    """
-    named = [f"{group} is {value}" for group, value in where.items() if group != "not"]
-    if excluded := where.get("not"):
-        named.append(f"not ({' and '.join(f'{group} is {value}' for group, value in excluded.items())})")
-    return f" where {' and '.join(named)}" if named else ""
 
 
 def is_relative(gate: Mapping[str, Any]) -> bool:
@@ -230,22 +208,11 @@ def _why_nothing(gate: Mapping[str, Any], matching: Sequence[CaseJson], below: S
 def _measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Mapping[str, Any] | None) -> dict[str, Any]:
     """The `value` that a gate is about and `is_met`, of how many cases, and how many are in error beside them."""
     if is_relative(gate):
-        from pytest_queryeval.results.baseline.regression import measured, nothing
-
         return nothing() if baseline is None else measured(gate, cases, baseline)
     value, n = _value(gate, cases)
     is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
     errors = 0 if gate["metric"] == PASS_RATE else totals(cases)["errors"]
     return {"value": value, "n": n, "errors": errors, "is_met": is_met}
-
-
-@lru_cache(maxsize=4_096)  # as many cases are in a file
-def is_below(path: str, folder: str) -> bool:
-    """Whether a path lies below a folder, both as reports have them: from the root, above which `..` leads."""
-    parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
-    if set(above) == {".."}:  # a folder above the root holds the root, and all that is no further up
-        return parts[:1] != ("/",) and parts.count("..") <= len(above)
-    return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
 
 
 def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | None, int]:

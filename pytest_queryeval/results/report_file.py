@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Never, TypeAlias
 
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.languages.sql.published.table import ALL_LEVELS
 from pytest_queryeval.results.aggregation import GROUPS, SCHEMA, TOTAL_OF, Report
-from pytest_queryeval.text.plain import INTEGER_DIGITS, one_line
+from pytest_queryeval.text.plain import one_line
 
 MAX_BYTES = 512 * 2**20
 MOST_LEVELS = 100  # this package writes some thirty

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Stated
 from pytest_queryeval.evaluation.recording.answers import read, read_answer, read_lines, written, written_answer
 from pytest_queryeval.evaluation.recording.entry_index import Facts, Shelf, without_credentials
 from pytest_queryeval.evaluation.recording.sources import name_without_folders
 from pytest_queryeval.evaluation.recording.store import Store, digest
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.text.plain import one_line, plain
+from pytest_queryeval.text.plain import one_line
 from pytest_queryeval.text.redaction import is_secret
 
 ListSchema: TypeAlias = Callable[[], str | None]

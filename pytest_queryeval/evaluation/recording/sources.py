@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ENGINES
@@ -24,7 +25,7 @@ from pytest_queryeval.evaluation.recording.answers import (
 )
 from pytest_queryeval.evaluation.recording.entry_index import Facts, Shelf, without_credentials
 from pytest_queryeval.evaluation.recording.store import Store, digest
-from pytest_queryeval.text.plain import one_line, plain
+from pytest_queryeval.text.plain import one_line
 
 Thing = TypeVar("Thing")
 

@@ -38,11 +38,11 @@ class Json:
     nothing: Answer | None = field(default_factory=lambda: JsonAnswer({}))
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         check_options(options)
 
     def gold(self, node: Node) -> Stated:
-        """See `kinds.Kind`: a value, or a text that is read as JSON."""
+        """See `Kind`: a value, or a text that is read as JSON."""
         if node.empty:
             raise node.problem('gold is empty: write "null" in quotes for JSON\'s null')
         value = json_value(node)
@@ -51,21 +51,21 @@ class Json:
         return Stated(answer=JsonAnswer(value))
 
     def predicted(self, node: Node) -> Stated:
-        """See `kinds.Kind`: a value, or a text as a model may say it."""
+        """See `Kind`: a value, or a text as a model may say it."""
         if isinstance(node.value, str):
             return Stated(query=node.value)
         return Stated(answer=JsonAnswer(json_value(node)))
 
     def table(self, node: Node) -> Stated:
-        """See `kinds.Kind`; there are none."""
+        """See `Kind`; there are none."""
         raise node.problem("answers of the kind 'json' are no tables: state a value")
 
     def file(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return stated_file(node, {".json": _document, ".txt": text_file, ".md": text_file})
 
     def checked_gold(self, gold: Stated, case: Case) -> Stated:
-        """See `kinds.Kind`: a gold keeps the case's JSON Schema; that of a text file is read as a prediction is."""
+        """See `Kind`: a gold keeps the case's JSON Schema; that of a text file is read as a prediction is."""
         if gold.answer is None:
             gold = _with_answer(gold)
         assert isinstance(gold.answer, JsonAnswer)
@@ -74,7 +74,7 @@ class Json:
         return gold
 
     def answered(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         execution = _read(predicted)
         if case.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
@@ -86,25 +86,25 @@ class Json:
         return replace(execution, violations=found)
 
     def unwrapped(self, said: str) -> tuple[str, str]:
-        """See `kinds.Kind`; `answered` does it, which tells places in all that was said."""
+        """See `Kind`; `answered` does it, which tells places in all that was said."""
         return said, ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
         return difference(gold, predicted, limit=limit)
 
     def text(self, answer: Answer) -> str | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return json.dumps(answer.value, ensure_ascii=False, indent=2) if isinstance(answer, JsonAnswer) else None
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """See `kinds.Kind`; nobody has published a rule."""
+        """See `Kind`; nobody has published a rule."""
         return None
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `kinds.Kind`; there are no rows."""
+        """See `Kind`; there are no rows."""
         return None
 
 

@@ -53,11 +53,11 @@ class Sdmx:
     nothing: Answer | None = field(default_factory=lambda: Selection(datasets=()))
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         check_options(options)
 
     def gold(self, node: Node) -> Stated:
-        """See `kinds.Kind`: a selection, its JSON text, or a data query, which only the case's structure can read."""
+        """See `Kind`: a selection, its JSON text, or a data query, which only the case's structure can read."""
         if not isinstance(node.value, str):
             return Stated(answer=read_selection(node))
         if node.empty or not node.value.strip():
@@ -67,22 +67,22 @@ class Sdmx:
         return Stated(query=node.value)
 
     def predicted(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         if isinstance(node.value, str):
             return Stated(query=text(node))
         return Stated(answer=read_selection(node))
 
     def table(self, node: Node) -> Stated:
-        """See `kinds.Kind`; there are none."""
+        """See `Kind`; there are none."""
         raise node.problem("answers of the kind 'sdmx' are no tables: state a selection")
 
     def file(self, node: Node) -> Stated:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         readers = {".json": _json_file, ".yaml": _yaml_file, ".yml": _yaml_file, ".txt": text_file}
         return stated_file(node, readers)
 
     def checked_gold(self, gold: Stated, case: Case) -> Stated:
-        """See `kinds.Kind`: a gold selects what the case's structure has."""
+        """See `Kind`: a gold selects what the case's structure has."""
         selection = gold.answer if isinstance(gold.answer, Selection) else _data_query(gold.query or "", case.structure)
         if case.structure is None:
             return replace(gold, answer=selection)
@@ -91,7 +91,7 @@ class Sdmx:
         return replace(gold, answer=labelled(selection, case.structure))
 
     def answered(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         execution = _read(predicted, case.structure)
         if case.structure is None or not isinstance(execution.answer, Selection):
             return execution
@@ -99,25 +99,25 @@ class Sdmx:
         return replace(execution, answer=labelled(execution.answer, case.structure), violations=broken)
 
     def unwrapped(self, said: str) -> tuple[str, str]:
-        """See `kinds.Kind`; `answered` does it, which tells places in all that was said."""
+        """See `Kind`; `answered` does it, which tells places in all that was said."""
         return said, ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
             return None
         return difference(gold, predicted, limit=limit)
 
     def text(self, answer: Answer) -> str | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return selection_text(answer) if isinstance(answer, Selection) else None
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """See `kinds.Kind`; nobody has published a rule."""
+        """See `Kind`; nobody has published a rule."""
         return None
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `kinds.Kind`; there are no rows."""
+        """See `Kind`; there are no rows."""
         return None
 
 

@@ -18,7 +18,7 @@ class Sparql(Queries):
     """The kind `sparql`."""
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)
 
 

@@ -18,19 +18,19 @@ class Sql(Queries):
     """The kind `sql`."""
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """See `kinds.Kind`."""
+        """See `Kind`."""
         from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(options.get("dialect", ""))
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """See `kinds.Kind`: Spider's hardness."""
+        """See `Kind`: Spider's hardness."""
         from pytest_queryeval.languages.sql.labels import query_hardness
 
         return query_hardness(query, dialect)
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `kinds.Kind`; only a query with one of these words is worth a parse."""
+        """See `Kind`; only a query with one of these words is worth a parse."""
         text = query.lower()
         if "order" not in text and "limit" not in text:
             return None

@@ -10,12 +10,13 @@ from typing import Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.metric import TABLE_KINDS
 from pytest_queryeval.core.model import Prediction, Stated
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.predictors.entries import PREDICTED, is_seconds, parsed, told_prediction
-from pytest_queryeval.text.plain import one_line, plain, shortened
+from pytest_queryeval.text.plain import one_line, shortened
 from pytest_queryeval.text.redaction import redacted
 
 STDERR_CHARACTERS = 2_000

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.http.template import filled_body, places, with_parameters
 from pytest_queryeval.predictors import Predictor, PredictorType
@@ -14,7 +15,6 @@ from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.http.answers import Selector
 from pytest_queryeval.predictors.http.settings import METADATA, body_of, check, is_known, sent
 from pytest_queryeval.text.credentials import discreet
-from pytest_queryeval.text.plain import plain
 from pytest_queryeval.text.redaction import hide_settings
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_path import selected
+from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.http.answers import AGAIN, read_json, shape
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.predictors.entries import PREDICTED
-from pytest_queryeval.text.plain import one_line, plain
+from pytest_queryeval.text.plain import one_line
 
 WEB_PAGES = ("text/html", "application/xhtml+xml")
 

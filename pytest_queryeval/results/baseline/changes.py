@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.results.aggregation import CaseJson
 from pytest_queryeval.results.baseline.flips import MET, Matched, Told, was_asked
-from pytest_queryeval.results.gates import is_below, where_text
+from pytest_queryeval.results.scope import is_below, where_text
 
 Basis: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = dict[str, Any]

@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
+from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.results.aggregation import CaseJson
-from pytest_queryeval.results.gates import PASS_RATE, is_below
+from pytest_queryeval.results.scope import is_below
 
 Told: TypeAlias = Mapping[str, Any]  # a report, or as much of it as is known before it is made
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.

@@ -1,0 +1,208 @@
+"""Canonical values of cells, and when two of them are equal."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import chain
+from operator import ne
+
+from pytest_queryeval.comparison.comparables import (
+    Comparable,
+    Number,
+    ReadText,
+    TypedNumber,
+    datatype_of,
+    is_comparable,
+    quantity_of,
+)
+from pytest_queryeval.comparison.temporal import Temporal, read_temporal, xsd_time
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Cell, Literal, Table
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
+_XSD_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_SPACES = re.compile(r"\s+")
+_PLAIN = frozenset((type(None), int, str, bytes))
+_TEMPORAL = frozenset((date, datetime, time))
+_INTEGER_TYPES = frozenset(
+    f"{XSD}{name}"
+    for name in (
+        *("integer", "long", "int", "short", "byte"),
+        *("nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
+        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
+)
+_TEMPORAL_TYPES = {
+    f"{XSD}{name}": kind
+    for kind, names in {
+        "date": ("date",),
+        "datetime": ("dateTime", "dateTimeStamp"),
+        "time": ("time",),
+        "duration": ("duration", "dayTimeDuration", "yearMonthDuration"),
+    }.items()
+    for name in names
+}
+_NUMERIC_TYPES = _INTEGER_TYPES | {f"{XSD}{name}" for name in ("decimal", "float", "double")}
+
+
+def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
+    """Whether two canonical values are equal: the same, or near each other."""
+    if x == y:
+        return True
+    x, y = read_text(x, policy), read_text(y, policy)
+    return is_comparable(x) and is_comparable(y) and is_near(x, y, policy)
+
+
+def read_text(value: Hashable, policy: Policy) -> Hashable:
+    """Return a canonical value, a text that is a date, a time or a duration together with what it reads as."""
+    if type(value) is not str or policy.dates == "strict":
+        return value
+    found = read_temporal(value)
+    return value if found is None else ReadText.of(value, found)
+
+
+def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
+    """Whether two numbers of one datatype are equal within the tolerance, or two points in time; not two texts."""
+    if type(x) is type(y) is float:
+        return is_close(x, y, policy)
+    if isinstance(x, ReadText) and isinstance(y, ReadText):
+        return x == y
+    mine, other = quantity_of(x), quantity_of(y)
+    if isinstance(mine, Temporal) or isinstance(other, Temporal):
+        return mine == other
+    return datatype_of(x) == datatype_of(y) and is_close(mine, other, policy)
+
+
+def is_close(x: Number, y: Number, policy: Policy) -> bool:
+    """Whether two numbers are equal within the tolerance; two integers must be the same."""
+    if x == y:
+        return True
+    if isinstance(x, int) and isinstance(y, int):
+        return False
+    x, y = _as_float(x), _as_float(y)
+    if math.isinf(x) or math.isinf(y):
+        return False
+    return abs(x - y) <= max(policy.rel * max(abs(x), abs(y)), policy.abs)
+
+
+def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
+    """The rows with every cell replaced by its canonical value, so that cells which are the same have the same one.
+
+    Cells that are equal without being the same are found later: numbers within the tolerance, and texts that equal a
+    number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself
+    comes back.
+    """
+    types = set(map(type, chain.from_iterable(table.rows)))
+    if float in types and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
+        types.discard(float)  # only NaN, which is not equal to itself, is replaced
+    if not _may_change(types, policy):
+        return table.rows
+    columns = [_canonical_column(column, policy) for column in zip(*table.rows, strict=True)]
+    if all(new is old for new, old in columns):
+        return table.rows
+    return list(zip(*(new for new, _ in columns), strict=True))
+
+
+def _may_change(types: set[type], policy: Policy) -> bool:
+    folds = policy.text_numbers or policy.case == "ignore" or policy.whitespace == "ignore"
+    plain = _PLAIN | _TEMPORAL if policy.dates == "by_value" else _PLAIN
+    return not types <= plain or (folds and str in types)
+
+
+def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+    """The canonical values of a column, and the column; the same object where they are the same."""
+    types = set(map(type, column))
+    if float in types and not any(map(ne, column, column)):
+        types.discard(float)
+    if not _may_change(types, policy):
+        return column, column
+    known: dict[tuple[type, Cell], Hashable] = {}
+    return [_canonical_once(cell, policy, known) for cell in column], column
+
+
+def _canonical_once(cell: Cell, policy: Policy, known: dict[tuple[type, Cell], Hashable]) -> Hashable:
+    if cell is None or type(cell) is int:
+        return cell
+    key = (type(cell), cell)
+    if key not in known:
+        known[key] = canonical(cell, policy)
+    return known[key]
+
+
+def canonical(cell: Cell, policy: Policy) -> Hashable:
+    """Return the value that stands for a cell, the same one for cells that are the same under the policy."""
+    match cell:
+        case bool():
+            return int(cell)  # true = 1, also where 1 is near 1.0000001
+        case str():
+            return _text(cell, policy)
+        case float():
+            return ("NaN",) if math.isnan(cell) else cell
+        case Decimal():
+            return ("NaN",) if cell.is_nan() else _shortened(cell)
+        case Literal():
+            return _literal(cell, policy)
+        case date() | time() if policy.dates == "strict":
+            return ("moment", cell.isoformat())
+        case _:
+            return cell
+
+
+def _text(text: str, policy: Policy) -> Hashable:
+    if policy.whitespace == "ignore":
+        text = _SPACES.sub(" ", text).strip()
+    folded = text.casefold() if policy.case == "ignore" else text
+    return ReadText.of(folded, _number(text)) if policy.text_numbers and _NUMBER.fullmatch(text) else folded
+
+
+def _number(text: str) -> Number:
+    return int(text) if text.lstrip("-").isdigit() else _shortened(Decimal(text))
+
+
+def _shortened(number: Decimal) -> Number:
+    """A float where it says the same, for speed; the Decimal itself where digits would be lost."""
+    as_float = _as_float(number)
+    return as_float if as_float == number or abs(as_float) < 2**53 else number
+
+
+def _as_float(number: Number) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _literal(literal: Literal, policy: Policy) -> Hashable:
+    """By value, under `rdf_terms: strict` together with datatype and language."""
+    if policy.rdf_terms == "value":
+        return _literal_value(literal, policy)
+    value = _literal_value(literal, replace(policy, text_numbers=False))
+    if not literal.datatype and not literal.language:
+        return value
+    if literal.datatype in _NUMERIC_TYPES and isinstance(value, int | float | Decimal):
+        return TypedNumber(value, literal.datatype)
+    return value, literal.datatype, literal.language
+
+
+def _literal_value(literal: Literal, policy: Policy) -> Hashable:
+    """A literal that its datatype does not allow counts as its text."""
+    text = literal.lexical.strip()
+    if literal.datatype in _NUMERIC_TYPES:
+        if text in ("NaN", "INF", "-INF", "+INF"):
+            return canonical(float(text), policy)
+        if len(text) > 800 or not _XSD_NUMBER.fullmatch(text):
+            return text
+        return _number(text.removeprefix("+")) if literal.datatype in _INTEGER_TYPES else _shortened(Decimal(text))
+    if literal.datatype == f"{XSD}boolean" and text in ("true", "1", "false", "0"):
+        return int(text in ("true", "1"))
+    if policy.dates == "by_value" and (kind := _TEMPORAL_TYPES.get(literal.datatype)):
+        value = xsd_time(text) if kind == "time" else read_temporal(text)
+        if value and value.kind == kind:
+            return value
+    return _text(literal.lexical, policy)

@@ -1,0 +1,71 @@
+"""Values as JSON knows them: None, bool, int, finite float, text, list and dict."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from pytest_queryeval.core.table import IRI, BlankNode, Literal
+from pytest_queryeval.text.plain import storable
+
+INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
+LEVELS = 20
+XSD = "http://www.w3.org/2001/XMLSchema#"
+_LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d-\d\d.*|<.*>|_:.*|")
+_TOO_LARGE = 10**INTEGER_DIGITS
+
+
+def plain(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = storable) -> Any:
+    """The value as JSON knows it, of the very types None, bool, int, float, str, list and dict.
+
+    NaN, infinities, huge integers, bytes, dates and RDF terms become text; what is nested deeper than `levels`, or in
+    itself, becomes an ellipsis. `text` is what is done to each text, keys included.
+    """
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return int(value) if abs(value) < _TOO_LARGE else f"an integer of more than {INTEGER_DIGITS} digits"
+        case str():
+            return text(str.__str__(value))
+        case float():
+            return float(value) if math.isfinite(value) else str(float(value))
+        case bytes():
+            return text(f"x'{value.hex()}'")
+        case IRI() | BlankNode() | Literal():
+            return text(_term(value))
+        case Mapping() | Sequence() | AbstractSet():
+            return _plain_items(value, levels, text) if levels else "…"
+        case _:
+            return text(str(value))
+
+
+def _plain_items(
+    items: Mapping[Any, Any] | Sequence[Any] | AbstractSet[Any], levels: int, text: Callable[[str], str]
+) -> Any:
+    if isinstance(items, Mapping):
+        return {text(str(key)): plain(item, levels=levels - 1, text=text) for key, item in items.items()}
+    return [plain(item, levels=levels - 1, text=text) for item in items]
+
+
+def _term(term: IRI | BlankNode | Literal) -> str:
+    match term:
+        case IRI(iri=text):
+            return f"<{text}>"
+        case BlankNode(label=text):
+            return f"_:{text}"
+        case Literal(lexical=text, datatype=datatype, language=language):
+            return _literal(text, datatype, language)
+
+
+def _literal(text: str, datatype: str, language: str) -> str:
+    """A literal as short as it can be without looking like another one."""
+    if language:
+        return f'"{text}"@{language}'
+    if datatype.startswith(XSD):
+        return text
+    looks_typed = _LOOKS_TYPED.fullmatch(text) is not None
+    return f'"{text}"^^<{datatype}>' if datatype else f'"{text}"' if looks_typed else text

@@ -1,0 +1,20 @@
+"""What the modules of the plugin share of a session: where its state is kept, and which nodes are suites."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_queryeval.plugin.collector import ReportCollector
+    from pytest_queryeval.plugin.run import Run
+
+RUN: pytest.StashKey[Run] = pytest.StashKey()
+COLLECTOR: pytest.StashKey[ReportCollector] = pytest.StashKey()
+SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
+
+
+def is_case(nodeid: str) -> bool:
+    """Whether a node is a suite file or a case of one."""
+    return nodeid.partition("::")[0].endswith(SUFFIXES)

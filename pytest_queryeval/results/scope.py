@@ -1,0 +1,40 @@
+"""Which cases a gate or a comparison is about: those below a folder, and of these the ones that `where` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any
+
+
+@lru_cache(maxsize=4_096)  # as many cases are in a file
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path lies below a folder, both as reports have them: from the root, above which `..` leads."""
+    parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
+    if set(above) == {".."}:  # a folder above the root holds the root, and all that is no further up
+        return parts[:1] != ("/",) and parts.count("..") <= len(above)
+    return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
+
+
+def matches(where: Mapping[str, Any], values: Callable[[str], Sequence[str]]) -> bool:
+    """Whether a case whose `values` of each group are given is one of those that `where` names.
+
+    >>> matches({"kind": "sql", "not": {"tag": "slow"}}, {"kind": ["sql"], "tag": ["nightly"]}.__getitem__)
+    True
+    """
+    if (excluded := where.get("not")) and matches(excluded, values):
+        return False
+    return all(value in values(group) for group, value in where.items() if group != "not")
+
+
+def where_text(where: Mapping[str, Any]) -> str:
+    """Which cases a gate is about, in words; empty where it is about all.
+
+    >>> where_text({"kind": "sql", "not": {"tag": "slow", "difficulty": "hard"}})
+    ' where kind is sql and not (tag is slow and difficulty is hard)'
+    """
+    named = [f"{group} is {value}" for group, value in where.items() if group != "not"]
+    if excluded := where.get("not"):
+        named.append(f"not ({' and '.join(f'{group} is {value}' for group, value in excluded.items())})")
+    return f" where {' and '.join(named)}" if named else ""
