@@ -17,7 +17,7 @@ SCHEMA = """
     create table concerts (id integer primary key, city varchar(40), price double precision);
     insert into concerts values (1, 'Graz', 12.5), (2, 'Wien', null), (3, 'Linz', 8.0);
 """
-NAMES = [name for name in ENGINES.names() if ENGINES[name].identity.log]
+NAMES = [name for name in ENGINES.names() if ENGINES[name].fingerprint.log]
 MAKERS = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}
 # More than the driver of an engine keeps open.
 MANY = {"sqlite": 70, "duckdb": 34}

@@ -26,6 +26,7 @@ from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, Source, Stated
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie
+from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.recording import Recording
@@ -968,6 +969,18 @@ def test_the_state_of_a_source_changes_with_each_of_its_files(tmp_path, engine, 
 
     assert len(before) == 32
     assert state_of(source) != before
+
+
+def test_the_files_of_a_source_may_be_those_that_its_folder_holds(tmp_path, monkeypatch):
+    fingerprint = SourceFingerprint(files=lambda source: sorted(path.name for path in source.folder.glob("*.csv")))
+    engine = EngineType(opener=ENGINES["sqlite"].opener, fingerprint=fingerprint)
+    monkeypatch.setattr(ENGINES, "_members", {**ENGINES._members, "folder": engine})
+    (tmp_path / "a.csv").write_text("x", encoding="utf-8")
+    before = state_of(source_of("folder", tmp_path))
+
+    (tmp_path / "b.csv").write_text("x", encoding="utf-8")
+
+    assert state_of(source_of("folder", tmp_path)) != before
 
 
 def test_the_state_of_a_source_with_files_says_its_version_too(tmp_path):

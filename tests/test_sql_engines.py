@@ -14,7 +14,7 @@ from samples import make_case, query
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.engines import ENGINES, Described, Timed
+from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
@@ -210,7 +210,7 @@ def test_cells_are_plain_values(opened, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_schema_is_the_same_everywhere(opened, name):
     engine = opened(name)
-    assert isinstance(engine, Described)
+    assert isinstance(engine, SupportsSchema)
 
     schema = engine.schema(timeout=20)
 
@@ -229,7 +229,7 @@ def test_schema_is_the_same_everywhere(opened, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_queries_are_timed_everywhere(opened, name):
     engine = opened(name)
-    assert isinstance(engine, Timed)
+    assert isinstance(engine, SupportsTiming)
 
     timed = engine.time("select * from hall", "select name from hall", iterations=3, timeout=20)
     unsafe = engine.time("select * from hall", "delete from hall", iterations=3, timeout=20)

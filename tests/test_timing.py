@@ -9,7 +9,7 @@ from samples import make_case, query
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.schema import Schema
-from pytest_queryeval.engines import ENGINES, Described, Timed
+from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.sandbox.host import Hosts, Question
@@ -248,8 +248,8 @@ def test_what_is_timed_is_guarded_like_any_query(engine, database, predicted, ki
 
 
 def test_engines_of_sql_in_this_process_describe_and_time(engine):
-    assert isinstance(engine, Described)
-    assert isinstance(engine, Timed)
+    assert isinstance(engine, SupportsSchema)
+    assert isinstance(engine, SupportsTiming)
 
 
 def test_times_of_a_case_come_from_its_database(database, tmp_path):

@@ -32,7 +32,7 @@ class Engine(Protocol):
 
 
 @runtime_checkable
-class Described(Protocol):
+class SupportsSchema(Protocol):
     """An engine that can say which tables it has."""
 
     def schema(self, *, timeout: float) -> Schema:
@@ -51,7 +51,7 @@ class SupportsDDL(Protocol):
 
 
 @runtime_checkable
-class Timed(Protocol):
+class SupportsTiming(Protocol):
     """An engine that can time two queries side by side."""
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
@@ -90,23 +90,23 @@ class Opener(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class SourceFingerprint:
     """What tells that a query would get the same answer again.
 
-    `files` are the names of the files, relative to the source's folder, that hold its data: none for a service, whose
-    suite has to name its state by `version`. `log` is what a write-ahead log beside such a file has behind its name.
+    `files` lists the files that hold a source's data, by names relative to its folder: none for a service, whose suite
+    has to name its state by `version`. `log` is what a write-ahead log beside such a file has behind its name.
     `settings` are those that change answers, without secrets and names of files; `version` is that of what runs the
     queries here.
     """
 
-    files: Callable[[Settings], Sequence[str]] = lambda _: ()
+    files: Callable[[Source], Sequence[str]] = lambda _: ()
     log: str = ""
     settings: Callable[[Settings], Mapping[str, Any]] = lambda _: {}
     version: Callable[[Settings], str] = lambda _: ""
 
 
 def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
-    """The settings of these names that a source has, for an `Identity`."""
+    """Return a function that picks the settings of these names, for a `SourceFingerprint`."""
     return lambda settings: {name: settings[name] for name in names if name in settings}
 
 
@@ -116,7 +116,7 @@ class EngineType:
 
     `kind` is the only kind whose queries it runs, or None; `dialect` tells what sqlglot calls the language of a
     source's queries, empty for standard SQL; `text_setting` is what a source sets that is one text, or a list; `check`
-    raises `SettingError` for the first setting that cannot be right whatever the files hold; `identity` is what
+    raises `SettingError` for the first setting that cannot be right whatever the files hold; `fingerprint` is what
     recorded answers depend on.
     """
 
@@ -125,7 +125,7 @@ class EngineType:
     dialect: Callable[[Settings], str] = lambda _: ""
     text_setting: str = "path"
     check: Callable[[Settings], None] = lambda _: None
-    identity: Identity = Identity()
+    fingerprint: SourceFingerprint = SourceFingerprint()
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
         """Check the settings and open the source; raises `SourceError`."""

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.setting_validators import FILE_NAME, Rule, is_text
-from pytest_queryeval.engines import EngineType, Identity, Settings, with_cells
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.settings import absolute, check_settings, file_path
 from pytest_queryeval.sandbox.child_process import child_command
@@ -138,15 +138,16 @@ def _build(database: Path, form: str, what: str, *, folder: Path) -> None:
         raise SourceError(one_line(last, 1_000))
 
 
-def files(settings: Settings) -> Sequence[str]:
-    """The names of the files that a source is made of, those of tables in the order of the tables."""
+def files(source: Source) -> Sequence[str]:
+    """List the names of the files that a source is made of, those of tables in the order of the tables."""
+    settings = source.settings
     return [*settings.get("tables", {}).values(), *(settings[name] for name in ("path", "script") if name in settings)]
 
 
-IDENTITY = Identity(
+FINGERPRINT = SourceFingerprint(
     files=files,
     log=".wal",
     settings=lambda settings: {"tables": list(settings["tables"])} if "tables" in settings else {},
     version=lambda _: f"duckdb {version('duckdb')}",
 )
-DUCKDB = EngineType(opener=open_duckdb, kind="sql", dialect=lambda _: "duckdb", check=check, identity=IDENTITY)
+DUCKDB = EngineType(opener=open_duckdb, kind="sql", dialect=lambda _: "duckdb", check=check, fingerprint=FINGERPRINT)

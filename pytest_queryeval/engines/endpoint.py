@@ -10,8 +10,8 @@ from typing import Any
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.setting_validators import Rule, texts
-from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
-from pytest_queryeval.engines.remote_source import Live, connection
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
+from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings, is_iris
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
@@ -54,7 +54,7 @@ class EndpointEngine:
         self._settings = settings
         self._service = service
         probe = self._question(read_query(PROBE), PROBE)
-        self._live = Live(name, host, probe, doubted=("timeout", "rejected", "invalid"))
+        self._remote = RemoteSource(name, host, probe, ambiguous_failures=("timeout", "rejected", "invalid"))
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer.
@@ -65,13 +65,13 @@ class EndpointEngine:
         if failure := text_refusal(query) or self._refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._engine)
         outline = read_query(query)
-        execution = self._live.execute(self._question(outline, query), timeout=timeout, max_rows=max_rows)
+        execution = self._remote.execute(self._question(outline, query), timeout=timeout, max_rows=max_rows)
         return with_terms(execution, outline)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
         asked = [self._question(read_query(query), query) for query in (gold, predicted)]
-        return self._live.time(*asked, iterations=iterations, timeout=timeout)
+        return self._remote.time(*asked, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""
@@ -89,5 +89,5 @@ class EndpointEngine:
         return Question(query, settings)
 
 
-IDENTITY = Identity(settings=settings_among("default_graph", "service"))
-ENDPOINT = EngineType(opener=open_endpoint, kind="sparql", text_setting="url", check=check, identity=IDENTITY)
+FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "service"))
+ENDPOINT = EngineType(opener=open_endpoint, kind="sparql", text_setting="url", check=check, fingerprint=FINGERPRINT)

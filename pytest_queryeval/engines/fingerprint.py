@@ -25,10 +25,10 @@ def state_of(source: Source) -> str:
     version, and for files that cannot be read.
     """
     version = _version(source)
-    identity = ENGINES[source.engine].identity
+    fingerprint = ENGINES[source.engine].fingerprint
     try:
-        names = identity.files(source.settings)
-        contents = [_content(absolute(source.folder, name), name, identity.log) for name in names]
+        names = fingerprint.files(source)
+        contents = [_content(absolute(source.folder, name), name, fingerprint.log) for name in names]
     except SourceError as error:
         raise SourceError(f"source '{source.name}': {error}") from error
     if not contents and not version:
@@ -43,7 +43,7 @@ def state_of(source: Source) -> str:
 def known_state(source: Source) -> str | None:
     """`state_of` a source; None where it costs much, for files of more than MOST_BYTES together, and where it fails."""
     try:
-        names = ENGINES[source.engine].identity.files(source.settings)
+        names = ENGINES[source.engine].fingerprint.files(source)
         if sum(absolute(source.folder, name).stat().st_size for name in names) > MOST_BYTES:
             return None
         return state_of(source)

@@ -11,8 +11,8 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.setting_validators import Rule, is_text
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
-from pytest_queryeval.engines.remote_source import PROBE_ROWS, Live, connection
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
+from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places
@@ -87,7 +87,7 @@ class HTTPEngine:
         self._dialect = dialect(source.settings)
         self._unparsed = source.settings.get("unparsed", "refuse")
         probe = Question(source.settings.get("probe", "SELECT 1"), {**settings, "max_rows": PROBE_ROWS})
-        self._live = Live(source.name, host, probe, doubted=("timeout", "rejected", "invalid"))
+        self._remote = RemoteSource(source.name, host, probe, ambiguous_failures=("timeout", "rejected", "invalid"))
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer with all its pages.
@@ -98,14 +98,14 @@ class HTTPEngine:
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
         question = Question(query, {**self._settings, "max_rows": max_rows})
-        return self._live.execute(question, timeout=timeout, max_rows=max_rows)
+        return self._remote.execute(question, timeout=timeout, max_rows=max_rows)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
         if failure := self._refusal(gold) or self._refusal(predicted):
             return Execution(query=None, error=failure, engine=self._engine)
         asked = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
-        return self._live.time(*asked, iterations=iterations, timeout=timeout)
+        return self._remote.time(*asked, iterations=iterations, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str | None:
         """CREATE TABLE statements of what the service lists of its tables, None where it does not.
@@ -147,5 +147,7 @@ def dialect(settings: Settings) -> str:
 
 
 # Not `params` and `body`, which may hold secrets.
-IDENTITY = Identity(settings=settings_among("rows", *PATHS, "page_size", "dialect", "unparsed"))
-HTTP = EngineType(opener=open_http, kind="sql", dialect=dialect, text_setting="url", check=check, identity=IDENTITY)
+FINGERPRINT = SourceFingerprint(settings=settings_among("rows", *PATHS, "page_size", "dialect", "unparsed"))
+HTTP = EngineType(
+    opener=open_http, kind="sql", dialect=dialect, text_setting="url", check=check, fingerprint=FINGERPRINT
+)

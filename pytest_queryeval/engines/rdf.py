@@ -12,7 +12,7 @@ from typing import Any
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.setting_validators import FILE_NAMES, Rule, is_texts, texts
-from pytest_queryeval.engines import EngineType, Identity, Settings, settings_among
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.graph_store import graph_store, rdf_format
 from pytest_queryeval.engines.settings import absolute, check_settings, is_iris
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
@@ -170,9 +170,9 @@ def versions(settings: Settings) -> str:
     return ", ".join(f"{package} {version(package)}" for package in packages)
 
 
-IDENTITY = Identity(
-    files=lambda settings: texts(settings["files"]),
+FINGERPRINT = SourceFingerprint(
+    files=lambda source: texts(source.settings["files"]),
     settings=settings_among("engine", "default_graph"),
     version=versions,
 )
-RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check, identity=IDENTITY)
+RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check, fingerprint=FINGERPRINT)

@@ -35,14 +35,14 @@ def connection(source: Source) -> dict[str, Any]:
     }
 
 
-class Live:
-    """A service behind a host's child. A failure of one of the kinds `doubted` may be the service's own fault."""
+class RemoteSource:
+    """A service behind a host's child. Failures of the kinds `ambiguous_failures` may be the service's own fault."""
 
-    def __init__(self, name: str, host: Host, probe: Question, doubted: Collection[str]) -> None:
+    def __init__(self, name: str, host: Host, probe: Question, ambiguous_failures: Collection[str]) -> None:
         self._name = name
         self._host = host
         self._probe = probe
-        self._doubted = doubted
+        self._ambiguous_failures = ambiguous_failures
 
     def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
         """Ask for at most `timeout` seconds; what fails is the query's fault only if the service answers the probe.
@@ -51,7 +51,7 @@ class Live:
         """
         began = time.monotonic()
         execution = self._ask(question, timeout, max_rows)
-        if execution.error and execution.error.kind in self._doubted:
+        if execution.error and execution.error.kind in self._ambiguous_failures:
             started = START_SECONDS if self._host.pid is None else 0.0
             self._ask_probe(execution.error, began + timeout + GRACE_SECONDS - started - time.monotonic())
         return execution

@@ -14,7 +14,7 @@ from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.setting_validators import Rule, is_text
 from pytest_queryeval.engines import EngineType, Settings, with_cells
-from pytest_queryeval.engines.remote_source import Live
+from pytest_queryeval.engines.remote_source import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.credentials import may_hold_secrets
@@ -166,21 +166,21 @@ class SQLAlchemyEngine:
         self._host = host
         self._settings = settings
         self._guarded = guarded
-        self._live = Live(name, host, Question(PROBE, settings), {"timeout"})
+        self._remote = RemoteSource(name, host, Question(PROBE, settings), {"timeout"})
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the database does not answer."""
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
-        return with_cells(self._live.execute(Question(query, self._settings), timeout=timeout, max_rows=max_rows))
+        return with_cells(self._remote.execute(Question(query, self._settings), timeout=timeout, max_rows=max_rows))
 
     def schema(self, *, timeout: float) -> Schema:
         """Tables, columns and foreign keys of the default schema; raises `SourceError`."""
-        return self._live.schema(self._settings, timeout=timeout)
+        return self._remote.schema(self._settings, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str:
         """The statements that would make the tables and views of the default schema; raises `SourceError`."""
-        return self._live.ddl(self._settings, timeout=timeout)
+        return self._remote.ddl(self._settings, timeout=timeout)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Rows of the seconds that gold and predicted take; raises `SourceError`."""
@@ -188,7 +188,7 @@ class SQLAlchemyEngine:
             if failure := text_refusal(query) or self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._host.name)
         asked = [Question(query, self._settings) for query in (gold, predicted)]
-        return self._live.time(*asked, iterations=iterations, timeout=timeout)
+        return self._remote.time(*asked, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
-from pytest_queryeval.engines import EngineType, Identity, Settings
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.settings import check_settings, file_path
 from pytest_queryeval.sandbox.host import Hosts
@@ -84,9 +84,9 @@ def check(settings: Settings) -> None:
         raise SettingError("path", "needs a path or a script")
 
 
-IDENTITY = Identity(
-    files=lambda settings: [settings[name] for name in ("path", "script") if name in settings],
+FINGERPRINT = SourceFingerprint(
+    files=lambda source: [source.settings[name] for name in ("path", "script") if name in source.settings],
     log="-wal",
     version=lambda _: f"sqlite {sqlite3.sqlite_version}",
 )
-SQLITE = EngineType(opener=open_sqlite, kind="sql", dialect=lambda _: "sqlite", check=check, identity=IDENTITY)
+SQLITE = EngineType(opener=open_sqlite, kind="sql", dialect=lambda _: "sqlite", check=check, fingerprint=FINGERPRINT)

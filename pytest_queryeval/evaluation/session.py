@@ -14,7 +14,7 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, Source, Stated
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.engines import ENGINES, Described, Engine, SupportsDDL, Timed
+from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.settings import check_exists
 from pytest_queryeval.evaluation.prefetch import Calls
@@ -104,7 +104,7 @@ class Session:
         return or_raise(self._engines[key])
 
     def _open(self, source: Source) -> Engine:
-        for name in ENGINES[source.engine].identity.files(source.settings):
+        for name in ENGINES[source.engine].fingerprint.files(source):
             check_exists(source, name)
         return ENGINES[source.engine].open(source, self._hosts)
 
@@ -171,7 +171,7 @@ class Session:
         found = None if self._recording is None else self._recording.schema(source)
         if found is None:
             engine = self.engine(source)
-            found = engine.schema(timeout=timeout) if isinstance(engine, Described) else Schema()
+            found = engine.schema(timeout=timeout) if isinstance(engine, SupportsSchema) else Schema()
             if self._recording is not None:
                 self._recording.keep_schema(source, found)
         return found
@@ -185,7 +185,7 @@ class Session:
         ddl = None
         if isinstance(engine, SupportsDDL):
             ddl = engine.ddl(timeout=LISTING_SECONDS)
-        elif isinstance(engine, Described):
+        elif isinstance(engine, SupportsSchema):
             ddl = schema_script(engine.schema(timeout=LISTING_SECONDS), ENGINES[source.engine].dialect(source.settings))
         if self._recording is not None:
             self._recording.keep_ddl(source, ddl)
@@ -215,7 +215,7 @@ class Session:
 
     def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         engine = self.engine(case.source)
-        if not isinstance(engine, Timed):
+        if not isinstance(engine, SupportsTiming):
             raise SourceError(f"the engine '{case.source and case.source.engine}' cannot time queries")
         timed = engine.time(gold, predicted, iterations=iterations, timeout=case.timeout)
         if not isinstance(timed.answer, Table):

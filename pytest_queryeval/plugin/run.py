@@ -241,7 +241,7 @@ def _versions(cases: list[Case]) -> dict[str, str]:
     told: set[str] = set()
     for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
         with suppress(QueryEvalError, PackageNotFoundError):  # the cases will say what is missing
-            told.update(ENGINES[source.engine].identity.version(source.settings).split(", "))
+            told.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
     return {name: version for name, _, version in (text.partition(" ") for text in sorted(told)) if version}
 
 

@@ -112,7 +112,7 @@ class Child:
         self._stderr.seek(max(0, size - TAIL_BYTES))
         return self._stderr.read().decode("utf-8", "replace")
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """Read the last line that the child wrote to its stderr."""
         lines = self._tail().split("\n")
         return next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if line.strip()), "")

@@ -128,7 +128,7 @@ class Host:
             child = self._child = Child(child_command(_LOOP, self._packages, str(self._driver), str(self._memory)))
             child.receive(time.monotonic() + START_SECONDS, at_most=64)
         except (OSError, EOFError) as error:
-            reason = (child and child.last_words()) or error
+            reason = (child and child.stderr_tail()) or error
             raise SourceError(f"the {self.name} process does not start: {reason}") from error
         finally:
             if child and not child.ready:
@@ -144,16 +144,16 @@ class Host:
         except TimeoutError:
             return [], ("failure", "timeout", "")
         except (EOFError, BrokenPipeError):
-            return [], self._obituary(child)
+            return [], self._exit_error(child)
         finally:
             # Whatever cut the exchange short, Ctrl-C included: the rest of this answer must not meet the next query.
             if not finished:
                 self._kill()
 
-    def _obituary(self, child: Child) -> tuple[Any, ...]:
+    def _exit_error(self, child: Child) -> tuple[Any, ...]:
         status = child.wait()
         if status >= 0:
-            return "fault", f"the {self.name} process ended with status {status}: {child.last_words()}"
+            return "fault", f"the {self.name} process ended with status {status}: {child.stderr_tail()}"
         if status == -signal.SIGALRM:
             return "failure", "timeout", ""
         # A SIGKILL that is not ours comes from the system, which is out of memory.

@@ -138,11 +138,11 @@ class Sources:
 
 
 def _facts(source: Source, state: str) -> dict[str, Any]:
-    identity = ENGINES[source.engine].identity
+    fingerprint = ENGINES[source.engine].fingerprint
     return {
         "engine": source.engine,
-        "engine_version": identity.version(source.settings),
-        "settings": plain(identity.settings(source.settings)),
+        "engine_version": fingerprint.version(source.settings),
+        "settings": plain(fingerprint.settings(source.settings)),
         "source": source.name if state.startswith(_LIVE) else name_without_folders(source),
         "state": state,
     }
