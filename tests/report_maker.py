@@ -44,7 +44,14 @@ def make_report(size, *, hostile=False, **about):
 def report_of(cases, **about):
     """A report of these cases, with a gate that is met, one that is missed, and one that is not evaluated."""
     asked = {"paths": ["."], "ignored": []}
-    run = {"asked": asked, "collected": {}, "broken": [], "selected": False, "stopped": False, "interrupted": False}
+    run = {
+        "requested_paths": asked,
+        "collected": {},
+        "unreadable_files": [],
+        "selected": False,
+        "stopped": False,
+        "interrupted": False,
+    }
     gates = [
         make_gate(metric="pass_rate", min=0.5),
         make_gate(metric="execution_accuracy", where={"difficulty": "hard"}, min=0.95),
@@ -72,7 +79,7 @@ def make_compared(size):
     metric = next(iter(after[broken]["scores"]))
     after[broken] |= {"outcome": "failed", "scores": after[broken]["scores"] | {metric: 0.0}}
     after[fixed] |= {"outcome": "passed"}
-    after[eased]["basis"]["thresholds"] = {}
+    after[eased]["fingerprint"]["thresholds"] = {}
     after[gone] |= {"nodeid": "suite/new.yaml::new"}
     older = {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.44.0"}}
     baseline = report_of(before, created="2025-02-01T00:00:00+00:00", environment=older)
@@ -101,7 +108,7 @@ def make_case(number, chance):
         "question": f"How many {chance.choice(NOUNS)} are there in {chance.choice(PLACES)} since {1950 + number % 70}?",
         "outcome": outcome,
         "scores": {},
-        "missed": [],
+        "violations": [],
         "gold": None,
         "predicted": None,
         "difference": None,
@@ -109,7 +116,7 @@ def make_case(number, chance):
         "trials": [],
         "details": {},
         "message": "",
-        "basis": _basis(METRICS[kind][0], chance),
+        "fingerprint": _fingerprint(METRICS[kind][0], chance),
     }
     if outcome == "skipped":
         return case | {"message": "the database is not here"}
@@ -118,7 +125,7 @@ def make_case(number, chance):
     return case | _answers(kind, number, missed, chance)
 
 
-def _basis(metric, chance):
+def _fingerprint(metric, chance):
     return {
         "thresholds": {metric: {"min": 1.0, "max": None}},
         "on_miss": "fail",
@@ -146,7 +153,7 @@ def _answers(kind, number, missed, chance):
     gold, predicted = _sides(kind, number, missed, chance)
     return {
         "scores": scores,
-        "missed": [{"metric": metric, "min": 1.0, "max": None, "value": 0.0}] if missed else [],
+        "violations": [{"metric": metric, "min": 1.0, "max": None, "value": 0.0}] if missed else [],
         "gold": gold | {"index": 0},
         "predicted": predicted | {"error": None},
         "difference": _difference(kind, gold, predicted) if missed else None,
@@ -225,6 +232,6 @@ def _hostile(number, chance):
         case["gold"] |= {"query": f"SELECT '{text}'", **sample}
         case["predicted"] |= {"query": f"SELECT {text}", "error": {"kind": "invalid", "message": text}, **sample}
         case["difference"] = {"summary": text, "missing": [[text, None]], "extra": [[1, text]], "changed": []}
-        trial = {"passed": False, "scores": {text: 0.5}, "missed": [], "prediction": case["prediction"]}
+        trial = {"passed": False, "scores": {text: 0.5}, "violations": [], "prediction": case["prediction"]}
         case["trials"] = [trial | {"predicted": {"query": text, "error": None}}] * 2
     return case

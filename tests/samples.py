@@ -80,12 +80,14 @@ def make_result(case, *, gold, predicted, **changes):
         "prediction": Prediction(stated=Stated(answer=predicted), predictor="inline"),
         "predicted": Execution(query=None, answer=predicted),
         "scores": {},
-        "missed": (),
+        "violations": (),
         "details": {},
     } | changes
-    case, fails = known.pop("case"), bool(known["missed"]) or known["predicted"].error is not None
+    case, fails = known.pop("case"), bool(known["violations"]) or known["predicted"].error is not None
     trial = Trial(**known, passed=not fails)
-    return CaseResult(case=case, trials=(trial,), shown=trial, scores=trial.scores, missed=trial.missed, fails=fails)
+    return CaseResult(
+        case=case, trials=(trial,), shown=trial, scores=trial.scores, violations=trial.violations, fails=fails
+    )
 
 
 def entry(**changes):
@@ -100,7 +102,7 @@ def entry(**changes):
         "source": "concerts.db",
         "outcome": "passed",
         "scores": {},
-        "missed": [],
+        "violations": [],
         "trials": [],
         "details": {},
     } | changes

@@ -58,7 +58,7 @@ def case(number=1, **changes):
         "question": "How many?",
         "outcome": "passed",
         "scores": {"execution_accuracy": 1.0, "soft_f1": 0.5},
-        "missed": [],
+        "violations": [],
         "gold": {"query": "SELECT 1\n", "columns": ["1"], "row_count": 1, "sample": [[1]], "seconds": 0.5, "index": 0},
         "predicted": {
             "query": "SELECT 2",

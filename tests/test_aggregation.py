@@ -23,7 +23,7 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
 
 def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
     def error(*metrics):
-        return entry(outcome="error", basis={"metrics": list(metrics)})
+        return entry(outcome="error", fingerprint={"metrics": list(metrics)})
 
     cases = [
         entry(scores={"valid_query": 1.0, "cell_f1": None}),
@@ -31,7 +31,7 @@ def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
         error("valid_query", "cell_f1"),
         error("valid_query"),
         entry(outcome="skipped"),
-        entry(outcome="error", basis=None),
+        entry(outcome="error", fingerprint=None),
     ]
 
     found = metric_statistics(cases)
@@ -43,7 +43,7 @@ def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
 
 @pytest.mark.parametrize("name", ["prediction_seconds", "ves", "r_ves", "metadata[tokens]", "of_my_own"])
 def test_costs_and_scores_without_bound_have_no_mean_with_errors(name):
-    found = metric_statistics([entry(scores={name: 1.0}), entry(outcome="error", basis={"metrics": [name]})])
+    found = metric_statistics([entry(scores={name: 1.0}), entry(outcome="error", fingerprint={"metrics": [name]})])
 
     assert (found[name]["mean_with_errors"], found[name]["n_with_errors"]) == (None, None)
 
@@ -152,8 +152,8 @@ def test_scores_of_none_are_left_out_and_a_metric_without_scores_is_not_reported
 
 
 def test_missed_thresholds_are_counted_by_metric():
-    missed = [{"metric": "f1", "min": 1.0, "max": None, "value": 0.0}]
-    cases = [entry(scores={"f1": 0.0, "em": 0.0}, missed=missed), entry(scores={"f1": 1.0, "em": 1.0})]
+    violations = [{"metric": "f1", "min": 1.0, "max": None, "value": 0.0}]
+    cases = [entry(scores={"f1": 0.0, "em": 0.0}, violations=violations), entry(scores={"f1": 1.0, "em": 1.0})]
 
     found = metric_statistics(cases)
 

@@ -18,8 +18,8 @@ def no_regression(metric="f1", *, alpha=0.05, max_drop=0.0, **where):
     return gate_json(Gate(metric=metric, no_regression=rule, where=where, **PLACE), "music")
 
 
-def max_broken(number, **where):
-    return gate_json(Gate(metric="broken", max_broken=number, where=where, **PLACE), "music")
+def max_regressions(number, **where):
+    return gate_json(Gate(metric="regressions", max_regressions=number, where=where, **PLACE), "music")
 
 
 def scored(*values, **changes):
@@ -114,14 +114,14 @@ def test_random_signs_are_drawn_once_for_a_result(monkeypatch):
 
 
 @pytest.mark.parametrize(("number", "ok"), [(0, False), (1, False), (2, True)])
-def test_broken_cases_are_counted_one_by_one(number, ok):
-    found = result(max_broken(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
+def test_regressions_are_counted_one_by_one(number, ok):
+    found = result(max_regressions(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
 
     assert (found["ok"], found["value"], found["n"]) == (ok, 2, 4)
-    assert gate_text(found) == f"at most {number} broken in music: 2 of 4"
+    assert gate_text(found) == f"at most {number} regression{'s' * (number != 1)} in music: 2 of 4"
 
 
-@pytest.mark.parametrize("gate", [no_regression(), max_broken(0)])
+@pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
 def test_without_a_baseline_nothing_is_evaluated(gate):
     found = result(gate, None, scored(1.0))
 
@@ -129,17 +129,17 @@ def test_without_a_baseline_nothing_is_evaluated(gate):
     assert gate_text(found).endswith(": no baseline was given")
 
 
-@pytest.mark.parametrize("gate", [no_regression(), max_broken(0)])
+@pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
 def test_a_baseline_without_these_cases_misses_the_gate_unless_a_part_was_asked_for(gate):
     reason = "no case has a value in the baseline as well"
 
     assert result(gate, [], scored(1.0))["reason"] == reason
     assert result(gate, [], scored(1.0))["ok"] is False
     assert result(gate, [], scored(1.0), number=2)["ok"] is None
-    assert result(gate, scored(1.0), scored(1.0), broken=["music/x.queryeval.yaml"])["ok"] is False
+    assert result(gate, scored(1.0), scored(1.0), unreadable_files=["music/x.queryeval.yaml"])["ok"] is False
 
 
-@pytest.mark.parametrize("gate", [no_regression(), max_broken(0)])
+@pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
 def test_pairs_are_compared_whatever_else_there_is(gate):
     found = result(gate, scored(1.0), scored(1.0), number=40)
 
@@ -163,6 +163,12 @@ def test_the_pass_rate_counts_errors_as_cases_that_did_not_pass():
 
 
 def test_gates_of_several_processes_are_told_apart_by_their_rules():
-    gates = [no_regression(), no_regression(alpha=0.01), no_regression(max_drop=0.1), max_broken(1), max_broken(2)]
+    gates = [
+        no_regression(),
+        no_regression(alpha=0.01),
+        no_regression(max_drop=0.1),
+        max_regressions(1),
+        max_regressions(2),
+    ]
 
     assert merge_gates([gates, gates]) == [gate | {"cases": None} for gate in gates]

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import fake_source, make_case, make_result, table
 
-from pytest_queryeval.core.model import Execution, Failure, Missed, Prediction, Stated, Threshold
+from pytest_queryeval.core.model import Execution, Failure, Prediction, Stated, Threshold, ThresholdViolation
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, result_difference, result_json
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
-MISSED = Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
+MISSED = ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
 KEYS = {
     "depends_on_tie",
     "scoring",
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
-    *("missed", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
-    "basis",
+    *("violations", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
+    "fingerprint",
     "evidence",
 }
 HOSTILE_CELLS = [
@@ -49,8 +49,8 @@ class Level(IntEnum):
     HARD = 3
 
 
-def scored(gold, predicted, *, case=None, missed=(MISSED,), outcome="failed", **changes):
-    result = make_result(case or make_case(), gold=gold, predicted=predicted, missed=missed, **changes)
+def scored(gold, predicted, *, case=None, violations=(MISSED,), outcome="failed", **changes):
+    result = make_result(case or make_case(), gold=gold, predicted=predicted, violations=violations, **changes)
     return result_json(result, **PLACE, outcome=outcome)
 
 
@@ -96,7 +96,7 @@ def test_a_result_has_the_same_keys_and_the_scores():
 
     assert set(made) == KEYS
     assert made["scores"] == {"execution_accuracy": 0.0, "never": None}
-    assert made["missed"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
+    assert made["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
 def test_an_execution_says_its_query_shape_and_time():
@@ -212,7 +212,7 @@ def test_a_sample_has_at_most_report_rows_rows_and_the_count_is_of_all(limit):
 def test_report_rows_of_0_keeps_every_cell_out_of_the_report_and_of_the_failure_text():
     case = make_case(report_rows=0)
     gold, predicted = table(("secret one", 1), ("secret two", 2)), table(("secret one", 7), ("secret three", 8))
-    result = make_result(case, gold=gold, predicted=predicted, missed=(MISSED,))
+    result = make_result(case, gold=gold, predicted=predicted, violations=(MISSED,))
 
     made = result_json(result, **PLACE, outcome="failed")
 
@@ -224,7 +224,7 @@ def test_report_rows_of_0_keeps_every_cell_out_of_the_report_and_of_the_failure_
 
 def test_the_limit_of_a_difference_for_people_is_not_that_of_the_report():
     result = make_result(
-        make_case(report_rows=1), gold=table((1,), (2,)), predicted=table((8,), (9,)), missed=(MISSED,)
+        make_case(report_rows=1), gold=table((1,), (2,)), predicted=table((8,), (9,)), violations=(MISSED,)
     )
 
     found = result_difference(result, limit=2)
@@ -233,5 +233,5 @@ def test_the_limit_of_a_difference_for_people_is_not_that_of_the_report():
 
 
 def test_a_difference_is_made_only_where_a_threshold_is_missed():
-    assert scored(table((1,)), table((2,)), missed=())["difference"] is None
+    assert scored(table((1,)), table((2,)), violations=())["difference"] is None
     assert scored(table((1,)), table((2,)))["difference"]["missing"] == [[1]]

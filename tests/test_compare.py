@@ -71,25 +71,25 @@ class Tags(HTMLParser):
 
 def test_two_reports_are_compared_in_every_form(write, capsys):
     write("base.json", *scores(1.0, 1.0, 0.0))
-    write("new.json", *scores(1.0, 0.0, 0.0))
+    write("old.json", *scores(1.0, 0.0, 0.0))
 
-    status = main(["compare", "base.json", "new.json", "-o", "out.md", "-o", "out.html", "-o", "out.json"])
+    status = main(["compare", "base.json", "old.json", "-o", "out.md", "-o", "out.html", "-o", "out.json"])
 
     out = capsys.readouterr().out
     assert status == 0
-    assert out.startswith("against the baseline base.json of 2024-05-01T10:00:00+00:00: 3 cases in both, 0 fixed, 1 b")
-    assert "broken (1): music/s.queryeval.yaml::c1\n" in out
+    assert out.startswith("against the baseline base.json of 2024-05-01T10:00:00+00:00: 3 cases in both, 0 fixes, 1 ")
+    assert "regressions (1): music/s.queryeval.yaml::c1\n" in out
     assert "report: out.md\nreport: out.html\nreport: out.json\n" in out
     assert "| `f1` | 0.667 | 0.333 | -0.333 |" in Path("out.md").read_text(encoding="utf-8")
-    assert json.loads(Path("out.json").read_bytes())["broken"] == ["music/s.queryeval.yaml::c1"]
+    assert json.loads(Path("out.json").read_bytes())["regressions"] == ["music/s.queryeval.yaml::c1"]
     assert "new.json against base.json" in Tags(Path("out.html").read_text(encoding="utf-8")).texts
 
 
 def test_the_exit_status_is_0_whatever_got_worse(write):
     write("base.json", *scores(*[1.0] * 9))
-    write("new.json", *scores(*[0.0] * 9))
+    write("old.json", *scores(*[0.0] * 9))
 
-    assert main(["compare", "base.json", "new.json"]) == 0
+    assert main(["compare", "base.json", "old.json"]) == 0
 
 
 def test_many_reports_are_a_leaderboard_with_the_best_first(write, capsys):
@@ -129,7 +129,7 @@ def test_a_leaderboard_is_ranked_by_the_metric_that_is_named(write, capsys):
 
 
 def test_two_reports_and_a_metric_are_a_leaderboard(write, capsys):
-    main(["compare", write("old.json", *scores(0.0)), write("new.json", *scores(1.0)), "--metric", "f1"])
+    main(["compare", write("old.json", *scores(0.0)), write("old.json", *scores(1.0)), "--metric", "f1"])
 
     out = capsys.readouterr().out
     assert out.startswith("2 systems, 1 case, ranked by the mean of f1\n")
@@ -185,11 +185,11 @@ def test_reports_without_any_score_have_no_rank(write, capsys):
     assert row.split() == ["a", "-", "n/a", "-", "0", "-", "1", "1"]
 
 
-def asked(id_="a", value=1.0, **basis):
+def asked(id_="a", value=1.0, **fingerprint):
     """A case that tells what its suite asked of it."""
     known = {"thresholds": {"f1": {"min": 0.5, "max": None}}, "on_miss": "fail", "trials": 1, "trials_rule": "mean"}
     known |= {"golds": "0", "compare": {}, "options": {}, "source": None}
-    return case(id_, value, basis=known | basis)
+    return case(id_, value, fingerprint=known | fingerprint)
 
 
 LOWER = {"thresholds": {"f1": {"min": 0.1, "max": None}}}
@@ -328,7 +328,7 @@ def test_of_costs_the_rise_that_is_detected_may_be_larger_than_any_cost_seen(wri
     for name, values in (("base", seconds), ("new", reversed(seconds))):
         write(f"{name}.json", *(case(str(n), scores={"prediction_seconds": v}) for n, v in enumerate(values)))
 
-    main(["compare", "base.json", "new.json", "-o", "out.json"])
+    main(["compare", "base.json", "old.json", "-o", "out.json"])
 
     assert json.loads(Path("out.json").read_bytes())["metrics"]["prediction_seconds"]["detectable"] > 5.0
 
@@ -342,9 +342,9 @@ def test_reports_of_one_name_are_told_apart_by_their_paths(write, capsys):
     assert all(any(line.startswith(name) for line in out.splitlines()) for name in (*names, "c"))
 
 
-@pytest.mark.parametrize("others", [["new.json"], ["new.json", "third.json"]], ids=["two", "many"])
+@pytest.mark.parametrize("others", [["old.json"], ["new.json", "third.json"]], ids=["two", "many"])
 def test_foreign_text_is_never_markup(write, capsys, others):
-    for name, value in (("base.json", 1.0), ("new.json", 0.0), ("third.json", 0.0)):
+    for name, value in (("base.json", 1.0), ("old.json", 0.0), ("third.json", 0.0)):
         write(name, case(HOSTILE, value, scores={HOSTILE: value}))
 
     main(["compare", "base.json", *others, "-o", "out.html", "-o", "out.md"])
@@ -365,15 +365,15 @@ def test_foreign_text_is_never_markup(write, capsys, others):
     [
         (["base.json", "nope.json"], "nope.json: cannot be read: No such file or directory"),
         (["base.json", "base.json"], "base.json: given twice"),
-        (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
-        (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
-        (["base.json", "new.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
-        (["base.json", "new.json", "--metric", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
+        (["base.json", "old.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
+        (["base.json", "old.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
+        (["base.json", "old.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
+        (["base.json", "old.json", "--metric", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
     ],
 )
 def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, arguments, message):
     write("base.json", case())
-    write("new.json", case())
+    write("old.json", case())
 
     with pytest.raises(SystemExit) as stop:
         main(["compare", *arguments])
@@ -391,7 +391,7 @@ DAMAGED = {
     "empty.json": "is no report: Expecting value",
     "binary.json": "is no report: ",
     "list.json": "is no report of pytest-queryeval",
-    "new.json": "has schema 2, but this version of pytest-queryeval reads 1",
+    "old.json": "has schema 1, and only schema 2 can be read: run the suites again with this version of pytest-queryeval",
     "deep.json": "is no report: nested too deep",
     "large.json": "is no report: larger than 1 MiB",
     "::error::x.json": "is no report: Expecting value",
@@ -400,7 +400,7 @@ DAMAGED = {
 CALLS = [["compare", "good.json", "other.json"], ["merge", "good.json"], ["render", "good.json"]]
 CONTENTS = {
     "list.json": b"[1]",
-    "new.json": b'{"schema": 2, "cases": []}',
+    "old.json": b'{"schema": 1, "cases": []}',
     "deep.json": b"[" * 100_000,
     "binary.json": b"\xff\xfe\x00",
     "empty.json": b"",
@@ -453,7 +453,7 @@ def test_a_target_that_cannot_be_written_keeps_no_other_from_being_written(write
     assert "report: last.json\nreport taken.md" in out
     assert ("report: taken.md/report.csv\n" in out) == (call[0] != "compare")  # which makes no folders
     assert "cannot be written: Is a directory" in out
-    assert ("1 broken" in out) == (call[0] == "compare")
+    assert ("1 regression" in out) == (call[0] == "compare")
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
@@ -505,7 +505,7 @@ def test_render_keeps_a_baseline(write):
     main(["render", "whole.json", "-o", "again.json", "-o", "again.md"])
 
     assert Path("again.json").read_bytes() == Path("whole.json").read_bytes()
-    assert "1 fixed, 0 broken" in Path("again.md").read_text(encoding="utf-8")
+    assert "1 fix, 0 regressions" in Path("again.md").read_text(encoding="utf-8")
 
 
 def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
@@ -523,11 +523,11 @@ def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys)
     gate = {
         "folder": "music",
         "cases": 2,
-        "metric": "broken",
+        "metric": "regressions",
         "where": {},
         "min": None,
         "max": None,
-        "max_broken": 0,
+        "max_regressions": 0,
     }
     write("base.json", *scores(1.0, 1.0))
     for number, value in enumerate((1.0, 0.0)):
@@ -539,9 +539,9 @@ def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys)
 
     out = capsys.readouterr().out
     assert (alone, compared) == (0, 1)
-    assert "gate not evaluated: at most 0 broken in music: no baseline was given" in out
-    assert "gate MISSED: at most 0 broken in music: 1 of 2" in out
-    assert json.loads(Path("all.json").read_bytes())["baseline"]["broken"] == ["music/s.queryeval.yaml::c1"]
+    assert "gate not evaluated: at most 0 regressions in music: no baseline was given" in out
+    assert "gate MISSED: at most 0 regressions in music: 1 of 2" in out
+    assert json.loads(Path("all.json").read_bytes())["baseline"]["regressions"] == ["music/s.queryeval.yaml::c1"]
 
 
 def test_a_rule_with_a_member_that_is_not_known_is_evaluated_by_those_that_are(write, capsys):

@@ -185,7 +185,7 @@ def test_a_worse_system_fails_the_job_which_has_its_reports(evaluated):
     assert result.returncode == 1
     assert verdicts(project) == [False, False, False]
     assert {path.name for path in (project / "reports").iterdir()} == REPORTS
-    assert "6 broken" in result.stdout
+    assert "6 regressions" in result.stdout
 
 
 def test_the_step_summary_tells_the_verdict_and_the_broken_cases(evaluated):

@@ -5,7 +5,7 @@ from samples import answer, fake_source, install_engine, make_case, query, table
 
 from pytest_queryeval.core.errors import GoldError, PredictorError, QueryEvalError
 from pytest_queryeval.core.metric import metric
-from pytest_queryeval.core.model import Missed, Source, Threshold
+from pytest_queryeval.core.model import Source, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -58,7 +58,7 @@ def test_gold_and_predicted_are_run_and_scored(session, engine):
     assert result.scores == {"execution_accuracy": 1.0, "row_matching_f1": 1.0}
     assert rows(result.gold) == ANSWERS["gold"]
     assert rows(result.predicted) == ANSWERS["same"]
-    assert (result.gold_index, result.missed, result.fails) == (0, (), False)
+    assert (result.gold_index, result.violations, result.fails) == (0, (), False)
 
 
 def test_stated_answers_need_no_source(session):
@@ -70,7 +70,7 @@ def test_stated_answers_need_no_source(session):
 def test_a_missed_threshold_is_reported_with_its_value(session, engine):
     result = evaluate_case(run_case("gold", predicted="half"), session)
 
-    assert result.missed == (Missed(metric="execution_accuracy", threshold=AT_LEAST_ONE, value=0.0),)
+    assert result.violations == (ThresholdViolation(metric="execution_accuracy", threshold=AT_LEAST_ONE, value=0.0),)
     assert result.fails
 
 
@@ -216,13 +216,13 @@ def test_a_metric_with_a_threshold_is_computed_also_where_nobody_asked_for_it(se
     result = evaluate_case(case, session)
 
     assert result.scores == {"execution_accuracy": 0.0, "row_matching_f1": 0.5}
-    assert [(missed.metric, missed.value) for missed in result.missed] == [("row_matching_f1", 0.5)]
+    assert [(missed.metric, missed.value) for missed in result.violations] == [("row_matching_f1", 0.5)]
 
 
 def test_a_threshold_can_limit_a_score_from_above(session, engine):
     case = run_case("gold", thresholds={"execution_accuracy": Threshold(maximum=0.5)})
 
-    assert evaluate_case(case, session).missed[0].value == 1.0
+    assert evaluate_case(case, session).violations[0].value == 1.0
 
 
 def test_a_metric_gets_its_options_and_the_policy_of_the_case(session, engine, register):

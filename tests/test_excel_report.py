@@ -183,8 +183,8 @@ def test_headers_say_which_metric_they_show():
 
 def test_percent_correct_counts_cases_in_error_as_wrong_and_says_of_how_many_it_is():
     right, skipped = {"scores": {"execution_accuracy": 1.0}}, {"outcome": "skipped", "scores": {}}
-    error = {"outcome": "error", "scores": {}, "basis": {"metrics": ["execution_accuracy"]}}
-    other = error | {"basis": {"metrics": ["valid_query"]}}
+    error = {"outcome": "error", "scores": {}, "fingerprint": {"metrics": ["execution_accuracy"]}}
+    other = error | {"fingerprint": {"metrics": ["valid_query"]}}
 
     total = summary(
         make_report(
@@ -276,7 +276,7 @@ def test_summary_begins_with_the_verdict_and_the_gates():
 
 
 def test_files_that_could_not_be_read_are_named():
-    assert "bad.queryeval.yaml" in texts(make_report(case(), broken=["bad.queryeval.yaml"]))
+    assert "bad.queryeval.yaml" in texts(make_report(case(), unreadable_files=["bad.queryeval.yaml"]))
 
 
 def test_cases_without_difficulty_are_said_to_count_in_the_total_only():
@@ -378,11 +378,13 @@ def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
     assert found[0][4].splitlines()[1:3] == ["[recall: 0.50, precision: 0.75]", "True Positives [1]"]
 
 
-def flipping(number, score, **basis):
+def flipping(number, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
     asked = {"thresholds": {}, "on_miss": "fail", "trials": 1, "trials_rule": "mean", "golds": "0"}
     asked |= {"compare": {}, "options": {}, "source": None}
-    return case(number, scores={"soft_f1": score}, outcome="passed" if score else "failed", basis=asked | basis)
+    return case(
+        number, scores={"soft_f1": score}, outcome="passed" if score else "failed", fingerprint=asked | fingerprint
+    )
 
 
 def against_baseline(before, after):
@@ -403,14 +405,14 @@ def test_summary_tells_the_comparison_with_a_baseline():
     parts = [
         ["Against the baseline"],
         ["cases in both", 3],
-        ["broken", 2],
+        ["regressions", 2],
         ["removed", 1],
         ["changed besides the system: cases removed (1 case): music/s.queryeval.yaml::c3"],
         ["metric", "before", "after", "change", "95 % low", "95 % high", "n", "p", "detects"],
         ["soft_f1", *(pytest.approx(metric[key]) for key in ("before", "after", "change")), *metric["ci95"], 3, 1],
-        ["broken (2)"],
+        ["regressions (2)"],
         ["music/s.queryeval.yaml::c1"],
-        ["fixed (1)"],
+        ["fixes (1)"],
     ]
     places = [next(place for place, row in enumerate(values) if row[: len(part)] == part) for part in parts]
     assert places == sorted(places)

@@ -9,18 +9,18 @@ import pytest
 from samples import make_case, make_result, table
 
 from pytest_queryeval.comparison.canonical import XSD
-from pytest_queryeval.core.model import Missed, Threshold
+from pytest_queryeval.core.model import Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
 from pytest_queryeval.plugin.failure import failure_lines
 
-MISSED = (Missed(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
+MISSED = (ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
 
 
 def answers(gold, predicted, *, kind="sql", **policy):
     """The lines about the answers of a missed case."""
     case = make_case(kind=kind, policy=Policy(**policy))
-    lines = list(failure_lines(make_result(case, gold=gold, predicted=predicted, missed=MISSED)))
+    lines = list(failure_lines(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
     return [line for line in lines if line.startswith("    ") or line.split()[0] in ("answers", "hint")]
 
 

@@ -76,11 +76,14 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
             "{no_regression: {metric: pass_at_k}}",
             "'pass_at_k' is not compared with a baseline: name the metric of the trials",
         ),
-        ("{max_broken: -1}", "max_broken: expected a whole number from 0 on, found '-1'"),
-        ("{metric: arity_f1, max_broken: 3}", "'max_broken' does not go with 'metric': write a gate for each"),
+        ("{max_regressions: -1}", "max_regressions: expected a whole number from 0 on, found '-1'"),
         (
-            "{no_regression: {metric: arity_f1}, max_broken: 3}",
-            "'no_regression' does not go with 'max_broken': write a gate for each",
+            "{metric: arity_f1, max_regressions: 3}",
+            "'max_regressions' does not go with 'metric': write a gate for each",
+        ),
+        (
+            "{no_regression: {metric: arity_f1}, max_regressions: 3}",
+            "'no_regression' does not go with 'max_regressions': write a gate for each",
         ),
         ("just text", "item of gates: expected a mapping, found 'just text': write `key: value`"),
     ],
@@ -92,10 +95,10 @@ def test_wrong_gates_are_reported(line, message):
 def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
     folder(
         "kind: sql\nsource: a.db\ngates:\n  - {no_regression: {metric: arity_f1}, where: {tag: x}}\n"
-        "  - no_regression: {metric: pass_rate, alpha: 0.01, max_drop: 0.02}\n  - max_broken: 3\n"
+        "  - no_regression: {metric: pass_rate, alpha: 0.01, max_drop: 0.02}\n  - max_regressions: 3\n"
     )
 
-    ((usual, stated, broken),) = (found.gates for found in load_suite(write(CASES), root=here).folders)
+    ((usual, stated, regressions),) = (found.gates for found in load_suite(write(CASES), root=here).folders)
 
     assert (usual.metric, usual.where, usual.no_regression) == (
         "arity_f1",
@@ -103,4 +106,4 @@ def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
         NoRegression(alpha=0.05, max_drop=0.0),
     )
     assert (stated.metric, stated.no_regression) == ("pass_rate", NoRegression(alpha=0.01, max_drop=0.02))
-    assert (broken.metric, broken.max_broken, broken.no_regression) == ("broken", 3, None)
+    assert (regressions.metric, regressions.max_regressions, regressions.no_regression) == ("regressions", 3, None)

@@ -220,8 +220,8 @@ def test_cases_that_are_skipped_are_not_left_out():
 def test_a_file_that_could_not_be_read_misses_the_gates_above_it(number):
     ran = scored(1.0)
 
-    below = result(gate(minimum=0.5), *ran, broken=["music/bad.queryeval.yaml"], number=number)
-    beside = result(gate(minimum=0.5), *ran, broken=["sports/bad.queryeval.yaml"])
+    below = result(gate(minimum=0.5), *ran, unreadable_files=["music/bad.queryeval.yaml"], number=number)
+    beside = result(gate(minimum=0.5), *ran, unreadable_files=["sports/bad.queryeval.yaml"])
 
     assert (below["ok"], below["reason"]) == (False, "music/bad.queryeval.yaml could not be read")
     assert beside["ok"] is True

@@ -105,7 +105,7 @@ def test_the_rule_that_decided_stands_below_the_heading():
 
 
 @pytest.mark.parametrize(
-    ("about", "verdict"), [({"stopped": True}, "INTERRUPTED"), ({"broken": ["a.queryeval.yaml"]}, "FAILED")]
+    ("about", "verdict"), [({"stopped": True}, "INTERRUPTED"), ({"unreadable_files": ["a.queryeval.yaml"]}, "FAILED")]
 )
 def test_a_run_that_is_not_whole_never_passes(about, verdict):
     assert verdict in page_of(aggregate([case()], gates=(), about={"created": "2025-01-01", **about})).texts
@@ -229,10 +229,10 @@ def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
 
 
 def test_thresholds_of_a_case_stand_with_its_details():
-    basis = {"thresholds": {"m": {"min": 0.5, "max": None}}, "gold": "0f"}
-    page = page_of(aggregate([case(basis=basis)], gates=(), about={"created": "2025-01-01"}))
+    fingerprint = {"thresholds": {"m": {"min": 0.5, "max": None}}, "gold": "0f"}
+    page = page_of(aggregate([case(fingerprint=fingerprint)], gates=(), about={"created": "2025-01-01"}))
 
-    assert page.packed[1][0]["thresholds"] == basis["thresholds"]
+    assert page.packed[1][0]["thresholds"] == fingerprint["thresholds"]
 
 
 def test_small_cases_take_less_than_two_hundred_bytes_each():
@@ -273,17 +273,17 @@ def test_a_baseline_has_a_section_with_links_to_its_cases(compared):
     report = compared
     page, metrics = page_of(report), report["baseline"]["metrics"]
 
-    head = "against the baseline main/report.json of 2025-02-01T00:00:00+00:00: 59 cases in both, 1 fixed, 1 broken"
+    head = "against the baseline main/report.json of 2025-02-01T00:00:00+00:00: 59 cases in both, 1 fix, 1 regression"
     assert f"{head}, 1 added, 1 removed." in page.text
     assert [name for name, found in metrics.items() if f"{name} {found['before']:.3f} " not in page.text] == []
-    assert f"#case={quote(report['baseline']['broken'][0], safe='')}" in page.values("href")
+    assert f"#case={quote(report['baseline']['regressions'][0], safe='')}" in page.values("href")
 
 
 @pytest.mark.usefixtures("empty_charts")
 def test_what_changed_besides_the_system_stands_before_the_figures_and_flips_behind_them(compared):
     text = page_of(compared).text
     told = ("cases removed (1)", "thresholds lowered (1)", "sqlite 3.44.0 became 3.45.1", "metric before after")
-    flips = ("Broken (1)", "Fixed (1)")
+    flips = ("Regressions (1)", "Fixes (1)")
     places = [text.index(part) for part in ("Against the baseline", *told, *flips)]
 
     assert places == sorted(places)

@@ -61,7 +61,7 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
     ("about", "verdict"),
     [
         (
-            {"broken": ["a.queryeval.yaml"]},
+            {"unreadable_files": ["a.queryeval.yaml"]},
             "**FAILED: 1 case: 1 passed, 1 suite file could not be read** (`a.queryeval.yaml` could not be read)",
         ),
         ({"stopped": True}, "**INTERRUPTED: 1 case: 1 passed** (the run was stopped)"),
@@ -215,7 +215,7 @@ def test_what_had_no_room_at_all_is_named(longest):
     assert re.search(r"^No room for: .*by tag", markdown_within(longest, 4_096).decode(), re.MULTILINE)
 
 
-BASIS = {
+FINGERPRINT = {
     "thresholds": {"m": {"min": 0.5, "max": None}},
     "on_miss": "fail",
     "trials": 1,
@@ -227,9 +227,15 @@ BASIS = {
 }
 
 
-def flipping(nodeid, score, **basis):
+def flipping(nodeid, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
-    known = {"id": nodeid, "nodeid": nodeid, "question": "", "scores": {"m": score}, "basis": BASIS | basis}
+    known = {
+        "id": nodeid,
+        "nodeid": nodeid,
+        "question": "",
+        "scores": {"m": score},
+        "fingerprint": FINGERPRINT | fingerprint,
+    }
     return entry(**known, outcome="passed" if score else "failed", message="")
 
 
@@ -268,7 +274,7 @@ def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
         "- changed besides the system: `pytest_queryeval 1.0 became 1.1`\n\n| metric | before |",
         f"|\n|{8 * '---|'}\n| `pass_rate` | 0.500 |",
         "| `m` | 0.500 | 0.500 |",
-        "- broken (1): `b|c`\n- fixed (1): `d`\n\n| case |",
+        "- regressions (1): `b|c`\n- fixes (1): `d`\n\n| case |",
         "| `b\\|c` | failed |",
     ]
     places = [text.index(part) for part in told]
@@ -279,7 +285,10 @@ def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
 def test_a_comparison_without_any_difference_is_told_all_the_same():
     text = render_markdown(against_baseline([flipping("a", 1.0)], [flipping("a", 1.0)])).decode()
 
-    assert "against the baseline `main.json` of `2024-01-01T00:00:00+00:00`: 1 case in both, 0 fixed, 0 broken" in text
+    assert (
+        "against the baseline `main.json` of `2024-01-01T00:00:00+00:00`: 1 case in both, 0 fixes, 0 regressions"
+        in text
+    )
     assert "changed besides" not in text
 
 

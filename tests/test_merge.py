@@ -23,7 +23,8 @@ from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import DEFAULTS, MAX_BYTES, read_report
 
 GATE = {"folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
-TRIAL = {"passed": True, "scores": {}, "missed": [], "predicted": {"query": "q", "error": None}, "prediction": None}
+ONLY_2 = "and only schema 2 can be read: run the suites again with this version of pytest-queryeval"
+TRIAL = {"passed": True, "scores": {}, "violations": [], "predicted": {"query": "q", "error": None}, "prediction": None}
 HERE = {"python": "3.11.9", "pytest_queryeval": "1.0", "engines": {"sqlite": "3.45"}}
 THERE = HERE | {"python": "3.12.1"}
 
@@ -143,12 +144,12 @@ def test_parts_of_different_versions_are_refused(write, capsys):
 
 def test_predictors_and_broken_files_are_united():
     report = merged(
-        part(predictor={"sources": ["b", "a"]}, broken=["z.queryeval.yaml"]),
-        part(predictor={"sources": ["a", "c"]}, broken=["y.queryeval.yaml"]),
+        part(predictor={"sources": ["b", "a"]}, unreadable_files=["z.queryeval.yaml"]),
+        part(predictor={"sources": ["a", "c"]}, unreadable_files=["y.queryeval.yaml"]),
     )
 
     assert report["predictor"] == {"sources": ["a", "b", "c"]}
-    assert report["broken"] == ["y.queryeval.yaml", "z.queryeval.yaml"]
+    assert report["unreadable_files"] == ["y.queryeval.yaml", "z.queryeval.yaml"]
 
 
 def test_gates_are_united_by_all_that_they_ask_for():
@@ -234,7 +235,7 @@ def test_failed_cases_and_errors_make_the_exit_status_1(write, capsys, changes, 
         (part(case(), gates=[GATE]), 0, "gate met: f1 in music: 1.000, needs at least 0.5 (1 case)"),
         (part(case(value=0.25), gates=[GATE]), 1, "gate MISSED: f1 in music: 0.250, needs at least 0.5 (1 case)"),
         (part(case(), gates=[GATE | {"cases": 9}]), 0, "gate not evaluated: f1 in music: 1 of 9 cases ran *"),
-        (part(case(), broken=["a.queryeval.yaml"]), 1, "could not be read: a.queryeval.yaml"),
+        (part(case(), unreadable_files=["a.queryeval.yaml"]), 1, "could not be read: a.queryeval.yaml"),
         (part(case(), stopped=True), 1, "stopped before its end: part.json"),
         (part(), 5, "0 cases: none ran"),
     ],
@@ -290,20 +291,21 @@ def broken_case(**changes):
     ("content", "problem"),
     [
         (b"", "is no report: Expecting value: line 1 column 1 (char 0)"),
-        (b'{"schema": 1, "cases": [', "is no report: Expecting value: line 1 column 25 (char 24)"),
+        (b'{"schema": 2, "cases": [', "is no report: Expecting value: line 1 column 25 (char 24)"),
         (b"\xff\x00\xfe", "is no report: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (b"[]", "is no report of pytest-queryeval"),
-        (b'{"schema": 1}', "is no report of pytest-queryeval"),
-        (b'{"schema": 2, "cases": []}', "has schema 2, but this version of pytest-queryeval reads 1"),
-        (b'{"schema": "\\u001b[1m", "cases": []}', "has schema \\x1b[1m, but this version of pytest-queryeval reads 1"),
-        (b'{"schema": 1, "cases": [], "x": NaN}', "is no report: NaN is no JSON"),
-        (b'{"schema": 1, "cases": [], "x": -1e999}', "is no report: -1e999 is too large a number"),
+        (b'{"schema": 2}', "is no report of pytest-queryeval"),
+        (b'{"schema": 3, "cases": []}', f"has schema 3, {ONLY_2}"),
+        (b'{"schema": 1, "cases": []}', f"has schema 1, {ONLY_2}"),
+        (b'{"schema": "\\u001b[1m", "cases": []}', f"has schema \\x1b[1m, {ONLY_2}"),
+        (b'{"schema": 2, "cases": [], "x": NaN}', "is no report: NaN is no JSON"),
+        (b'{"schema": 2, "cases": [], "x": -1e999}', "is no report: -1e999 is too large a number"),
         (b"[" * 100_000, "is no report: nested too deep"),
-        (b'{"schema": 1, "cases": []}', "is no report: 'created' is missing"),
+        (b'{"schema": 2, "cases": []}', "is no report: 'created' is missing"),
         (part() | {"created": "today"}, "is no report: created: expected a time in the form of ISO 8601"),
         (part() | {"cases": {}}, "is no report: cases: expected a list, each anything"),
         (part() | {"cases": [1]}, "is no report: cases[0]: expected an object"),
-        (part() | {"broken": [None]}, "is no report: broken: expected a list, each a text"),
+        (part() | {"unreadable_files": [None]}, "is no report: unreadable_files: expected a list, each a text"),
         (part() | {"collected": {"a": -1}}, "is no report: collected: expected an object, each a whole number from 0"),
         (part() | {"environment": {"parts": 3}}, "is no report: environment: expected an object"),
         (part() | {"predictor": {}}, "is no report: predictor: expected an object with sources a list, each a text"),
@@ -319,7 +321,10 @@ def broken_case(**changes):
         ),
         (broken_case(outcome="lost"), "is no report: cases[0].outcome: expected one of passed, failed, missed, error,"),
         (broken_case(gold={}), "is no report: cases[0].gold: expected null or an object with seconds a number"),
-        (broken_case(missed=[{}]), "is no report: cases[0].missed: expected a list, each an object with metric a text"),
+        (
+            broken_case(violations=[{}]),
+            "is no report: cases[0].violations: expected a list, each an object with metric a text",
+        ),
         (
             broken_case(details={"notes": 1}),
             "is no report: cases[0].details: expected an object with notes and matches",
@@ -389,7 +394,7 @@ WHOLE = part(
         difference={"summary": "", "missing": [], "extra": [], "changed": []},
         gold={"query": "q", "seconds": 1.0},
         prediction={"source": "p", "seconds": 1.0, "metadata": {"tokens": 3, "llm_time": 0.5}},
-        missed=[{"metric": "f1", "min": 1, "max": None, "value": 0.5}],
+        violations=[{"metric": "f1", "min": 1, "max": None, "value": 0.5}],
         details={"notes": ["a: answered by b, since"], "empty_gold": True},
         trials=[TRIAL, TRIAL | {"passed": False, "prediction": {"source": "p", "seconds": 0.5, "metadata": {}}}],
     ),
@@ -416,7 +421,7 @@ def test_whatever_stands_in_a_part_it_is_merged_or_refused(tmp_path_factory, pat
 def test_text_of_parts_is_shown_and_never_obeyed(write, capsys):
     bad = case("x", outcome="failed", nodeid="::error::x\x1b[31m", message="##[group]\u202e")
 
-    main(["merge", write("part.json", part(bad, case("y"), broken=["\n::warning::"]))])
+    main(["merge", write("part.json", part(bad, case("y"), unreadable_files=["\n::warning::"]))])
     out = capsys.readouterr().out
 
     assert not [line for line in out.splitlines() if line.strip().startswith("::")]
@@ -499,16 +504,18 @@ def test_one_node_id_for_two_cases_is_a_wrong_root_folder():
     ],
 )
 def test_parts_are_taken_together_to_ask_for_all_of_the_folder_that_holds_them(asked, paths):
-    parts = [part(case(str(number)), asked={"paths": own, "ignored": []}) for number, own in enumerate(asked)]
+    parts = [part(case(str(number)), requested_paths={"paths": own, "ignored": []}) for number, own in enumerate(asked)]
 
-    assert merged(*parts)["asked"] == {"paths": paths, "ignored": []}
+    assert merged(*parts)["requested_paths"] == {"paths": paths, "ignored": []}
 
 
 def test_what_every_part_was_to_ignore_is_ignored():
     ignored = (["a", "b"], ["b", "c"])
-    parts = [part(case(str(number)), asked={"paths": ["."], "ignored": own}) for number, own in enumerate(ignored)]
+    parts = [
+        part(case(str(number)), requested_paths={"paths": ["."], "ignored": own}) for number, own in enumerate(ignored)
+    ]
 
-    assert merged(*parts)["asked"]["ignored"] == ["b"]
+    assert merged(*parts)["requested_paths"]["ignored"] == ["b"]
 
 
 def test_parts_tell_which_metrics_are_costs_that_are_known_only_where_they_ran():

@@ -37,7 +37,7 @@ def full_cases():
         if case["kind"] == "sql" and case["scores"]:
             case["details"]["spider"] = SPIDER
             case["scores"]["exact_set_match_spider"] = 1.0
-            trial = {"passed": True, "scores": {"m": 1.0}, "missed": [], "prediction": case["prediction"]}
+            trial = {"passed": True, "scores": {"m": 1.0}, "violations": [], "prediction": case["prediction"]}
             case["trials"] = [trial | {"predicted": {"query": "q", "error": None}}] * 2
     return cases
 
@@ -52,10 +52,13 @@ def full_report():
     gates = [
         make_gate(),
         make_gate(min=None, metric="execution_accuracy", better="higher", **rules),
-        make_gate(min=None, max_broken=0),
+        make_gate(min=None, max_regressions=0),
         make_gate(folder="elsewhere", cases=1, where={"kind": "sql"}),
     ]
-    known = {name: run[name] for name in ("created", "environment", "predictor", "asked", "collected", "broken")}
+    known = {
+        name: run[name]
+        for name in ("created", "environment", "predictor", "requested_paths", "collected", "unreadable_files")
+    }
     known |= {
         "selected": False,
         "stopped": False,
@@ -158,7 +161,7 @@ def test_a_table_that_would_leave_its_fence_in_markdown_is_refused(full, read):
     assert refusal(read, changed(full, ("spider_table", "# Passed"), full["spider_table"]["all"])).startswith(said)
 
 
-@pytest.mark.parametrize("schema", [True, 1.0, "1", None, [1]])
+@pytest.mark.parametrize("schema", [True, 1, 2.0, "2", None, [2]])
 def test_a_schema_is_a_whole_number(full, read, schema):
     assert refusal(read, full | {"schema": schema}).startswith("has schema ")
 
@@ -210,7 +213,9 @@ def test_a_time_that_has_no_other_zone_is_refused(full, read):
     assert refusal(read, full | {"created": "0001-01-01T00:00:00+14:00"}) == said
 
 
-@pytest.mark.parametrize("name", ["measures", "dimensions", "trials", "spider_table", "baseline", "asked", "collected"])
+@pytest.mark.parametrize(
+    "name", ["measures", "dimensions", "trials", "spider_table", "baseline", "requested_paths", "collected"]
+)
 def test_reports_of_older_versions_are_read(full, read, name):
     older = changed(full, (name,), MISSING)
     for found in older["metrics"].values():

@@ -100,7 +100,7 @@ def test_what_is_no_selection_is_a_failed_prediction(predicted, said):
 def test_a_threshold_may_ask_for_one_dimension():
     result = one(LP, "[]", top="thresholds: {'recall[INDICATOR]': 0.5}\n")
 
-    assert [missed["metric"] for missed in result["missed"]] == ["recall[INDICATOR]"]
+    assert [missed["metric"] for missed in result["violations"]] == ["recall[INDICATOR]"]
 
 
 def test_a_family_of_metrics_needs_its_dimension():

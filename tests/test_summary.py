@@ -64,8 +64,8 @@ def test_no_number_is_broken_however_narrow_the_terminal(width):
 
 def test_the_metrics_that_matter_most_are_those_that_groups_show():
     scores = {f"other_metric_{place}": 1.0 for place in range(9)} | {"missed": 0.0, "gated": 1.0}
-    missed = [{"metric": "missed", "min": 1.0, "max": None, "value": 0.0}]
-    cases = [entry(id=str(place), tags=[f"t{place}"], scores=scores, missed=missed) for place in range(2)]
+    violations = [{"metric": "missed", "min": 1.0, "max": None, "value": 0.0}]
+    cases = [entry(id=str(place), tags=[f"t{place}"], scores=scores, violations=violations) for place in range(2)]
 
     lines = summary(*cases, gates=[GATE | {"metric": "gated", "ok": True}])
 
@@ -171,9 +171,9 @@ def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besid
     found = compared(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
     text = "\n".join(summary(entry(id="a"), verbosity=verbosity, width=200, baseline=found))
 
-    assert "1 case in both, 0 fixed, 1 broken, 1 removed" in text
+    assert "1 case in both, 0 fixes, 1 regression, 1 removed" in text
     assert "changed besides the system: cases removed (1 case): a::gone" in text
-    assert ("detects" in text) == ("broken (1): a::a" in text) == (verbosity == 0)
+    assert ("detects" in text) == ("regressions (1): a::a" in text) == (verbosity == 0)
 
 
 def verdict(*cases, **about):
@@ -253,7 +253,7 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
         for number in range(2)
     ]
 
-    report = report_of(*cases, gates=[GATE | {"ok": False, "folder": hostile}], broken=[hostile])
+    report = report_of(*cases, gates=[GATE | {"ok": False, "folder": hostile}], unreadable_files=[hostile])
     lines = [line for line, _ in summary_lines(report, width=80, verbosity=verbosity)]
     lines += [line for line, _ in (*missed_gate_lines(report), verdict_line(report))]
 
@@ -305,7 +305,7 @@ def test_why_a_missed_case_did_not_pass_is_told_whole_where_the_terminal_is_narr
 def test_the_verdict_tells_what_changed_besides_the_system():
     changes = [{"what": f"change {number}", "cases": ["a"] * number} for number in (2, 1, 0, 3, 4)]
     baseline = {"path": "b", "created": "c", "cases": {"common": 1}, "metrics": {}, "changes": changes}
-    baseline |= {"fixed": [], "broken": [], "errors": []}
+    baseline |= {"fixes": [], "regressions": [], "errors": []}
 
     line, _ = verdict(entry(id="a"), baseline=baseline)
 

@@ -107,7 +107,7 @@ def test_what_is_shown_is_the_first_trial_that_does_not_pass(evaluated):
     case = only(evaluated("right", "half", "wrong", trials_rule="all"))
 
     assert case["predicted"]["query"] == "half"
-    assert [missed["metric"] for missed in case["missed"]] == ["execution_accuracy"]
+    assert [missed["metric"] for missed in case["violations"]] == ["execution_accuracy"]
 
 
 def test_the_message_says_how_many_trials_passed_and_which_rule_decides(evaluated, tmp_path):
@@ -130,7 +130,7 @@ def test_the_message_says_how_many_trials_passed_and_which_rule_decides(evaluate
 def test_a_case_that_passes_by_its_rule_misses_nothing(evaluated):
     case = only(evaluated("wrong", "right", trials_rule="any"))
 
-    assert (case["missed"], case["message"]) == ([], "")
+    assert (case["violations"], case["message"]) == ([], "")
     assert case["scores"] | {"soft_f1": None} == {
         "execution_accuracy": 0.5,
         "soft_f1": None,

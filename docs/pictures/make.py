@@ -45,7 +45,7 @@ def answer(case):
 """
 GATES = """
   - {no_regression: {metric: execution_accuracy}}
-  - {max_broken: 2}
+  - {max_regressions: 2}
 """
 
 

@@ -1,4 +1,4 @@
-"""Unites the reports of shards: writes the report that one run would have made, and judges the gates."""
+"""Unites the reports of shards: writes the report that one run would have made, and evaluates the gates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
 
-SUMMARY = "unite the reports of shards, judge the gates"
+SUMMARY = "unite the reports of shards, evaluate the gates"
 LISTED = 5
 # As pytest has them.
 OK, FAILED, NO_CASES = 0, 1, 5
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the parts and where the report goes."""
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART.json", help="a report.json of a shard")
     where = "write the report: PATH.json, or a folder for all formats; may be given again"
-    earlier = "compare with an earlier report, and judge gates by it"
+    earlier = "compare with an earlier report, and evaluate gates by it"
     parser.add_argument("--baseline", type=Path, metavar="REPORT.json", help=earlier)
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
     yield from (line for line, _ in summary_lines(report, width=shutil.get_terminal_size().columns))
-    yield from (f"could not be read: {path}" for path in report["broken"])
+    yield from (f"could not be read: {path}" for path in report["unreadable_files"])
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
     if twice := repeated(parts):
         named = f"{', '.join(twice[:LISTED])}{', …' * (len(twice) > LISTED)}"

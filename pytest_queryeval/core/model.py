@@ -21,9 +21,9 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
-RULES = ("no_regression", "max_broken")  # of gates that compare with a baseline
+RULES = ("no_regression", "max_regressions")  # of gates that compare with a baseline
 ALPHA = 0.05  # the level of tests where a gate has none of its own
-BROKEN = "broken"  # what gates of `max_broken` count, in the place of a metric
+REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
 
@@ -55,9 +55,8 @@ class Gate:
     """What all cases below `folder` must reach together: the mean of a metric, or the `pass_rate`.
 
     `where` narrows the cases to those with the given difficulty, tag, kind, file or source, and its `not` leaves out
-    those that fit all that stands there. With `no_regression` the
-    metric is compared with the baseline's; with `max_broken` cases are counted that met their thresholds in it and no
-    longer do. There are no limits then.
+    those that fit all that stands there. With `no_regression` the metric is compared with the baseline's; with
+    `max_regressions` cases are counted that met their thresholds in it and no longer do. There are no limits then.
     """
 
     metric: str
@@ -65,7 +64,7 @@ class Gate:
     minimum: float | None = None
     maximum: float | None = None
     no_regression: NoRegression | None = None
-    max_broken: int | None = None
+    max_regressions: int | None = None
     folder: Path
     location: Location
 
@@ -217,7 +216,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class ThresholdViolation:
     """A threshold that a score does not meet."""
 
     metric: str
@@ -239,7 +238,7 @@ class Trial:
     prediction: Prediction
     predicted: Execution
     scores: Mapping[str, float | None]
-    missed: tuple[Missed, ...]
+    violations: tuple[ThresholdViolation, ...]
     details: Mapping[str, Any]
     passed: bool | None
     depends_on_tie: bool = False
@@ -250,15 +249,15 @@ class Trial:
 class CaseResult:
     """Everything known about a case once it is scored.
 
-    `scores` are means over the trials, `missed` the thresholds that the case as a whole does not meet, and `fails` is
-    its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first.
+    `scores` are means over the trials, `violations` the thresholds that the case as a whole does not meet, and `fails`
+    is its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first.
     """
 
     case: Case
     trials: tuple[Trial, ...]
     shown: Trial
     scores: Mapping[str, float | None]
-    missed: tuple[Missed, ...]
+    violations: tuple[ThresholdViolation, ...]
     fails: bool
 
     @property

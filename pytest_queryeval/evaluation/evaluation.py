@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Missed, Prediction, Stated, Trial
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Prediction, Stated, ThresholdViolation, Trial
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.trials import result_of, thresholds_missed
+from pytest_queryeval.evaluation.trials import result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sql.unknown_names import nearest_name
 
@@ -103,18 +103,18 @@ def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, sess
     best = candidates[index]
     scores = {name: best.value(name) for name in names}
     best.tell_what_is_unproven()
-    missed = _missed(scores, case, best.reasons)
+    violations = _violations(scores, case, best.reasons)
     return Trial(
         gold=best.gold,
         gold_index=index,
         prediction=prediction,
         predicted=best.predicted,
         scores=scores,
-        missed=missed,
+        violations=violations,
         details=best.details,
         depends_on_tie=best.depends_on_tie,
         scoring_seconds=perf_counter() - began,
-        passed=not missed and predicted.error is None if case.thresholds else None,
+        passed=not violations and predicted.error is None if case.thresholds else None,
     )
 
 
@@ -141,10 +141,12 @@ def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> in
     return values.index(max(values))
 
 
-def _missed(scores: Mapping[str, float | None], case: Case, reasons: Mapping[str, str]) -> tuple[Missed, ...]:
+def _violations(
+    scores: Mapping[str, float | None], case: Case, reasons: Mapping[str, str]
+) -> tuple[ThresholdViolation, ...]:
     """The thresholds that are missed; raises `QueryEvalError` for one on a metric that does not apply."""
     for name in case.thresholds:
         if scores[name] is None:
             why = f": {reasons[name]}" if reasons.get(name) else ""
             raise QueryEvalError(f"metric '{name}' does not apply to this case, but has a threshold{why}")
-    return thresholds_missed(scores, case)
+    return threshold_violations(scores, case)

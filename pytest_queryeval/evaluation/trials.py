@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import comb, fsum
 
-from pytest_queryeval.core.model import OF_TRIALS, Case, CaseResult, Missed, Trial
+from pytest_queryeval.core.model import OF_TRIALS, Case, CaseResult, ThresholdViolation, Trial
 
 FORGIVEN = 1e-9
 
@@ -19,25 +19,25 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
     """
     shown = next((trial for trial in trials if trial.passed is False), trials[0])
     scores = {name: _mean([trial.scores[name] for trial in trials]) for name in trials[0].scores}
-    missed = thresholds_missed(scores, case)
+    violations = threshold_violations(scores, case)
     passed = [bool(trial.passed) for trial in trials]
     if case.trials_rule == "mean" or not case.thresholds:
         unanswered = all(trial.predicted.error is not None for trial in trials)
-        fails = bool(missed) or (unanswered and bool(case.thresholds))
+        fails = bool(violations) or (unanswered and bool(case.thresholds))
     else:
         fails = not _is_met(case, sum(passed), len(passed))
-        missed = shown.missed if fails else ()
+        violations = shown.violations if fails else ()
     if len(trials) > 1 and case.thresholds:
         n, right = len(passed), sum(passed)
         scores |= dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
-    return CaseResult(case=case, trials=tuple(trials), shown=shown, scores=scores, missed=missed, fails=fails)
+    return CaseResult(case=case, trials=tuple(trials), shown=shown, scores=scores, violations=violations, fails=fails)
 
 
-def thresholds_missed(scores: Mapping[str, float | None], case: Case) -> tuple[Missed, ...]:
+def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:
     """The thresholds of a case that scores do not meet; those of metrics without a score are none of them."""
     known = ((name, threshold, scores[name]) for name, threshold in case.thresholds.items())
     return tuple(
-        Missed(metric=name, threshold=threshold, value=value)
+        ThresholdViolation(metric=name, threshold=threshold, value=value)
         for name, threshold, value in known
         if value is not None and not threshold.admits(value)
     )

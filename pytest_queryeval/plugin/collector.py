@@ -175,7 +175,7 @@ class ReportCollector:
             from pytest_queryeval.plugin.left_out import with_numbers_of_cases
 
             gates = with_numbers_of_cases(gates, run, cases, about["collected"])
-        how: Any = {"broken": about["broken"], "mode": self.gate_mode, "baseline": baseline}
+        how: Any = {"unreadable_files": about["unreadable_files"], "mode": self.gate_mode, "baseline": baseline}
         gates = [evaluate_gate(gate, cases, **how) for gate in gates]
         if baseline is not None:
             from pytest_queryeval.results.baseline import compared
@@ -231,7 +231,7 @@ def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, A
         **case,
         "outcome": "error",
         "scores": {},
-        "missed": [],
+        "violations": [],
         "depends_on_tie": False,
         "message": storable(error_message(report)),
     }
@@ -267,12 +267,12 @@ def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
         "evidence": "",
         "outcome": "error",
         "scores": {},
-        "missed": [],
+        "violations": [],
         "depends_on_tie": False,
         "trials": [],
         "details": {},
         "message": storable(report.longreprtext),
-        "basis": None,
+        "fingerprint": None,
     }
 
 
@@ -309,9 +309,9 @@ def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[
 
     collected = {path: number for known in learnt for path, number in known["collected"].items()}
     return {
-        "asked": learnt[0]["asked"],  # workers are asked for the same
+        "requested_paths": learnt[0]["requested_paths"],  # workers are asked for the same
         "collected": dict(sorted(collected.items())),
-        "broken": sorted({path for known in learnt for path in known["broken"]}),
+        "unreadable_files": sorted({path for known in learnt for path in known["unreadable_files"]}),
         "selected": any(known["selected"] for known in learnt) and are_left_out(cases, collected),
     }
 

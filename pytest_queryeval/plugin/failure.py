@@ -50,7 +50,8 @@ def _reason(result: CaseResult) -> str:
     if error is not None:
         return f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
     return ", ".join(
-        f"{missed.metric} {score_text(missed.value)} (needs {needed(missed.threshold)})" for missed in result.missed
+        f"{violation.metric} {score_text(violation.value)} (needs {needed(violation.threshold)})"
+        for violation in result.violations
     )
 
 
@@ -66,8 +67,8 @@ def error_message(report: pytest.TestReport) -> str:
 def failure_lines(result: CaseResult) -> Iterator[str]:
     """The text of the failure, at most a screenful. Every line of foreign text stands behind a margin."""
     yield headline(result)
-    if result.predicted.error is not None and result.missed:
-        yield f"  missed     {', '.join(missed.metric for missed in result.missed)}"
+    if result.predicted.error is not None and result.violations:
+        yield f"  missed     {', '.join(violation.metric for violation in result.violations)}"
     if result.case.question:
         yield f"  question   {one_line(result.case.question, LINE_CHARACTERS)}"
     yield from _query("gold", stated_text(result.gold, result.case))

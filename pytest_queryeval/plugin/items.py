@@ -53,7 +53,7 @@ class SuiteFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """A case: all that may break is done in `setup`, so that `runtest` has only thresholds to judge."""
+    """A case: all that may break is done in `setup`, so that `runtest` only compares scores with thresholds."""
 
     def __init__(self, *, case: Case, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -27,7 +27,7 @@ class Run:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.root: Path = config.rootpath
-        self.broken: list[str] = []
+        self.unreadable_files: list[str] = []
         self.skipped: list[str] = []  # files that need an extra which is not there
         self.collected: dict[str, int] = {}
         self.cases: dict[str, list[Case]] = {}  # by suite file
@@ -117,7 +117,7 @@ class Run:
                 check_predictors=self.overrides.predictor is None and not self.config.getoption("queryeval_replay"),
             )
         except SuiteError:
-            self.broken.append(self.relative(path))
+            self.unreadable_files.append(self.relative(path))
             raise
         self.collected[self.relative(path)] = len(suite.cases)
         return suite
@@ -194,8 +194,8 @@ class Run:
         """What the controller needs to evaluate gates, as plain values."""
         return {
             "gates": self._gates(),
-            "asked": self._asked(),
-            "broken": self.broken,
+            "requested_paths": self._requested_paths(),
+            "unreadable_files": self.unreadable_files,
             "collected": {} if _reruns_failures(self.config) else self.collected,  # pytest skips whole files then
             "selected": self.selected,
             "files": self.files,
@@ -204,7 +204,7 @@ class Run:
             "unused": [] if self._session is None or self.config.option.collectonly else self._session.calls.unused(),
         }
 
-    def _asked(self) -> dict[str, list[str]]:
+    def _requested_paths(self) -> dict[str, list[str]]:
         """The folders and files that the run was told to collect, and those, or patterns, that it was to leave out."""
         told, start = self.config.option, self.config.invocation_params.dir
         ignored = (*(told.ignore or ()), *(told.ignore_glob or ()))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CaseJson: TypeAlias = Mapping[str, Any]
 Report: TypeAlias = dict[str, Any]
 
-SCHEMA = 1
+SCHEMA = 2
 GROUPS = ("kind", "difficulty", "tag", "file", "source")
 SPIDER_METRIC = "exact_set_match_spider"
 LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging", "extra")
@@ -92,8 +92,8 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
     errors: Counter[str] = Counter()
     for case in cases:
         if case["outcome"] == "error":
-            errors.update((case.get("basis") or {}).get("metrics", ()))
-        missed.update(entry["metric"] for entry in case["missed"])
+            errors.update((case.get("fingerprint") or {}).get("metrics", ()))
+        missed.update(entry["metric"] for entry in case["violations"])
         for name, value in case["scores"].items():
             if value is not None:
                 values[name].append(value)

@@ -27,7 +27,7 @@ _KEPT_DIGESTS = 64
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def basis_json(case: Case, state: str | None) -> dict[str, Any]:
+def case_fingerprint(case: Case, state: str | None) -> dict[str, Any]:
     """What a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
     `answers` are `stated` by the case or `asked` of a predictor; `context` is a digest of its metadata and of what was

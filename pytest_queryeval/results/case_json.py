@@ -8,11 +8,11 @@ from typing import Any
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.metric import LARGEST
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Missed, Outcome, Prediction
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import Progress
 from pytest_queryeval.languages import KINDS, difficulty_of
-from pytest_queryeval.results.case_fingerprint import basis_json
+from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.text.plain import CELL_AHEAD, CELL_CHARACTERS, shortened, told
 
 QUERY_CHARACTERS = 20_000
@@ -54,7 +54,7 @@ def case_json(
         **_stated(case),
         "outcome": outcome,
         "scores": {},
-        "missed": [],
+        "violations": [],
         "gold": _execution(gold, case, ShortLabels()) | {"index": known.gold_index} if gold else None,
         "predicted": _unexecuted(prediction, case) if prediction else None,
         "scoring": None,
@@ -64,7 +64,7 @@ def case_json(
         "trials": [],
         "details": {},
         "message": told(message),
-        "basis": basis_json(case, state),
+        "fingerprint": case_fingerprint(case, state),
     }
 
 
@@ -98,7 +98,7 @@ def result_json(
     scoring_seconds = sum(trial.scoring_seconds for trial in result.trials) + perf_counter() - began
     return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message, state=state) | {
         "scores": dict(result.scores),
-        "missed": [_missed(missed) for missed in result.missed],
+        "violations": [_violation(violation) for violation in result.violations],
         "gold": _execution(result.gold, case, labels) | {"index": result.gold_index},
         "predicted": _execution(result.predicted, case, labels) | {"error": _failure(result.predicted)},
         "scoring": {"seconds": scoring_seconds},
@@ -113,7 +113,7 @@ def result_json(
 def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
     """Where the answers differ; None where one is missing or nothing is wrong."""
     gold, predicted = result.gold.answer, result.predicted.answer
-    if gold is None or predicted is None or not result.missed:
+    if gold is None or predicted is None or not result.violations:
         return None
     return KINDS[result.case.kind].difference(gold, predicted, result.case, limit=limit)
 
@@ -133,7 +133,7 @@ def _trials(result: CaseResult) -> list[dict[str, Any]]:
         {
             "passed": trial.passed,
             "scores": dict(trial.scores),
-            "missed": [_missed(missed) for missed in trial.missed],
+            "violations": [_violation(violation) for violation in trial.violations],
             "predicted": {
                 "query": _query(trial.predicted, result.case),
                 "error": _failure(trial.predicted),
@@ -163,9 +163,9 @@ def _unexecuted(prediction: Prediction, case: Case) -> dict[str, Any]:
     return _execution(stated, case, ShortLabels()) | {"error": None}
 
 
-def _missed(missed: Missed) -> dict[str, Any]:
-    low, high = missed.threshold.minimum, missed.threshold.maximum
-    return {"metric": missed.metric, "min": low, "max": high, "value": missed.value}
+def _violation(violation: ThresholdViolation) -> dict[str, Any]:
+    low, high = violation.threshold.minimum, violation.threshold.maximum
+    return {"metric": violation.metric, "min": low, "max": high, "value": violation.value}
 
 
 def _failure(execution: Execution) -> dict[str, str] | None:

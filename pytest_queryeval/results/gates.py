@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.model import BROKEN, OF_TRIALS, PASS_RATE, RULES, Case, Gate, Threshold
+from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Case, Gate, Threshold
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.metrics import METRICS, better_of, need_answers
 from pytest_queryeval.results.aggregation import CaseJson, group_values, totals
@@ -48,7 +48,7 @@ def gate_json(gate: Gate, folder: str) -> dict[str, Any]:
         "min": gate.minimum,
         "max": gate.maximum,
         **({} if gate.no_regression is None else {"no_regression": asdict(gate.no_regression), **_better(gate.metric)}),
-        **({} if gate.max_broken is None else {"max_broken": gate.max_broken}),
+        **({} if gate.max_regressions is None else {"max_regressions": gate.max_regressions}),
     }
 
 
@@ -66,7 +66,7 @@ def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
     added = dict.fromkeys(
         gate.metric
         for gate in gates
-        if gate.metric not in (*requested, *OF_TRIALS, PASS_RATE, BROKEN)
+        if gate.metric not in (*requested, *OF_TRIALS, PASS_RATE, REGRESSIONS)
         and METRICS[gate.metric].applies_to(case.kind)
         and matches(gate.where, partial(_values_of, case, path))
         and (case.source is not None or need_answers(requested) or not need_answers([gate.metric]))
@@ -133,7 +133,7 @@ def evaluate_gate(
     gate: Mapping[str, Any],
     cases: Sequence[CaseJson],
     *,
-    broken: Iterable[str] = (),
+    unreadable_files: Iterable[str] = (),
     mode: GateMode = "complete",
     baseline: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -142,13 +142,13 @@ def evaluate_gate(
     `cases` are those that ran; the gate's own `cases` is how many it is about, None where that is not known. Where
     more of them than ran could change the result, a gate with limits is not evaluated, unless the `mode` is
     `selection`. A gate that compares with a `baseline` looks at pairs, whatever else there is, and is not evaluated
-    without a baseline. `broken` are suite files that could not be read: a gate above one of them is missed.
+    without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
     """
     below = [case for case in cases if is_below(case["path"], gate["folder"])]
     matching = [case for case in below if matches(gate["where"], partial(group_values, case))]
     ran = sum(case["outcome"] != "skipped" for case in matching)
     number = None if gate["cases"] is None else max(gate["cases"], ran)
-    unread = next((path for path in broken if is_below(path, gate["folder"])), None)
+    unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
     found: dict[str, Any] = {"value": None, "n": 0, "errors": 0}
     if mode == "off":
         ok, reason = None, OFF
@@ -239,8 +239,8 @@ def gate_line(gate: Mapping[str, Any]) -> str:
 
 def _subject(gate: Mapping[str, Any]) -> str:
     where = where_text(gate["where"])
-    if gate.get("max_broken") is not None:
-        return f"at most {gate['max_broken']:,} broken{where}"
+    if gate.get("max_regressions") is not None:
+        return f"at most {counted(gate['max_regressions'], 'regression')}{where}"
     if rule := gate.get("no_regression"):
         tolerated = f" of more than {rule['max_drop']:g}" if rule["max_drop"] else ""
         proven = f"without a proven {_worsening(gate)}{tolerated} from the baseline"
@@ -261,7 +261,7 @@ def _result_text(gate: Mapping[str, Any]) -> str:
 
 def _value_text(gate: Mapping[str, Any]) -> str:
     """The value and what is required of it."""
-    if gate.get("max_broken") is not None:
+    if gate.get("max_regressions") is not None:
         return f"{gate['value']:,} of {gate['n']:,}"
     if not gate.get("no_regression"):
         low = [] if gate["min"] is None else [f"at least {gate['min']:g}"]

@@ -42,7 +42,9 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     try:
         earlier = None if baseline is None else baseline[1]
         gates = merge_gates(report["gates"] for report in reports)
-        gates = [evaluate_gate(gate, cases, broken=seen["broken"], baseline=earlier) for gate in gates]
+        gates = [
+            evaluate_gate(gate, cases, unreadable_files=seen["unreadable_files"], baseline=earlier) for gate in gates
+        ]
         if baseline is not None:
             about["baseline"] = compared(baseline[1], {**about, "cases": cases, "gates": gates}, path=baseline[0])
         return aggregate(cases, gates=gates, about=about, better=_better(reports))
@@ -129,21 +131,21 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
         for path, number in sorted(item for report in reports for item in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     return {
-        "asked": _asked(reports),
+        "requested_paths": _requested_paths(reports),
         "collected": collected,
-        "broken": sorted({path for report in reports for path in report["broken"]}),
+        "unreadable_files": sorted({path for report in reports for path in report["unreadable_files"]}),
         "selected": bool(selective) and are_left_out(cases, collected),
         "stopped": any(report["stopped"] for report in reports),
         "interrupted": any(report["interrupted"] for report in reports),
     }
 
 
-def _asked(reports: Sequence[Report]) -> dict[str, list[str]]:
+def _requested_paths(reports: Sequence[Report]) -> dict[str, list[str]]:
     """What the parts were asked for; where that differs, all below the folder that holds it, as for gates."""
-    first, *others = (report["asked"] for report in reports)
+    first, *others = (report["requested_paths"] for report in reports)
     paths = first["paths"]
     if any(other["paths"] != paths for other in others):
-        every = [PurePosixPath(path) for report in reports for path in report["asked"]["paths"]]
+        every = [PurePosixPath(path) for report in reports for path in report["requested_paths"]["paths"]]
         shared = (folder for folder in (every[0], *every[0].parents) if all(p.is_relative_to(folder) for p in every))
         paths = [str(next(shared, PurePosixPath()))]
     return {"paths": paths, "ignored": [each for each in first["ignored"] if all(each in o["ignored"] for o in others)]}

@@ -81,7 +81,8 @@ def _problem(report: Any) -> str:
     if not isinstance(report, dict) or "schema" not in report or "cases" not in report:
         return "is no report of pytest-queryeval"
     if type(report["schema"]) is not int or report["schema"] != SCHEMA:
-        return f"has schema {one_line(str(report['schema']))}, but this version of pytest-queryeval reads {SCHEMA}"
+        remedy = "run the suites again with this version of pytest-queryeval"
+        return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {remedy}"
     found = next(_wrong(report), None) or _beyond(report)
     return f"is no report: {found}" if found else ""
 
@@ -115,8 +116,8 @@ def _wrong_where_present(report: dict[str, Any]) -> Iterator[str]:
         if gate.get("no_regression") and gate["value"] is not None:
             yield from _unlike(gate, JUDGED, f"gates[{number}]")
     for number, case in enumerate(report["cases"]):
-        if case.get("basis") is not None:
-            yield from _unlike(case["basis"], BASIS, f"cases[{number}].basis")
+        if case.get("fingerprint") is not None:
+            yield from _unlike(case["fingerprint"], FINGERPRINT, f"cases[{number}].fingerprint")
 
 
 def _unlike(item: Any, checks: Checks, place: str) -> Iterator[str]:
@@ -209,9 +210,9 @@ SPIDER = _like({"hardness": TEXT, "exact": FLAG, "components": _like(dict.fromke
 DEFAULTS: dict[str, Any] = {
     "environment": {},
     "predictor": {"sources": []},
-    "asked": {"paths": ["."], "ignored": []},
+    "requested_paths": {"paths": ["."], "ignored": []},
     "collected": {},
-    "broken": [],
+    "unreadable_files": [],
     "selected": False,
     "stopped": False,
     "interrupted": False,
@@ -250,9 +251,9 @@ HEAD: Checks = {
         lambda value: _object_of(IS_LEVEL)[0](value) and value.keys() == {*ALL_LEVELS},
         f"an object with {', '.join(ALL_LEVELS)}, each {IS_LEVEL[1]}",
     ),
-    "asked": _like({"paths": TEXTS, "ignored": TEXTS}),
+    "requested_paths": _like({"paths": TEXTS, "ignored": TEXTS}),
     "collected": _object_of(COUNT),
-    "broken": TEXTS,
+    "unreadable_files": TEXTS,
     "selected": FLAG,
     "stopped": FLAG,
     "ties?": COUNT,
@@ -269,13 +270,13 @@ CHANGE: Checks = {
 }
 BASELINE: Checks = {
     **dict.fromkeys(("path", "created"), TEXT),
-    **dict.fromkeys(("fixed", "broken", "errors"), TEXTS),
+    **dict.fromkeys(("regressions", "fixes", "errors"), TEXTS),
     "cases": _object_of(COUNT, "common"),
     "metrics": _object_of(_like(CHANGE)),
     "changes": _list_of(_like({"what": TEXT, "cases": TEXTS})),
 }
 LIMITS: Checks = dict.fromkeys(("min", "max"), _optional(NUMBER))
-BASIS: Checks = {
+FINGERPRINT: Checks = {
     "thresholds": _object_of(_like(LIMITS)),
     **dict.fromkeys(("on_miss", "trials", "trials_rule", "golds"), ANYTHING),
     **dict.fromkeys(("compare", "options", "limits?", "schemas?"), OBJECT),
@@ -293,7 +294,7 @@ GATE: Checks = {
     "ok": _optional(FLAG),
     "reason": TEXT,
     "no_regression?": _like({"alpha": NUMBER, "max_drop": NUMBER}),
-    "max_broken?": COUNT,
+    "max_regressions?": COUNT,
 }
 JUDGED: Checks = {**dict.fromkeys(("before", "after", "p"), NUMBER), "detectable": _optional(NUMBER)}
 CASE: Checks = {
@@ -304,7 +305,7 @@ CASE: Checks = {
     "tags": TEXTS,
     "outcome": (lambda value: _is_text(value) and value in TOTAL_OF, f"one of {', '.join(TOTAL_OF)}"),
     "scores": _object_of(_optional(NUMBER)),
-    "missed": _list_of(_like({"metric": TEXT})),
+    "violations": _list_of(_like({"metric": TEXT})),
     "depends_on_tie?": FLAG,
     "difference": _optional(OBJECT),
     "trials": _list_of(TRIAL),

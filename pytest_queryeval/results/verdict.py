@@ -136,8 +136,8 @@ def counts_of_cases(report: Report) -> str:
 def _counts_beside(report: Report, quoted: Quote) -> Iterator[str]:
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
         yield f"{counted(missed, 'gate')} missed"
-    if broken := len(report.get("broken", ())):
-        yield f"{counted(broken, 'suite file')} could not be read"
+    if unreadable := len(report.get("unreadable_files", ())):
+        yield f"{counted(unreadable, 'suite file')} could not be read"
     if changes := (report.get("baseline") or {}).get("changes"):
         told = [
             f"{quoted(change['what'])} ({len(change['cases']):,})" for change in changes[:LISTED] if change["cases"]
@@ -150,8 +150,8 @@ def _counts_beside(report: Report, quoted: Quote) -> Iterator[str]:
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     """What makes the run fail, the most serious first."""
     totals = report["totals"]
-    if broken := report.get("broken"):
-        yield f"{quoted(broken[0])} could not be read"
+    if unreadable := report.get("unreadable_files"):
+        yield f"{quoted(unreadable[0])} could not be read"
     if totals["errors"]:
         yield f"{counted(totals['errors'], 'case')} in error"
     if totals["failed"]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, SuiteError, did_you_mean
-from pytest_queryeval.core.model import ALPHA, BROKEN, OF_TRIALS, PASS_RATE, RULES, Gate, NoRegression, TrialsRule
+from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Gate, NoRegression, TrialsRule
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.values import (
@@ -128,8 +128,8 @@ def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
         raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
     if "no_regression" in found:
         return found["no_regression"]  # type: ignore[no-any-return]  # as its reader returns it
-    if "max_broken" in found:
-        return {"metric": BROKEN, "max_broken": found["max_broken"]}
+    if "max_regressions" in found:
+        return {"metric": REGRESSIONS, "max_regressions": found["max_regressions"]}
     if "metric" not in found:
         raise node.problem("a gate needs a metric: write {metric: NAME, min: NUMBER}")
     limits = read_limits(node, found, found["metric"])
@@ -190,7 +190,7 @@ GATE: Mapping[str, Reader[Any]] = {
     "min": number,
     "max": number,
     "no_regression": _no_regression,
-    "max_broken": whole_number(0),
+    "max_regressions": whole_number(0),
 }
 
 _ALL: tuple[Place, ...] = ("folder", "file", "case")

@@ -35,7 +35,7 @@ TOP = {
     "groups",
     "gates",
     "cases",
-    "broken",
+    "unreadable_files",
     "stopped",
 }
 TOTALS = ["cases", "passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed"]
@@ -43,8 +43,8 @@ STATISTICS = {"mean", "n", "std", "min", "median", "max", "ci95"}
 GATE = {"folder", "metric", "where", "min", "max", "value", "n", "ok"}
 CASE = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
-    *("missed", "gold", "predicted", "depends_on_tie", "difference", "prediction", "scoring", "trials", "details"),
-    *("message", "basis", "evidence"),
+    *("violations", "gold", "predicted", "depends_on_tie", "difference", "prediction", "scoring", "trials", "details"),
+    *("message", "fingerprint", "evidence"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
 WITHOUT_OTHERS = "-p", "no:hypothesispytest", "-p", "no:anyio"  # plugins that import much in every run
@@ -243,7 +243,7 @@ def _check_case(case: dict[str, Any]) -> None:
     assert case["gold"].keys() == GOLD
     assert case["predicted"].keys() == PREDICTED
     assert case["prediction"].keys() == {"source", "seconds", "metadata"}
-    assert all(missed.keys() == {"metric", "min", "max", "value"} for missed in case["missed"])
+    assert all(own.keys() == {"metric", "min", "max", "value"} for own in case["violations"])
     if error := case["predicted"]["error"]:
         assert error["kind"] in ("invalid", "timeout", "unsafe", "too_large", "empty", "rejected")
 

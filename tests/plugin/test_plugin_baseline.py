@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from singers import GOLD, INVALID, WRONG, case, unpredicted
 
-GATE = "gates: [{no_regression: {metric: execution_accuracy}}, {max_broken: 2}]"
+GATE = "gates: [{no_regression: {metric: execution_accuracy}}, {max_regressions: 2}]"
 BASELINE = "--queryeval-baseline=base.json"
 NUMBER = 12
 
@@ -50,16 +50,16 @@ def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert verdicts(run) == [False, False]
-    regression, broken = run.report["gates"]
+    regression, regressions = run.report["gates"]
     assert (regression["value"], regression["n"], regression["p"]) == (pytest.approx(-5 / 12), 12, 1 / 32)
-    assert (broken["value"], broken["n"]) == (5, 12)
+    assert (regressions["value"], regressions["n"]) == (5, 12)
     run.result.stdout.fnmatch_lines(
         [
-            "against the baseline base.json of *: 12 cases in both, 0 fixed, 5 broken",
+            "against the baseline base.json of *: 12 cases in both, 0 fixes, 5 regressions",
             "execution_accuracy * 1.000 * 0.583 * -0.417 *",
-            "broken (5): a.queryeval.yaml::c00, *",
+            "regressions (5): a.queryeval.yaml::c00, *",
             "gate MISSED: execution_accuracy without a proven drop * (alpha 0.05) in .: 1.000 before, 0.583*",
-            "gate MISSED: at most 2 broken in .: 5 of 12",
+            "gate MISSED: at most 2 regressions in .: 5 of 12",
         ],
         consecutive=False,
     )
@@ -76,7 +76,7 @@ def test_a_drop_that_may_be_chance_leaves_the_exit_status(suite, write, earlier,
     assert run.result.ret == 0
     assert verdicts(run) == [True, True]
     found = run.report["baseline"]
-    assert (found["path"], len(found["fixed"]), len(found["broken"]), found["changes"]) == ("base.json", 1, 2, [])
+    assert (found["path"], len(found["fixes"]), len(found["regressions"]), found["changes"]) == ("base.json", 1, 2, [])
 
 
 def test_a_drop_that_is_tolerated_is_no_regression(suite, write, earlier, run_and_parse):
@@ -89,7 +89,7 @@ def test_a_drop_that_is_tolerated_is_no_regression(suite, write, earlier, run_an
 
 
 def test_where_narrows_the_cases_that_are_compared(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", "gates: [{max_broken: 0, where: {tag: a}}, {max_broken: 0, where: {tag: b}}]")
+    write("queryeval.yaml", "gates: [{max_regressions: 0, where: {tag: a}}, {max_regressions: 0, where: {tag: b}}]")
     suite(case("one", tags=["a"]), case("two", tags=["b"]))
     earlier()
     suite(case("one", WRONG, tags=["a"]), case("two", tags=["b"]))
@@ -106,7 +106,7 @@ def test_gates_are_not_evaluated_without_a_baseline(suite, write, run_and_parse)
     assert run.result.ret == 0
     assert verdicts(run) == [None, None]
     assert "baseline" not in run.report
-    run.result.stdout.fnmatch_lines(["gate not evaluated: at most 2 broken in .: no baseline was given"])
+    run.result.stdout.fnmatch_lines(["gate not evaluated: at most 2 regressions in .: no baseline was given"])
 
 
 def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_and_parse):
@@ -149,7 +149,7 @@ def test_the_baseline_may_be_the_report_that_is_written(suite, run_and_parse):
 
     run = run_and_parse("--queryeval-baseline=report.json")
 
-    assert run.report["baseline"]["fixed"] == ["a.queryeval.yaml::a"]
+    assert run.report["baseline"]["fixes"] == ["a.queryeval.yaml::a"]
 
 
 def test_under_a_selection_only_common_cases_count_and_none_is_called_removed(suite, write, earlier, run_and_parse):
@@ -253,7 +253,7 @@ def test_rules_that_ask_for_less_are_named_and_gates_of_one_metric_are_not_confu
     suite, write, earlier, run_and_parse
 ):
     twins = "{metric: soft_f1, min: 0.5}, {metric: soft_f1, max: 1}"
-    gates = "gates: [%s, {no_regression: {metric: execution_accuracy, alpha: %s}}, {max_broken: %d}]"
+    gates = "gates: [%s, {no_regression: {metric: execution_accuracy, alpha: %s}}, {max_regressions: %d}]"
     write("queryeval.yaml", gates % (twins, 0.05, 3))
     suite(case("a"))
     earlier()
@@ -266,20 +266,20 @@ def test_rules_that_ask_for_less_are_named_and_gates_of_one_metric_are_not_confu
     assert changes(stricter) == {}
     assert list(changes(looser)) == [
         "gate removed or loosened: execution_accuracy in .",
-        "gate removed or loosened: broken in .",
+        "gate removed or loosened: regressions in .",
     ]
 
 
 def test_errors_stand_apart_from_broken_cases(suite, write, earlier, run_and_parse):
-    write("queryeval.yaml", "gates: [{max_broken: 0}]")
+    write("queryeval.yaml", "gates: [{max_regressions: 0}]")
     suite(case("a"), case("b"))
     earlier()
     suite(case("a", gold=INVALID), case("b"))
 
     run = run_and_parse(BASELINE)
 
-    assert (run.report["baseline"]["errors"], run.report["baseline"]["broken"]) == (["a.queryeval.yaml::a"], [])
-    run.result.stdout.fnmatch_lines(["gate met: at most 0 broken in .: 0 of 1 (1 in error not counted)"])
+    assert (run.report["baseline"]["errors"], run.report["baseline"]["regressions"]) == (["a.queryeval.yaml::a"], [])
+    run.result.stdout.fnmatch_lines(["gate met: at most 0 regressions in .: 0 of 1 (1 in error not counted)"])
 
 
 def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse):
@@ -380,10 +380,10 @@ def test_what_a_case_asks_for_tells_no_secret_and_no_folder_of_this_machine(pyte
 
     run = run_and_parse()
 
-    basis = run.case("a")["basis"]
-    assert str(pytester.path) not in json.dumps(basis)
+    fingerprint = run.case("a")["fingerprint"]
+    assert str(pytester.path) not in json.dumps(fingerprint)
     settings = {"answers", "context", "thresholds", "on_miss", "trials", "trials_rule", "limits", "compare", "options"}
-    assert set(basis) == settings | {"golds", "metrics", "schemas", "source"}
+    assert set(fingerprint) == settings | {"golds", "metrics", "schemas", "source"}
 
 
 def test_a_report_of_an_older_version_is_compared_as_far_as_it_goes(pytester, suite, earlier, run_and_parse):
@@ -391,13 +391,13 @@ def test_a_report_of_an_older_version_is_compared_as_far_as_it_goes(pytester, su
     earlier()
     path = pytester.path / "base.json"
     old = json.loads(path.read_bytes())
-    del old["cases"][0]["basis"]
+    del old["cases"][0]["fingerprint"]
     path.write_text(json.dumps(old), encoding="utf-8")
 
     run = run_and_parse(BASELINE)
 
     assert (run.report["baseline"]["cases"]["unknown"], changes(run)) == (1, {})
-    run.result.stdout.fnmatch_lines(["of 1 case an older report does not tell thresholds, golds and policies, so no*"])
+    run.result.stdout.fnmatch_lines(["of 1 case a report does not tell thresholds, golds and policies, so no*"])
 
 
 WORDS = """

@@ -42,7 +42,7 @@ def test_threshold_is_added_to_those_of_other_metrics(suite, run_and_parse):
 
     run = run_and_parse("--queryeval-threshold=row_matching_f1=0.6", "--queryeval-threshold=valid_query=1")
 
-    assert [missed["metric"] for missed in run.case("half")["missed"]] == ["execution_accuracy", "row_matching_f1"]
+    assert [missed["metric"] for missed in run.case("half")["violations"]] == ["execution_accuracy", "row_matching_f1"]
 
 
 @pytest.mark.parametrize(

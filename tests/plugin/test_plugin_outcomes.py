@@ -33,7 +33,7 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
     run.result.stdout.fnmatch_lines([f"FAILED a.queryeval.yaml::bad - {headline}"])
     assert run.testcase("bad").find("failure").get("message") == headline
     assert run.case("bad")["message"] == headline
-    assert run.case("bad")["missed"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
+    assert run.case("bad")["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
 def test_failure_shows_metric_queries_and_rows_but_nothing_of_our_code(suite, run_and_parse):

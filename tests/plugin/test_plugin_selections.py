@@ -250,14 +250,14 @@ def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_pa
 
 
 def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
-    write("queryeval.yaml", "gates: [{max_broken: 0}, {no_regression: {metric: execution_accuracy}}]")
+    write("queryeval.yaml", "gates: [{max_regressions: 0}, {no_regression: {metric: execution_accuracy}}]")
     run("--queryeval-report=base.json")
 
     part = run_and_parse("-k", "mean-age", "--queryeval-baseline=base.json")
     without = run_and_parse("-k", "mean-age")
 
     assert verdicts(part.report) == [True, True]
-    assert last_line(without) == f"{NO_VERDICT}at most 0 broken in .: no baseline was given and 1 more"
+    assert last_line(without) == f"{NO_VERDICT}at most 0 regressions in .: no baseline was given and 1 more"
 
 
 def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):

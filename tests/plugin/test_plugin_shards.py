@@ -159,7 +159,7 @@ def test_a_file_that_one_shard_could_not_read_misses_the_gates_above_it(suites, 
 
     status, report = merged(report_of, tmp_path, good, bad)
 
-    assert (status, report["broken"]) == (1, ["a/broken.queryeval.yaml"])
+    assert (status, report["unreadable_files"]) == (1, ["a/broken.queryeval.yaml"])
     reasons = {gate["folder"]: gate["reason"] for gate in report["gates"]}
     assert reasons["a"] == reasons["."] == "a/broken.queryeval.yaml could not be read"
     assert reasons["b"] == ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
-from pytest_queryeval.text.plain import interval_text, score_text
+from pytest_queryeval.text.plain import counted, interval_text, score_text
 
 LISTED = 20  # names of cases that changed sides
 EXAMPLES = 3  # names of cases that were asked otherwise
@@ -18,7 +18,7 @@ COUNTS = {
     "errors": "newly in error",
     "not_run": "not run this time",
 }
-FLIPS = {"broken": "broken", "fixed": "fixed", "errors": "newly in error"}
+FLIPS = {"regressions": "regressions", "fixes": "fixes", "errors": "newly in error"}
 NOTE = (
     "p: two-sided paired test of 'nothing changed', adjusted for all metrics, as intervals and the p of gates are not; "
     "detects: the smallest drop that it would prove in 4 of 5 runs of so many cases"
@@ -39,7 +39,8 @@ def headline(baseline: Mapping[str, Any]) -> Sentence:
     place = ("against the baseline ", Foreign(baseline["path"]), " of ", Foreign(baseline["created"]))
     if not counts["common"]:
         return (*place, ": no case in common; node ids begin at the root folder, which has to be the same")
-    said = [f"{len(baseline['fixed']):,} fixed", f"{len(baseline['broken']):,} broken"]
+    fixes, regressions = len(baseline["fixes"]), len(baseline["regressions"])
+    said = [f"{fixes:,} fix{'es' * (fixes != 1)}", counted(regressions, "regression")]
     said += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts.get(name)]
     return (*place, f": {counts['common']:,} case{'s' * (counts['common'] != 1)} in both, {', '.join(said)}")
 
@@ -56,9 +57,9 @@ def changes_besides(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
 
 
 def unknown_text(number: int) -> str:
-    """Of how many cases a report does not tell what was asked of them."""
-    cases = f"{number:,} case{'s' * (number != 1)}"
-    return f"of {cases} an older report does not tell thresholds, golds and policies, so no change of these is named"
+    """Say of how many cases a report does not tell what was asked of them."""
+    cases = counted(number, "case")
+    return f"of {cases} a report does not tell thresholds, golds and policies, so no change of these is named"
 
 
 def metric_changes(baseline: Mapping[str, Any]) -> Iterator[Passage]:

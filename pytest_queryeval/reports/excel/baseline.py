@@ -40,7 +40,7 @@ def _lines(baseline: Mapping[str, Any]) -> Iterator[Line]:
 def _facts(baseline: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     counts = baseline["cases"]
     yield from (("baseline", baseline["path"]), ("created", baseline["created"]), ("cases in both", counts["common"]))
-    yield from ((name, len(baseline[name])) for name in ("fixed", "broken"))
+    yield from ((name, len(baseline[name])) for name in ("fixes", "regressions"))
     yield from ((word, counts[name]) for name, word in COUNTS.items() if name in counts)
 
 

@@ -87,7 +87,7 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Cases", found.counts, "text"),
         ("Created", report.get("created"), "text"),
         ("Predictions by", ", ".join(report.get("predictor", {}).get("sources", ())) or None, "text"),
-        *(("Could not be read", path, "bad") for path in report.get("broken", ())[:LISTED]),
+        *(("Could not be read", path, "bad") for path in report.get("unreadable_files", ())[:LISTED]),
     ]
     for row, (name, value, look) in enumerate(lines, start=1):
         sheet.put(row, 0, name, "name")

@@ -108,8 +108,8 @@ def _details(case: CaseJson) -> dict[str, Any]:
             found[part] = exact(found[part])
     if "trials" in found:
         found["trials"] = [_trial(trial) for trial in found["trials"]]
-    if "basis" in found:
-        found["thresholds"] = _thresholds(found.pop("basis"))
+    if "fingerprint" in found:
+        found["thresholds"] = _thresholds(found.pop("fingerprint"))
     return found
 
 
@@ -117,8 +117,8 @@ def _trial(trial: Mapping[str, Any]) -> dict[str, Any]:
     return {**trial, "prediction": _side(trial.get("prediction") or {})}
 
 
-def _thresholds(basis: Any) -> Any:
-    return basis.get("thresholds") if isinstance(basis, dict) else None
+def _thresholds(fingerprint: Any) -> Any:
+    return fingerprint.get("thresholds") if isinstance(fingerprint, dict) else None
 
 
 def _side(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,22 +9,23 @@ from typing import Any
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.results.aggregation import CaseJson, costs
 from pytest_queryeval.results.baseline.changes import changes, unknown
-from pytest_queryeval.results.baseline.flips import Matched, Told, matched, pairs_of
+from pytest_queryeval.results.baseline.flips import Matched, Told, matched, paired_scores
 
 
 def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
     """What the report of a run says of its baseline: plain values, complete, the same for the same reports.
 
-    Both need `asked`, `broken`, `cases`, `collected`, `environment`, `selected` and `stopped` of a report; `path` is
-    what the baseline is called, of which an absolute one keeps its name only. Gates are compared where both have them.
+    Both need `cases`, `collected`, `environment`, `requested_paths`, `selected`, `stopped` and `unreadable_files` of a
+    report; `path` is what the baseline is called, of which an absolute one keeps its name only. Gates are compared
+    where both have them.
     """
     found = matched(before, after)
     return {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
         "cases": _counts(before, after, found),
-        "fixed": found.fixed,
-        "broken": found.broken,
+        "fixes": found.fixes,
+        "regressions": found.regressions,
         "errors": found.errors,
         "metrics": metric_changes(found.common, costs(before.get("metrics", {}))),
         "changes": changes(before, after, found),
@@ -53,7 +54,7 @@ def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]], lower: Collectio
     of metrics that are better when `lower`, the smallest rise.
     """
     names = dict.fromkeys((PASS_RATE, *(name for old, new in common for name in (*new["scores"], *old["scores"]))))
-    scored = {name: pairs_of(name, common) for name in names}
+    scored = {name: paired_scores(name, common) for name in names}
     scored = {name: scores for name, scores in scored.items() if scores}
     found = {name: _change(scores, of=len(scored), is_cost=name in lower) for name, scores in scored.items()}
     if found:

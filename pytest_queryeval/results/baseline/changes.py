@@ -9,7 +9,7 @@ from operator import ge
 from typing import Any, TypeAlias
 
 from pytest_queryeval.results.aggregation import CaseJson
-from pytest_queryeval.results.baseline.flips import MET, Matched, Told, was_asked
+from pytest_queryeval.results.baseline.flips import MET, Matched, Told, in_scope
 from pytest_queryeval.results.scope import is_below, where_text
 
 Basis: TypeAlias = Mapping[str, Any]
@@ -25,14 +25,14 @@ METRICS = "metrics no longer computed"
 FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
 XFAIL_OUTCOMES = ("xfailed", "xpassed")
-# What is compared of a case beside its basis.
+# What is compared of a case beside its fingerprint.
 OF_CASE = ("outcome", "scores", "source", "question", "evidence", "tags", "difficulty")
 # What limits and rules require, as numbers of which greater ones require more.
 STRICTNESS: Mapping[str, Callable[[Any], tuple[float, ...]]] = {
     "min": lambda least: (least,),
     "max": lambda most: (-most,),
     "no_regression": lambda rule: (rule["alpha"], -rule["max_drop"]),
-    "max_broken": lambda most: (-most,),
+    "max_regressions": lambda most: (-most,),
 }
 # What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
 _FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
@@ -55,14 +55,14 @@ def changes(before: Told, after: Told, found: Matched) -> list[Change]:
 
 def unknown(found: Matched) -> int:
     """Of how many cases in both reports one does not tell what was asked: reports of older versions do not."""
-    return sum(old.get("basis") is None or new.get("basis") is None for old, new in found.common)
+    return sum(old.get("fingerprint") is None or new.get("fingerprint") is None for old, new in found.common)
 
 
 def _told(case: CaseJson) -> Basis:
-    """What a report tells of a case and of its basis, in one; `source` is the source's name and `state` its state."""
+    """Return what is compared of a case and its fingerprint; `source` is the source's name, `state` its state."""
     told = {name: case[name] for name in OF_CASE if name in case}
-    basis = case.get("basis")
-    return told if basis is None else {**basis, **told, "state": basis["source"]}
+    fingerprint = case.get("fingerprint")
+    return told if fingerprint is None else {**fingerprint, **told, "state": fingerprint["source"]}
 
 
 def _other(*names: str) -> Callable[[Basis, Basis], bool]:
@@ -161,7 +161,7 @@ def _fewer(before: Told, after: Told, found: Matched) -> Iterator[str]:
     is_complete = collected and not after["stopped"]
     for path, old in before.get("collected", {}).items():
         new = collected.get(path, 0)
-        is_told = path in collected or (is_complete and was_asked(path, after))
+        is_told = path in collected or (is_complete and in_scope(path, after))
         if is_told and old - new > removed[path]:
             yield f"{FEWER}: {path} ({old:,} before, {new:,} now)"
 

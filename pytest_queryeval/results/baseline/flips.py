@@ -40,12 +40,12 @@ class Matched:
         return [new["nodeid"] for old, new in self.common if old["outcome"] in before and new["outcome"] in after]
 
     @property
-    def broken(self) -> list[str]:
+    def regressions(self) -> list[str]:
         """The cases that met their thresholds and no longer do."""
         return _flipped(self.common, met=False)
 
     @property
-    def fixed(self) -> list[str]:
+    def fixes(self) -> list[str]:
         """The cases that meet their thresholds and did not."""
         return _flipped(self.common, met=True)
 
@@ -66,7 +66,7 @@ def matched(before: Told, after: Told) -> Matched:
     gone = [case for nodeid, case in old.items() if nodeid not in new]
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
-    removed = {case["nodeid"]: None for case in gone if is_whole and was_asked(case["path"], after)}
+    removed = {case["nodeid"]: None for case in gone if is_whole and in_scope(case["path"], after)}
     return Matched(
         common=[(old[nodeid], case) for nodeid, case in new.items() if nodeid in old],
         added=[nodeid for nodeid in new if nodeid not in old],
@@ -76,7 +76,7 @@ def matched(before: Told, after: Told) -> Matched:
     )
 
 
-def pairs_of(metric: str, common: Iterable[tuple[CaseJson, CaseJson]]) -> list[tuple[float, float]]:
+def paired_scores(metric: str, common: Iterable[tuple[CaseJson, CaseJson]]) -> list[tuple[float, float]]:
     """The scores of a metric, or what the pass rate is made of, of the cases that have one in both reports."""
     scores = ((_score(old, metric), _score(new, metric)) for old, new in common)
     return [(old, new) for old, new in scores if old is not None and new is not None]
@@ -86,10 +86,10 @@ def _score(case: CaseJson, metric: str) -> float | None:
     return COUNTED.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
 
 
-def was_asked(path: str, run: Told) -> bool:
+def in_scope(path: str, run: Told) -> bool:
     """Whether a file lies below what was asked for, was not to be ignored, and could be read if it was there."""
-    paths, ignored = run["asked"]["paths"], run["asked"]["ignored"]
-    left_out = path in run["broken"] or any(_fits(path, each) for each in ignored)
+    paths, ignored = run["requested_paths"]["paths"], run["requested_paths"]["ignored"]
+    left_out = path in run["unreadable_files"] or any(_fits(path, each) for each in ignored)
     return not left_out and any(is_below(path, each) for each in paths)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.results.aggregation import Report, costs, metric_statistics, totals
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
-from pytest_queryeval.results.baseline.flips import Matched, matched, pairs_of
+from pytest_queryeval.results.baseline.flips import Matched, matched, paired_scores
 
 NUMBERS = ("mean", "n", "ci95")
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
@@ -107,6 +107,6 @@ def _tested(beside_best: Mapping[str, Matched], metric: str) -> dict[str, float]
     """The p of each system that shares scored cases with the best one."""
     from pytest_queryeval.results.baseline.statistics import Pairs, holm, p_value
 
-    shared = {name: pairs for name, found in beside_best.items() if (pairs := pairs_of(metric, found.common))}
+    shared = {name: pairs for name, found in beside_best.items() if (pairs := paired_scores(metric, found.common))}
     values = [p_value(Pairs(before=[one for one, _ in p], after=[other for _, other in p])) for p in shared.values()]
     return dict(zip(shared, holm(values), strict=True))

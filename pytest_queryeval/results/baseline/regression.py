@@ -1,4 +1,4 @@
-"""Gates that compare with a baseline: `no_regression` of a metric, and `max_broken` cases."""
+"""Gates that compare with a baseline: `no_regression` of a metric, and `max_regressions` cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.results.aggregation import CaseJson
-from pytest_queryeval.results.baseline.flips import MET, Told, pairs_of
+from pytest_queryeval.results.baseline.flips import MET, Told, paired_scores
 
 if TYPE_CHECKING:
     from pytest_queryeval.results.baseline.statistics import Pairs
@@ -27,25 +27,25 @@ def nothing() -> dict[str, Any]:
 
 
 def measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Told) -> dict[str, Any]:
-    """What a gate is judged on: `value`, None where no case can be compared, `n` cases, `errors` and `is_met`."""
+    """What a gate is evaluated on: `value`, None where no case can be compared, `n` cases, `errors` and `is_met`."""
     known = {case["nodeid"]: case for case in baseline["cases"]}
     common = [(known[case["nodeid"]], case) for case in cases if case["nodeid"] in known]
-    return _broken(gate, common) if gate.get("max_broken") is not None else _drop(gate, common)
+    return _regressions(gate, common) if gate.get("max_regressions") is not None else _drop(gate, common)
 
 
-def _broken(gate: Mapping[str, Any], common: Iterable[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
+def _regressions(gate: Mapping[str, Any], common: Iterable[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
     """The number of cases that met their thresholds and no longer do, of those with a verdict in both reports."""
-    judged = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
-    broken = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in judged)
+    evaluated = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
+    regressions = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in evaluated)
     errors = sum(old["outcome"] in MET and new["outcome"] == "error" for old, new in common)
-    value = broken if judged else None
-    return {"value": value, "n": len(judged), "errors": errors, "is_met": broken <= gate["max_broken"]}
+    value = regressions if evaluated else None
+    return {"value": value, "n": len(evaluated), "errors": errors, "is_met": regressions <= gate["max_regressions"]}
 
 
 def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
     """How the mean changed over the cases that have a score in both reports."""
     name, wish = gate["metric"], gate["no_regression"]
-    both = pairs_of(name, common)
+    both = paired_scores(name, common)
     counted = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
     if not both:
         return nothing() | {"errors": counted}

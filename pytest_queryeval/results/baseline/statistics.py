@@ -50,7 +50,7 @@ class Pairs:
 
     @property
     def negated(self) -> Pairs:
-        """What costs, of which lower is better, are judged as: their rise is a fall here."""
+        """What costs, of which lower is better, are evaluated as: their rise is a fall here."""
         return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
 
     @property

@@ -23,13 +23,13 @@ function need({ min, max }) {
 }
 
 function scoreTable(cases, place, details) {
-  const missed = new Map((details.missed ?? []).map((own) => [own.metric, own]));
+  const violations = new Map((details.violations ?? []).map((own) => [own.metric, own]));
   const thresholds = new Map(Object.entries(details.thresholds ?? {}));
   const rows = [];
   for (const [name, values] of cases.scores) {
-    const threshold = missed.get(name) ?? thresholds.get(name);
+    const threshold = violations.get(name) ?? thresholds.get(name);
     if (values[place] === null && !threshold) continue;
-    const word = missed.has(name) ? "missed" : threshold && values[place] !== null ? "met" : "";
+    const word = violations.has(name) ? "missed" : threshold && values[place] !== null ? "met" : "";
     rows.push(
       make(
         "tr",
