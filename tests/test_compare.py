@@ -71,9 +71,9 @@ class Tags(HTMLParser):
 
 def test_two_reports_are_compared_in_every_form(write, capsys):
     write("base.json", *scores(1.0, 1.0, 0.0))
-    write("old.json", *scores(1.0, 0.0, 0.0))
+    write("new.json", *scores(1.0, 0.0, 0.0))
 
-    status = main(["compare", "base.json", "old.json", "-o", "out.md", "-o", "out.html", "-o", "out.json"])
+    status = main(["compare", "base.json", "new.json", "-o", "out.md", "-o", "out.html", "-o", "out.json"])
 
     out = capsys.readouterr().out
     assert status == 0
@@ -87,9 +87,9 @@ def test_two_reports_are_compared_in_every_form(write, capsys):
 
 def test_the_exit_status_is_0_whatever_got_worse(write):
     write("base.json", *scores(*[1.0] * 9))
-    write("old.json", *scores(*[0.0] * 9))
+    write("new.json", *scores(*[0.0] * 9))
 
-    assert main(["compare", "base.json", "old.json"]) == 0
+    assert main(["compare", "base.json", "new.json"]) == 0
 
 
 def test_many_reports_are_a_leaderboard_with_the_best_first(write, capsys):
@@ -129,7 +129,7 @@ def test_a_leaderboard_is_ranked_by_the_metric_that_is_named(write, capsys):
 
 
 def test_two_reports_and_a_metric_are_a_leaderboard(write, capsys):
-    main(["compare", write("old.json", *scores(0.0)), write("old.json", *scores(1.0)), "--metric", "f1"])
+    main(["compare", write("new.json", *scores(0.0)), write("old.json", *scores(1.0)), "--metric", "f1"])
 
     out = capsys.readouterr().out
     assert out.startswith("2 systems, 1 case, ranked by the mean of f1\n")
@@ -328,7 +328,7 @@ def test_of_costs_the_rise_that_is_detected_may_be_larger_than_any_cost_seen(wri
     for name, values in (("base", seconds), ("new", reversed(seconds))):
         write(f"{name}.json", *(case(str(n), scores={"prediction_seconds": v}) for n, v in enumerate(values)))
 
-    main(["compare", "base.json", "old.json", "-o", "out.json"])
+    main(["compare", "base.json", "new.json", "-o", "out.json"])
 
     assert json.loads(Path("out.json").read_bytes())["metrics"]["prediction_seconds"]["detectable"] > 5.0
 
@@ -342,9 +342,9 @@ def test_reports_of_one_name_are_told_apart_by_their_paths(write, capsys):
     assert all(any(line.startswith(name) for line in out.splitlines()) for name in (*names, "c"))
 
 
-@pytest.mark.parametrize("others", [["old.json"], ["new.json", "third.json"]], ids=["two", "many"])
+@pytest.mark.parametrize("others", [["new.json"], ["new.json", "third.json"]], ids=["two", "many"])
 def test_foreign_text_is_never_markup(write, capsys, others):
-    for name, value in (("base.json", 1.0), ("old.json", 0.0), ("third.json", 0.0)):
+    for name, value in (("base.json", 1.0), ("new.json", 0.0), ("third.json", 0.0)):
         write(name, case(HOSTILE, value, scores={HOSTILE: value}))
 
     main(["compare", "base.json", *others, "-o", "out.html", "-o", "out.md"])
@@ -365,15 +365,15 @@ def test_foreign_text_is_never_markup(write, capsys, others):
     [
         (["base.json", "nope.json"], "nope.json: cannot be read: No such file or directory"),
         (["base.json", "base.json"], "base.json: given twice"),
-        (["base.json", "old.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
-        (["base.json", "old.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
-        (["base.json", "old.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
-        (["base.json", "old.json", "--metric", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
+        (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
+        (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
+        (["base.json", "new.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
+        (["base.json", "new.json", "--metric", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
     ],
 )
 def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, arguments, message):
     write("base.json", case())
-    write("old.json", case())
+    write("new.json", case())
 
     with pytest.raises(SystemExit) as stop:
         main(["compare", *arguments])
@@ -391,7 +391,7 @@ DAMAGED = {
     "empty.json": "is no report: Expecting value",
     "binary.json": "is no report: ",
     "list.json": "is no report of pytest-queryeval",
-    "old.json": "has schema 1, and only schema 2 can be read: run the suites again with this version of pytest-queryeval",
+    "old.json": "has schema 1, and only schema 2 can be read: run the suites again",
     "deep.json": "is no report: nested too deep",
     "large.json": "is no report: larger than 1 MiB",
     "::error::x.json": "is no report: Expecting value",
@@ -497,7 +497,7 @@ def test_render_makes_the_same_bytes_as_the_run(write, capsys):
 def test_render_keeps_a_baseline(write):
     head = DEFAULTS | {"created": "2024-05-01T10:00:00+00:00"}
     write("base.json", case())
-    main(["compare", write("old.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
+    main(["compare", write("new.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
     found = json.loads(Path("comparison.json").read_bytes())
     whole = aggregate([case()], gates=(), about=head | {"baseline": found})
     write_report(whole, Path("whole.json"))
