@@ -129,7 +129,7 @@ def test_a_leaderboard_is_ranked_by_the_metric_that_is_named(write, capsys):
 
 
 def test_two_reports_and_a_metric_are_a_leaderboard(write, capsys):
-    main(["compare", write("new.json", *scores(0.0)), write("old.json", *scores(1.0)), "--metric", "f1"])
+    main(["compare", write("old.json", *scores(0.0)), write("new.json", *scores(1.0)), "--metric", "f1"])
 
     out = capsys.readouterr().out
     assert out.startswith("2 systems, 1 case, ranked by the mean of f1\n")
@@ -497,7 +497,7 @@ def test_render_makes_the_same_bytes_as_the_run(write, capsys):
 def test_render_keeps_a_baseline(write):
     head = DEFAULTS | {"created": "2024-05-01T10:00:00+00:00"}
     write("base.json", case())
-    main(["compare", write("new.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
+    main(["compare", write("old.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
     found = json.loads(Path("comparison.json").read_bytes())
     whole = aggregate([case()], gates=(), about=head | {"baseline": found})
     write_report(whole, Path("whole.json"))
