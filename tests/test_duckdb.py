@@ -448,7 +448,7 @@ def test_a_name_that_the_locale_cannot_express_is_one_line(tmp_path):
     program = """
         from pathlib import Path
         from pytest_queryeval.engines.settings import absolute
-        from pytest_queryeval.errors import SourceError
+        from pytest_queryeval.core.errors import SourceError
         try:
             absolute(Path.cwd(), "caf\\u00e9.db")
         except SourceError as error:
@@ -535,7 +535,7 @@ def test_missing_package_is_an_error_that_names_the_extra(tmp_path):
         sys.path[:] = [path for path in sys.path if "-packages" not in path]
         sys.path += sys.argv[1:]
         from pytest_queryeval.engines.duckdb import check
-        from pytest_queryeval.errors import SettingError
+        from pytest_queryeval.core.errors import SettingError
         try:
             check({"path": "a.duckdb"})
         except SettingError as error:
@@ -600,8 +600,8 @@ def test_parent_never_loads_duckdb(tmp_path):
         from contextlib import closing
         from pathlib import Path
         from pytest_queryeval.engines import ENGINES
-        from pytest_queryeval.engines.host import Hosts
-        from pytest_queryeval.model import Source
+        from pytest_queryeval.sandbox.host import Hosts
+        from pytest_queryeval.core.model import Source
         source = Source(name="t", engine="duckdb", settings={"tables": {"t": "t.csv"}}, folder=Path.cwd())
         with Hosts() as hosts, closing(ENGINES["duckdb"].open(source, hosts)) as engine:
             print(engine.execute("from t", timeout=10, max_rows=10).answer.rows, "duckdb" in sys.modules)

@@ -30,7 +30,7 @@ VALUES = [
 SECOND_RUN = """
 import json, sys
 from pathlib import Path
-from pytest_queryeval.embeddings import Embedder
+from pytest_queryeval.metrics.embeddings import Embedder
 model, folder, pairs = json.loads(sys.argv[1])
 told = []
 cosines = Embedder(model, tell=told.append, folder=Path(folder)).similarities([tuple(pair) for pair in pairs])

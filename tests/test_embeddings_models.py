@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 ONE_RUN = """
 import json, sys
 from pathlib import Path
-from pytest_queryeval.embeddings import Embedder, EmbeddingError
+from pytest_queryeval.metrics.embeddings import Embedder, EmbeddingError
 model, folder, other = sys.argv[1:]
 told, said = [], []
 embedder = Embedder(model, tell=told.append, folder=Path(folder))

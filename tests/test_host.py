@@ -286,7 +286,7 @@ def test_child_ends_when_its_parent_is_killed(driver, query):
     script = f"""
 import os, signal, threading
 from pathlib import Path
-from pytest_queryeval.engines.host import Host
+from pytest_queryeval.sandbox.host import Host
 host = Host("toy", Path({str(driver)!r}))
 host.execute({{}}, "rows 1", timeout=5, max_rows=9)
 print(host.pid, flush=True)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
+from pytest_queryeval.comparison.canonical import is_equal
 from pytest_queryeval.comparison.comparables import is_comparable
 from pytest_queryeval.comparison.pairing import Pair
 from pytest_queryeval.core.policy import Policy
@@ -25,7 +26,7 @@ TABLE_METRICS = [row_matching_f1, entity_set_f1, exact_match_f1, execution_accur
 
 
 def rows_close(left: tuple, right: tuple) -> bool:
-    return all(map(DEFAULT.equal, left, right))
+    return all(is_equal(cell, other, DEFAULT) for cell, other in zip(left, right, strict=True))
 
 
 def most_pairs(golds: list[tuple], others: list[tuple], close: Callable[[tuple, tuple], bool] = rows_close) -> int:

@@ -63,8 +63,8 @@ def test_a_function_of_a_module_is_called(tmp_path, monkeypatch):
 
 def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
     code = """
-        from pytest_queryeval.model import Prediction, Stated
-        from pytest_queryeval.table import Table
+        from pytest_queryeval.core.model import Prediction, Stated
+        from pytest_queryeval.core.table import Table
         def predict(case):
             stated = Stated(answer=Table(columns=("n",), rows=((1,),)))
             return Prediction(stated=stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})

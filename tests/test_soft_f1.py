@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
-from pytest_queryeval.comparison.canonical import canonical_rows
+from pytest_queryeval.comparison.canonical import canonical_rows, is_close
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Table
@@ -31,7 +31,7 @@ def distinct(rows_of: Table) -> list[tuple]:
 
 def equal(cell: object, other: object) -> bool:
     numbers = isinstance(cell, int | float) and isinstance(other, int | float)
-    return DEFAULT.close(cell, other) if numbers else cell == other
+    return is_close(cell, other, DEFAULT) if numbers else cell == other
 
 
 def most_equal_cells(left: tuple, right: tuple) -> int:

@@ -16,7 +16,7 @@ from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, request_of
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 GRAPH_FORMATS = {
     "application/n-triples": "nt",
@@ -42,7 +42,7 @@ class Driver:
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Send `query` and read the whole answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
-        hide_settings(settings)
+        register_secrets(settings)
         exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
         headers, body = exchange.answer(request_of(settings, query))
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()

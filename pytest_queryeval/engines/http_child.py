@@ -18,7 +18,7 @@ from pytest_queryeval.http.auth import origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.request import filled_request, following_request
 from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 SHOWN_BYTES = 200
 # 404 is also how services say that there is no such table; where the URL is wrong, the probe gets the same.
@@ -38,7 +38,7 @@ class Driver:
     ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
         """Send `query` and read all pages of the answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
-        hide_settings(settings)
+        register_secrets(settings)
         exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
         columns, rows = table_of(Pages(exchange, settings, query), settings)
         left = iter(rows)

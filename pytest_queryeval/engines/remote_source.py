@@ -13,7 +13,7 @@ from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ddl_text, described_schema
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.sandbox.host import Host, Question
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 # After its time limit a query has this long, in seconds, until the probe must be answered, too.
 GRACE_SECONDS = 1.7
@@ -25,7 +25,7 @@ PROBE_ROWS = 1_000
 def connection(source: Source) -> dict[str, Any]:
     """Where the service is and what it is told of us, as plain values; raises KeyError without a `url`."""
     settings = source.settings
-    hide_settings(settings)
+    register_secrets(settings)
     verify = settings.get("verify", True)
     return {
         "url": settings["url"],

@@ -18,7 +18,7 @@ from pytest_queryeval.engines.remote_source import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 from pytest_queryeval.text.credentials import may_hold_secrets
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
 OTHER_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
@@ -148,7 +148,7 @@ def dialect(settings: Settings) -> str:
 def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
     """Open `{sqlalchemy: url}`; nothing is sent before a query."""
     url = source.settings["url"]
-    hide_settings(source.settings)
+    register_secrets(source.settings)
     backend, _ = _parts(url)
     if BACKENDS.get(backend) is POSTGRES:
         host = hosts.get("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES)

@@ -23,7 +23,7 @@ from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.sandbox.host import Hosts, text_refusal
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import Recording
@@ -99,7 +99,7 @@ class Session:
         key = source.key
         with self._opening:
             if key not in self._engines:
-                hide_settings(source.settings)
+                register_secrets(source.settings)
                 self._engines[key] = opened(lambda: self._open(source), SourceError)
         return or_raise(self._engines[key])
 

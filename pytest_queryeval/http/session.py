@@ -20,7 +20,7 @@ from requests.auth import AuthBase
 from pytest_queryeval.http.auth import Unsigned, auth_of, origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.pause import pause_of
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 
 BODY_BYTES = 256 * 2**20
 CHUNK_BYTES = 64 * 1024
@@ -83,7 +83,7 @@ class Sessions:
 
 def classified(error: Exception) -> tuple[str, ...]:
     """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
-    text = redacted(str(error))
+    text = redact(str(error))
     match error:
         case Failed():
             return "failure", error.kind, text

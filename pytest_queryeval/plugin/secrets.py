@@ -8,30 +8,30 @@ from warnings import WarningMessage
 
 import pytest
 
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 
 
 def hide_secrets(report: pytest.TestReport) -> None:
     """Take the secrets out of a test's report before it goes to the terminal, to JUnit or to another process."""
-    report.sections = [(title, redacted(text)) for title, text in report.sections]
+    report.sections = [(title, redact(text)) for title, text in report.sections]
     report.user_properties = [(name, _clean(value)) for name, value in report.user_properties]
     report.longrepr = _clean(report.longrepr)
     if hasattr(report, "wasxfail"):
-        report.wasxfail = redacted(report.wasxfail)
+        report.wasxfail = redact(report.wasxfail)
 
 
 def hide_in_warning(warning: WarningMessage) -> None:
     """Take the secrets out of a warning that pytest has recorded."""
     text = str(warning.message)
-    if redacted(text) != text:
-        warning.message, warning.category = UserWarning(redacted(text)), UserWarning
+    if redact(text) != text:
+        warning.message, warning.category = UserWarning(redact(text)), UserWarning
 
 
 def _clean(value: Any) -> Any:
     """A text, or what pytest makes of an exception: dataclasses of texts, changed where they stand, and sequences."""
     match value:
         case str():
-            return redacted(value)
+            return redact(value)
         case tuple() | list():
             return type(value)(map(_clean, value))
         case _ if is_dataclass(value):

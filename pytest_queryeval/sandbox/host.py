@@ -20,7 +20,7 @@ from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.sandbox.child_process import START_SECONDS, Child, child_command
 from pytest_queryeval.text.plain import one_line
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 
 QUERY_CHARACTERS = 100_000
 MESSAGE_CHARACTERS = 300
@@ -234,4 +234,4 @@ def text_refusal(query: str) -> Failure | None:
 
 
 def _brief(text: str) -> str:
-    return one_line(redacted(text)[: 4 * MESSAGE_CHARACTERS], MESSAGE_CHARACTERS)
+    return one_line(redact(text)[: 4 * MESSAGE_CHARACTERS], MESSAGE_CHARACTERS)

@@ -15,7 +15,7 @@ from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import as_written, expanded_settings, expanded_text
 from pytest_queryeval.text.credentials import discreet
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
 # What may stand beside a predictor's name, whichever it is.
@@ -51,7 +51,7 @@ def check_predictor_files(spec: PredictorSpec) -> None:
     try:
         PREDICTORS[spec.kind].check_files(spec)
     except SettingError as error:
-        raise CaseError(spec.location or Location(spec.folder), redacted(str(error))) from error
+        raise CaseError(spec.location or Location(spec.folder), redact(str(error))) from error
 
 
 def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:

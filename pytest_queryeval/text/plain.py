@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.visible import visible
 
 CELL_CHARACTERS = 200
@@ -18,7 +18,7 @@ def printable(text: str) -> str:
     starts commands of CI services anywhere in a line, is taken apart. Put untrusted text behind a margin: `::` at the
     start of a line is a command too.
     """
-    return visible(redacted(text)).replace("##", "#\\x23")
+    return visible(redact(text)).replace("##", "#\\x23")
 
 
 def log_line(text: str) -> str:
@@ -38,19 +38,19 @@ def both_ends(text: str, characters: int) -> str:
 
 
 def _line(text: str) -> str:
-    return printable(" ".join(redacted(text).split()))
+    return printable(" ".join(redact(text).split()))
 
 
 def shortened(text: str, characters: int) -> str:
     """The text, or its beginning with an ellipsis where it is longer; no secret is cut in two."""
-    text = text if len(text) <= characters else redacted(text)
+    text = text if len(text) <= characters else redact(text)
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 def without_middle(text: str, characters: int) -> str:
     """The text, or its beginning and its end around an ellipsis where it is longer; no secret is cut in two."""
     end = characters // 2
-    text = text if len(text) <= characters else redacted(text)
+    text = text if len(text) <= characters else redact(text)
     return text if len(text) <= characters else f"{text[: characters - end - 1]}…{text[len(text) - end :]}"
 
 
@@ -80,4 +80,4 @@ def storable(text: str) -> str:
 
 def told(text: str) -> str:
     """`storable` text without secrets, as reports have it."""
-    return storable(redacted(text))
+    return storable(redact(text))

@@ -1,25 +1,26 @@
-"""Secrets are taken out of every text that leaves, by their value: those of the environment, and those of settings.
+"""Redaction of secrets in every text that leaves: those of the environment, and those of settings.
 
-A secret is known by the name of what holds it, has six characters or more, and is found in all the spellings in which
-it may come back. Also imported by child processes.
+A secret is recognised by the name of what holds it, and found by its value. Also imported by child processes.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, unquote_plus
-
-from pytest_queryeval.text.secret_index import SECRET, SecretIndex
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 MARK = "[redacted]"
-LINE = 16  # so long is a line of a secret, such as a private key, that is taken out alone
-SCHEMES = ("bearer", "basic", "token", "apikey")  # before what headers hold
-# A token may stand where URLs of the web have the user, and then one of these where they have the password.
+MIN_CHARACTERS = 8  # shorter texts occur in too many words
+MIN_LINE_CHARACTERS = 16  # of a secret of several lines, such as a private key, whose lines are found one by one
+SCHEMES = ("bearer", "basic", "token", "apikey")  # before the credentials of an Authorization header
+# A token may stand where web URLs have the user, and then one of these where they have the password.
 NO_PASSWORD = (None, "", "x-oauth-basic")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|_PWD$", re.IGNORECASE)
 _SENT = re.compile(r"AUTH|COOKIE|SIGNATURE|^SIG$|^PWD$", re.IGNORECASE)
@@ -31,56 +32,59 @@ _HARMLESS = re.compile(
 _WEB = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _USER_INFO = re.compile(r"[A-Za-z][\w+.-]*://(?P<user>[^:/?#\s]*)(?::(?P<password>\S*))?@")
 _QUERY = re.compile(r"[^\s?&=]+=[^\s&]*(?:&[^\s&=]+=[^\s&]*)*")
-_PLACE = re.compile(r"\{[\w.]+\}")
+_PLACEHOLDER = re.compile(r"\{[\w.]+\}")
 
 
-def redacted(text: str) -> str:
-    """The text with `[redacted]` for every secret that this process knows, and for every larger part of one.
+def redact(text: str) -> str:
+    """Return the text with `[redacted]` in place of every secret that this process knows.
 
-    Do it before the text is cut, and never to what is still to be scored.
+    Call it before a text is cut, and never on what is still to be scored.
     """
-    if len(text) < SECRET:
+    if len(text) < MIN_CHARACTERS:
         return text
-    index = _known.index()
-    return index.without(text, MARK) if index.grams else text
+    for form in _known.forms():
+        if form in text:
+            text = text.replace(form, MARK)
+    return text
 
 
-def hide(value: str) -> None:
-    """Remember a secret that settings hold; a shorter one than six characters stays as it is."""
+def register_secret(value: str) -> None:
+    """Add a secret to those that `redact` finds; one of fewer than 8 characters is not looked for."""
     _known.add(value)
 
 
-def hide_settings(settings: Any, name: str = "") -> None:
-    """Remember the secrets that settings hold, however deep.
+def register_secrets(settings: Any, name: str = "") -> None:
+    """Add the secrets that settings hold, at any depth.
 
     They are the values under names such as `auth`, `X-Api-Key` and `password`, user info of URLs, and parameters of
-    such names in URLs and forms.
+    such names in URLs and forms. `name` is the setting that `settings` is the value of.
     """
     match settings:
         case Mapping():
             for key, item in settings.items():
-                hide_settings(item, name if is_secret(name) else str(key))
+                register_secrets(item, name if is_secret_name(name) else str(key))
         case list() | tuple():
             for item in settings:
-                hide_settings(item, name)
+                register_secrets(item, name)
         case str():
-            is_whole = is_secret(name) and "://" not in settings
-            for value in _whole_and_password(settings) if is_whole else _within(settings):
-                # What is filled into a place such as `{query}` is no secret.
-                for piece in (value, *_PLACE.split(value)):
-                    hide("" if _PLACE.fullmatch(piece) else piece.strip())
+            is_whole = is_secret_name(name) and "://" not in settings
+            for value in _credentials(settings) if is_whole else _secrets_in_url(settings):
+                # What is filled into a placeholder such as `{query}` is no secret.
+                for piece in (value, *_PLACEHOLDER.split(value)):
+                    if not _PLACEHOLDER.fullmatch(piece):
+                        register_secret(piece.strip())
         case int():  # a header may be a number
-            hide_settings(str(settings), name)
+            register_secrets(str(settings), name)
 
 
-def is_secret(name: str) -> bool:
-    """Whether a setting, a header or a parameter of this name holds a secret."""
+def is_secret_name(name: str) -> bool:
+    """Return whether a setting, a header or a parameter of this name holds a secret."""
     left = _HARMLESS.sub("", name)
     return _SECRET.search(left) is not None or _SENT.search(left) is not None
 
 
-def _whole_and_password(value: str) -> Iterator[str]:
-    """What a setting of a secret name holds: `Bearer token` and `user:password` have a part that is told alone."""
+def _credentials(value: str) -> Iterator[str]:
+    """Yield what a setting of a secret name holds, and the part of `Bearer token` and `user:password` behind it."""
     yield value
     yield value.partition(":")[2]
     scheme, _, credentials = value.strip().partition(" ")
@@ -88,94 +92,91 @@ def _whole_and_password(value: str) -> Iterator[str]:
         yield credentials
 
 
-def _within(text: str) -> Iterator[str]:
-    """The secrets in a URL or a form: user info, and values of parameters with secret names; also as they are meant."""
+def _secrets_in_url(text: str) -> Iterator[str]:
+    """Yield user info and parameters of secret names in a URL or a form, as they are written and decoded."""
     # Of other URLs the last @ counts: their passwords may hold what ends an address.
     is_web = text.lower().startswith("http")
     found = _USER_INFO.match((_WEB.match(text) or [""])[0] if is_web else text)
+    values = []
     if found:
         user, password = found["user"], found["password"]
-        alone = [user] if is_web else []
-        told = alone if password in NO_PASSWORD else [password, f"{user}:{password}"]
-        yield from (spelled for value in told for spelled in (value, unquote(value), unquote_plus(value)))
+        if password not in NO_PASSWORD:
+            values += [password, f"{user}:{password}"]
+        elif is_web:
+            values.append(user)
     query = text.partition("?")[2].partition("#")[0] if "://" in text else text
     if _QUERY.fullmatch(query):
-        named = (part.partition("=") for part in query.split("&"))
-        found_values = [value for name, _, value in named if is_secret(unquote_plus(name))]
-        yield from (spelled for value in found_values for spelled in (value, unquote(value), unquote_plus(value)))
+        parameters = (part.partition("=") for part in query.split("&"))
+        values += [value for name, _, value in parameters if is_secret_name(unquote_plus(name))]
+    for value in values:
+        yield from (value, unquote(value), unquote_plus(value))
 
 
-class _Known:
-    """The secrets of this process. The environment may change at any time; only what has changed is read again."""
+class _KnownSecrets:
+    """The secrets of this process: those registered, and those of the environment, which may change at any time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._hidden: set[str] = set()
-        self._new: list[str] = []  # of those that settings hold
-        self._environment: Mapping[Any, Any] = {}
-        self._of_variables: dict[Any, frozenset[str]] = {}
-        self._index = SecretIndex()
+        self._registered: set[str] = set()
+        self._environment: Mapping[Any, Any] | None = None
+        self._forms: tuple[str, ...] = ()
 
     def add(self, value: str) -> None:
         with self._lock:
-            if len(value) >= SECRET and value not in self._hidden:
-                self._hidden.add(value)
-                self._new.append(value)
+            self._registered.add(value)
+            self._environment = None
 
-    def index(self) -> SecretIndex:
+    def forms(self) -> tuple[str, ...]:
+        """Return every form of every secret, the longest first, since it may hold a shorter one."""
         environment = _environment()
-        if self._new or environment != self._environment:
+        if environment != self._environment:
             with self._lock:
-                self._read(dict(environment))
-        return self._index
-
-    def _read(self, environment: Mapping[Any, Any]) -> None:
-        # Others wait while there is something new, so what is read is taken away last.
-        while self._new:
-            self._change(frozenset(), frozenset(_parts(self._new[-1])))
-            self._new.pop()
-        before = self._environment
-        for name in {name for name, _ in environment.items() ^ before.items()}:
-            of_variable = _of_variable(name, environment[name]) if name in environment else ()
-            found = frozenset(part for value in of_variable for part in _parts(value))
-            self._change(self._of_variables.pop(name, frozenset()), found)
-            self._of_variables |= {name: found} if found else {}
-        self._environment = environment
-
-    def _change(self, before: frozenset[str], now: frozenset[str]) -> None:
-        for value in now - before:
-            self._index.change(value, 1)
-        for value in before - now:
-            self._index.change(value, -1)
+                environment = dict(environment)
+                secrets = {*self._registered, *_secrets_of(environment)}
+                forms = {form for secret in secrets for form in _forms_of(secret)}
+                self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+                self._environment = environment
+        return self._forms
 
 
 def _environment() -> Mapping[Any, Any]:
-    """The environment as `os.environ` holds it: to compare that is fast, and decodes nothing."""
+    """Return the environment as `os.environ` holds it, which is fast to compare since nothing is decoded."""
     return vars(os.environ).get("_data", os.environ)  # type: ignore[no-any-return]
 
 
-def _of_variable(name: str | bytes, value: str | bytes) -> Iterator[str]:
-    """The secrets in a variable of the environment: all of it where its name tells so, and user info of URLs."""
-    text = os.fsdecode(value)
-    if len(text) >= SECRET and _SECRET.search(_HARMLESS.sub("", os.fsdecode(name))) and not _is_path(text):
-        yield text
-    if "@" in text:
-        yield from _within(text)
+def _secrets_of(environment: Mapping[str | bytes, str | bytes]) -> Iterator[str]:
+    """Yield the values of variables with secret names, and user info of URLs in all others."""
+    for name, value in environment.items():
+        text = os.fsdecode(value)
+        if _SECRET.search(_HARMLESS.sub("", os.fsdecode(name))) and not _is_path(text):
+            yield text
+        if "@" in text:
+            yield from _secrets_in_url(text)
 
 
 def _is_path(value: str) -> bool:
-    """Whether it is where a secret stands, and no secret: a file or a folder that is there."""
+    """Return whether a value is the place of a secret rather than a secret: a file or a folder that exists."""
     try:
         return Path(value).is_absolute() and Path(value).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL
         return False
 
 
-def _parts(value: str) -> Iterator[str]:
-    """A secret without the blanks around it, and its lines, since many outputs put something before each line."""
-    yield value
-    yield value.strip()
-    yield from (line for line in map(str.strip, value.splitlines()) if len(line) >= LINE)
+@lru_cache(maxsize=10_000)
+def _forms_of(secret: str) -> frozenset[str]:
+    """Return a secret and its lines, plain and as URLs, JSON, Python, base64 and hexadecimal digits have it."""
+    lines = [line for line in map(str.strip, secret.splitlines()) if len(line) >= MIN_LINE_CHARACTERS]
+    forms: set[str] = set()
+    for value in {secret, secret.strip(), *lines}:
+        if len(value) < MIN_CHARACTERS:
+            continue
+        data = value.encode("utf-8", "surrogatepass")
+        forms |= {value, quote(data), quote(data, safe=""), quote_plus(data)}
+        forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+        base64 = {b64encode(data).decode(), urlsafe_b64encode(data).decode()}
+        forms |= {*base64, *(form.rstrip("=") for form in base64)}
+        forms.add(data.hex())  # as reports show bytes
+    return frozenset(forms)
 
 
-_known = _Known()
+_known = _KnownSecrets()

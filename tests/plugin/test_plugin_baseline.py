@@ -401,7 +401,7 @@ def test_a_report_of_an_older_version_is_compared_as_far_as_it_goes(pytester, su
 
 
 WORDS = """
-from pytest_queryeval.metric import metric
+from pytest_queryeval.core.metric import metric
 from pytest_queryeval.metrics import METRICS
 
 @metric(kinds=None, reads="queries", most=9, better="lower")

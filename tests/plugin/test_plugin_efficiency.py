@@ -9,7 +9,7 @@ from singers import FIRST_LINE, GOLD, INVALID, WRONG, case
 
 SAME_TEXT = """
 from pytest_queryeval import METRICS
-from pytest_queryeval.metric import Score, metric
+from pytest_queryeval.core.metric import Score, metric
 
 @metric(reads="queries")
 def same_text(gold, predicted, *, dialect, schema):

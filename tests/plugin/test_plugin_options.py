@@ -70,7 +70,7 @@ def test_threshold_that_binds_no_case_is_a_usage_error(suite, write, run, worker
         "conftest.py",
         """
 from pytest_queryeval import METRICS
-from pytest_queryeval.metric import metric
+from pytest_queryeval.core.metric import metric
 
 @metric(kinds=frozenset({"sparql"}))
 def triples(gold, predicted):

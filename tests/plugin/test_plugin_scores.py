@@ -139,7 +139,7 @@ def test_prediction_may_tell_its_time_and_metadata_whatever_they_hold(suite, wri
         f"""
 from decimal import Decimal
 from pytest_queryeval import Prediction
-from pytest_queryeval.model import Stated
+from pytest_queryeval.core.model import Stated
 
 def predict(case):
     cost = {{"tokens": 7, "cost": Decimal("0.5"), "logprob": float("-inf"), 1: object}}

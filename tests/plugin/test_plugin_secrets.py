@@ -16,7 +16,7 @@ SECRETS = {
     "bearer": "t0ken-bearer-5521",
     "basic": "pässword of basic&1",
     "user info": "us3r-info-9931",
-    "short": "x7Kq2m",
+    "short": "x7Kq2mZ9",
 }
 KNOWN = f"{SECRETS['environment']} and {SECRETS['short']}"
 INPUTS = ("a.queryeval.yaml", "predict.py", "leak.sql", "queryeval.yaml")
@@ -24,7 +24,7 @@ PREDICTOR = """
 import base64, logging, os, sys, warnings
 from urllib.parse import quote
 
-from pytest_queryeval.model import Prediction, Stated
+from pytest_queryeval.core.model import Prediction, Stated
 
 SECRET = os.environ["MODEL_API_KEY"]
 SHORT = os.environ["MODEL_PASS"]

@@ -19,7 +19,7 @@ from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
 from pytest_queryeval.predictors import PREDICTORS, Expecting, Predictor, StoredPredictions
 from pytest_queryeval.predictors.answer import answering
 from pytest_queryeval.predictors.hook import Hook
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import Recording
@@ -175,7 +175,7 @@ class Calls:
         return or_raise(self._holders[spec.key])
 
     def _opened(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
-        hide_settings(spec.settings)
+        register_secrets(spec.settings)
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
         with answering(PREDICTOR):

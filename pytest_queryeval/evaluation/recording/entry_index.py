@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.evaluation.recording.answers import written_lines
 from pytest_queryeval.evaluation.recording.store import Store, digest, without_secrets
-from pytest_queryeval.text.redaction import is_secret
+from pytest_queryeval.text.redaction import is_secret_name
 
 Thing = TypeVar("Thing")
 Facts: TypeAlias = Mapping[str, Any]
@@ -106,7 +106,7 @@ def without_credentials(text: str) -> str:
 
 
 def _named_alone(parameter: re.Match[str]) -> str:
-    return f"{parameter[1]}=" if is_secret(parameter[1]) else parameter[0]
+    return f"{parameter[1]}=" if is_secret_name(parameter[1]) else parameter[0]
 
 
 def _shown(facts: Facts) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pytest_queryeval.evaluation.recording.sources import name_without_folders
 from pytest_queryeval.evaluation.recording.store import Store, digest
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.text.plain import one_line
-from pytest_queryeval.text.redaction import is_secret
+from pytest_queryeval.text.redaction import is_secret_name
 
 ListSchema: TypeAlias = Callable[[], str | None]
 METADATA_LEVELS = 100  # predictors send no more
@@ -163,7 +163,7 @@ def _settings_digest(spec: PredictorSpec, root: Path) -> str:
 def _portable(value: Any, folders: Collection[str]) -> Any:
     """The value without texts under names of secrets, credentials in URLs, and paths of this machine."""
     if isinstance(value, dict):
-        kept = {name: item for name, item in value.items() if not (isinstance(item, str) and is_secret(name))}
+        kept = {name: item for name, item in value.items() if not (isinstance(item, str) and is_secret_name(name))}
         return {name: _portable(item, folders) for name, item in kept.items()}
     if isinstance(value, list):
         return [_portable(item, folders) for item in value]

@@ -15,7 +15,7 @@ from typing import Any, Never
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.text.plain import one_line
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 
 FORMAT = 1
 _HEX_DIGITS = 32
@@ -126,7 +126,7 @@ def without_secrets(value: Any) -> Any:
     _mapped(value, collected)
     # One look at all texts together costs much less than a look at each; nearly always nothing is found.
     together = "\n".join(texts)
-    return value if redacted(together) == together else _mapped(value, redacted)
+    return value if redact(together) == together else _mapped(value, redact)
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -32,7 +32,7 @@ from pytest_queryeval.predictors.command.replies import (
 from pytest_queryeval.predictors.command.settings import check_command, words
 from pytest_queryeval.text.credentials import discreet, may_hold_secrets
 from pytest_queryeval.text.plain import one_line
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 
 class CommandPerCase:
@@ -160,7 +160,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
         check_command(spec.settings)
     except SettingError as error:
         raise PredictorError(str(error)) from error
-    hide_settings(spec.settings)
+    register_secrets(spec.settings)
     command = _command(spec.settings, spec.folder)
     name = _name(words(spec.settings["run"]), command.folder)
     kind = CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase

@@ -17,7 +17,7 @@ from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.predictors.entries import PREDICTED, is_seconds, parsed, told_prediction
 from pytest_queryeval.text.plain import one_line, shortened
-from pytest_queryeval.text.redaction import redacted
+from pytest_queryeval.text.redaction import redact
 
 STDERR_CHARACTERS = 2_000
 STDERR_LINES = 10
@@ -131,18 +131,18 @@ def obituary(process: Process, *, by: str) -> PredictorError:
 
 def last_words(data: bytes | bytearray) -> list[str]:
     """The last lines that a program wrote, each cut and printable."""
-    lines = redacted(data.decode("utf-8", "replace")).splitlines()
+    lines = redact(data.decode("utf-8", "replace")).splitlines()
     return [one_line(line) for line in lines if line.strip()][-STDERR_LINES:]
 
 
 def stderr_text(data: bytes | bytearray) -> str:
     """The beginning of what a program wrote to stderr."""
-    return shortened(redacted(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
+    return shortened(redact(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
 
 
 def shown(text: str) -> str:
     """The beginning of what a program printed, as messages show it."""
-    return f"'{one_line(redacted(text), SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
+    return f"'{one_line(redact(text), SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
 
 
 def _exit(code: int | None) -> str:

@@ -15,7 +15,7 @@ from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.http.answers import Selector
 from pytest_queryeval.predictors.http.settings import METADATA, body_of, check, is_known, sent
 from pytest_queryeval.text.credentials import discreet
-from pytest_queryeval.text.redaction import hide_settings
+from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
     from pytest_queryeval.predictors.http.client import Client
@@ -102,7 +102,7 @@ def open_http(spec: PredictorSpec) -> Predictor:
         check(spec.settings)
     except SettingError as error:
         raise PredictorError(f"the predictor 'http': {error}") from error
-    hide_settings(spec.settings)
+    register_secrets(spec.settings)
     return HTTPService(spec)
 
 

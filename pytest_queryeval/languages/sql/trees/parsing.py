@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sqlglot import Dialect, ErrorLevel, ParseError, Token, TokenType, exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, TokenError
 
 from pytest_queryeval.text.plain import one_line
 
@@ -184,6 +184,8 @@ def _first_line(error: Exception) -> str:
     if first.get("description"):
         said = str(first["description"])[:MESSAGE_CHARACTERS].rstrip(".")
         return one_line(f"{said}, line {first['line']}, column {first['col']}")
+    if isinstance(error, TokenError):  # which quotes the text, cut anywhere
+        return "the text cannot be split into tokens: a quote or a comment may be left open"
     if isinstance(error, SqlglotError):
         return one_line(str(error).split("\n", 1)[0][:MESSAGE_CHARACTERS])
     return "the parser failed"
