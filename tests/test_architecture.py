@@ -56,7 +56,16 @@ SHARED_MODULES = {
         "html.page",
     },
     "cli": {"output"},
-    "languages": {"queries", "tables", "table_files", "files", "answer_text", "extract_query", "sparql.results"},
+    "languages": {
+        "kind",
+        "query_language",
+        "tables",
+        "table_files",
+        "files",
+        "answer_text",
+        "extract_query",
+        "sparql.results",
+    },
 }
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {

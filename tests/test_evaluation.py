@@ -9,7 +9,7 @@ from pytest_queryeval.core.model import Source, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.results.case_json import result_json
 
 AT_LEAST_ONE = Threshold(minimum=1.0)
@@ -118,7 +118,7 @@ def test_without_the_default_metric_the_first_that_is_asked_and_applies_decides(
 
 
 def test_a_failed_prediction_scores_0_on_every_metric_of_answers_and_does_not_equal_an_empty_gold(session, engine):
-    of_sql = [name for name in METRICS.names() if METRICS[name].applies_to("sql")]
+    of_sql = [name for name in METRICS.names() if applies_to(name, "sql")]
     names = tuple(name for name in of_sql if METRICS[name].reads in ("answers", "executions"))
 
     result = evaluate_case(run_case("none", predicted="broken", metrics=names, allow_empty=True), session)

@@ -9,6 +9,7 @@ from json_values import HOSTILE_KEYS, VALUES, nested, turned
 
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import describe_metric
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.json.equality import canonical_text, equal
 from pytest_queryeval.metrics.json_equal import json_equal
 from pytest_queryeval.metrics.path_f1 import path_f1
@@ -142,6 +143,6 @@ def test_answers_as_deep_as_a_reader_lets_pass_are_compared():
 def test_both_are_for_the_kind_json_only_and_have_no_options(score):
     described = describe_metric(score)
 
-    assert described.applies_to("json")
-    assert not described.applies_to("sql")
+    assert described.applies_to("json", JsonAnswer)
+    assert not described.applies_to("sql", Table)
     assert described.options == frozenset()

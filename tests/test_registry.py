@@ -6,9 +6,12 @@ import pytest
 
 import pytest_queryeval.core.registry as registry_module
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError
+from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.metric import Metric, describe_metric, metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, MetricRegistry
 
 GROUP = "pytest_queryeval.tested"
@@ -164,7 +167,7 @@ def test_a_plain_function_is_a_metric_of_all_kinds_that_reads_answers():
     registry.register("ours", ours)
 
     assert registry["ours"] == Metric(function=ours, kinds=None, reads="answers")
-    assert all(registry["ours"].applies_to(kind) for kind in ("sql", "sparql", "json"))
+    assert all(registry["ours"].applies_to(kind, KINDS[kind].answer_type) for kind in ("sql", "sparql", "json"))
 
 
 def test_options_are_the_keyword_only_arguments_that_the_evaluation_does_not_supply():
@@ -203,20 +206,22 @@ def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
     assert ours(None, None, alpha=0.25) == 0.25
     assert registry["ours"] == Metric(
         function=ours,
+        answers=Table,
         kinds=frozenset({"sql"}),
         reads="executions",
         rewrite=(str.lower, str.upper),
         options=frozenset({"alpha"}),
         most=1.0,
     )
-    assert registry["ours"].applies_to("sql")
-    assert not registry["ours"].applies_to("json")
+    assert registry["ours"].applies_to("sql", Table)
+    assert not registry["ours"].applies_to("json", JsonAnswer)
 
 
 def test_a_decorated_metric_is_one_of_tables_unless_it_says_otherwise():
     described = describe_metric(metric()(lambda gold, predicted: 1.0))
 
-    assert [kind for kind in ("sql", "sparql", "json", "sdmx") if described.applies_to(kind)] == ["sql", "sparql"]
+    kinds = [name for name in KINDS.names() if described.applies_to(name, KINDS[name].answer_type)]
+    assert kinds == ["sql", "sparql"]
 
 
 def test_a_metric_itself_can_be_registered():

@@ -58,7 +58,7 @@ SPARQL = KINDS["sparql"]
     ],
 )
 def test_what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is(query):
-    assert SQL.unwrapped(query) == (query, "")
+    assert SQL.extract_query(query) == (query, "")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_is_a_query_or_holds_none_in_a_known_way_stays_as_it_is(query):
     ],
 )
 def test_the_only_code_block_is_the_query(said, query):
-    assert SQL.unwrapped(said) == (query, FENCED)
+    assert SQL.extract_query(said) == (query, FENCED)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_only_code_block_is_the_query(said, query):
     ],
 )
 def test_a_block_that_no_line_closes_ends_with_the_answer(said, query):
-    assert SQL.unwrapped(said) == (query, FENCED)
+    assert SQL.extract_query(said) == (query, FENCED)
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_a_block_that_no_line_closes_ends_with_the_answer(said, query):
     ],
 )
 def test_a_query_may_begin_beside_the_fence(said, query):
-    assert SQL.unwrapped(said) == (query, FENCED)
+    assert SQL.extract_query(said) == (query, FENCED)
 
 
 def test_what_follows_a_query_beside_the_fence_is_no_query_of_its_own():
     said = "Here:\n```sql SELECT a\nFROM t\n```"
 
-    assert SQL.unwrapped(said) == (said, "")
+    assert SQL.extract_query(said) == (said, "")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_follows_a_query_beside_the_fence_is_no_query_of_its_own():
     ],
 )
 def test_of_several_blocks_the_only_query_in_them_is_taken(said, query):
-    assert SQL.unwrapped(said) == (query, FENCED)
+    assert SQL.extract_query(said) == (query, FENCED)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_of_several_blocks_the_only_query_in_them_is_taken(said, query):
 def test_of_blocks_that_differ_none_is_taken_and_a_note_says_so(said, count):
     note = f"the answer has {count} code blocks that may be its sql query, and differ"
 
-    assert SQL.unwrapped(said) == (said, note)
+    assert SQL.extract_query(said) == (said, note)
 
 
 def test_blocks_without_a_query_stay_and_a_note_says_so():
     said = "```sh\nls\n```\n```\nno query\n```"
 
-    assert SQL.unwrapped(said) == (said, "none of the 2 code blocks of the answer is said to be sql")
+    assert SQL.extract_query(said) == (said, "none of the 2 code blocks of the answer is said to be sql")
 
 
 @pytest.mark.parametrize(
@@ -177,15 +177,15 @@ def test_blocks_without_a_query_stay_and_a_note_says_so():
     ],
 )
 def test_an_answer_that_begins_with_a_query_is_never_the_block_behind_it(said):
-    assert SQL.unwrapped(said) == (said, GOES_ON)
+    assert SQL.extract_query(said) == (said, GOES_ON)
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~~", "  ```", "```  \n\n"])
 def test_a_closing_fence_whose_opening_one_was_given_to_the_model_is_left_out(fence):
     note = "the query was read from before a closing fence"
 
-    assert SQL.unwrapped(f"SELECT 'a\n```\n'\n{fence}") == ("SELECT 'a\n```\n'", note)
-    assert SQL.unwrapped(f"SELECT 1\r\n{fence}") == ("SELECT 1", note)
+    assert SQL.extract_query(f"SELECT 'a\n```\n'\n{fence}") == ("SELECT 'a\n```\n'", note)
+    assert SQL.extract_query(f"SELECT 1\r\n{fence}") == ("SELECT 1", note)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_closing_fence_whose_opening_one_was_given_to_the_model_is_left_out(fe
     ],
 )
 def test_a_label_before_a_query_is_left_out(label):
-    assert SQL.unwrapped(f"{label}SELECT 1\n") == ("SELECT 1\n", LABELLED)
+    assert SQL.extract_query(f"{label}SELECT 1\n") == ("SELECT 1\n", LABELLED)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_label_before_a_query_is_left_out(label):
     ],
 )
 def test_labels_blocks_and_reasoning_may_come_together(said, query, note):
-    assert SQL.unwrapped(said) == (query, note)
+    assert SQL.extract_query(said) == (query, note)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_labels_blocks_and_reasoning_may_come_together(said, query, note):
     ],
 )
 def test_reasoning_before_a_query_is_left_out(said):
-    assert SQL.unwrapped(said) == ("SELECT 1", REASONED)
+    assert SQL.extract_query(said) == ("SELECT 1", REASONED)
 
 
 @pytest.mark.parametrize(
@@ -262,20 +262,20 @@ def test_reasoning_before_a_query_is_left_out(said):
     ],
 )
 def test_drafts_in_reasoning_that_does_not_end_are_no_answer(said):
-    assert SQL.unwrapped(said) == (said, UNENDED)
+    assert SQL.extract_query(said) == (said, UNENDED)
 
 
 @pytest.mark.parametrize("query", ["SELECT '<think>'", "SELECT '</think>SELECT 2'", 'SELECT 1 AS "<think>a</think>"'])
 @pytest.mark.parametrize(("around", "note"), [("SQL: {}", LABELLED), ("See:\n```sql\n{}\n```\nIt is.", FENCED)])
 def test_tags_in_strings_and_names_of_the_query_are_no_reasoning(query, around, note):
-    assert SQL.unwrapped(around.format(query)) == (query, note)
+    assert SQL.extract_query(around.format(query)) == (query, note)
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "    "])
 def test_blocks_within_quotes_and_lists_are_not_seen(mark):
     said = f"Here:\n\n{mark}```sql\n{mark}SELECT 1\n{mark}```\n"
 
-    assert SQL.unwrapped(said) == (said, "")
+    assert SQL.extract_query(said) == (said, "")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_blocks_within_quotes_and_lists_are_not_seen(mark):
     ],
 )
 def test_a_sparql_query_stays_as_it_is(query):
-    assert SPARQL.unwrapped(query) == (query, "")
+    assert SPARQL.extract_query(query) == (query, "")
 
 
 @pytest.mark.parametrize(
@@ -308,20 +308,20 @@ def test_a_sparql_query_stays_as_it_is(query):
     ],
 )
 def test_a_sparql_query_is_found(said, query, note):
-    assert SPARQL.unwrapped(said) == (query, note)
+    assert SPARQL.extract_query(said) == (query, note)
 
 
 def test_several_blocks_of_sparql_stay_and_a_note_says_so():
     said = "```\nASK {}\n```\n```\nASK { ?a ?b 1 }\n```"
 
-    assert SPARQL.unwrapped(said) == (said, "the answer has 2 code blocks that may be its sparql query, and differ")
+    assert SPARQL.extract_query(said) == (said, "the answer has 2 code blocks that may be its sparql query, and differ")
 
 
 @pytest.mark.parametrize("kind", ["json", "sdmx"])
 def test_kinds_that_read_answers_leave_them_to_their_readers(kind):
     said = "```json\n{}\n```"
 
-    assert KINDS[kind].unwrapped(said) == (said, "")
+    assert KINDS[kind].extract_query(said) == (said, "")
 
 
 STARTS = st.sampled_from(["SELECT ", "with a as (", "-- it's\nSELECT ", "(SELECT '", "/* ' */ VALUES ("])
@@ -347,7 +347,7 @@ AROUND = [
 
 @given(QUERIES, st.sampled_from(AROUND))
 def test_a_query_comes_back_to_the_byte_from_whatever_stands_around_it(query, around):
-    found, note = SQL.unwrapped(around.format(query))
+    found, note = SQL.extract_query(around.format(query))
 
     assert found == query
     assert bool(note) == (around != "{}")
@@ -361,17 +361,17 @@ ANSWERS = st.lists(st.sampled_from([*PIECES, *QUOTES, "WITH a"]), max_size=14).m
 @pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
 @given(said=ANSWERS)
 def test_what_is_unwrapped_stays_so_and_is_a_part_of_what_was_said(kind, said):
-    query, note = kind.unwrapped(said)
+    query, note = kind.extract_query(said)
 
     assert query in said
     assert note or query == said
-    assert kind.unwrapped(query)[0] == query
+    assert kind.extract_query(query)[0] == query
 
 
 @given(st.text(alphabet="abSELCT '\"`\n.", max_size=40).filter(lambda text: "```" not in text))
 def test_a_text_without_fence_label_and_reasoning_stays_as_it_is(text):
-    assert SQL.unwrapped(text) == (text, "")
-    assert SPARQL.unwrapped(text) == (text, "")
+    assert SQL.extract_query(text) == (text, "")
+    assert SPARQL.extract_query(text) == (text, "")
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_text_without_fence_label_and_reasoning_stays_as_it_is(text):
     ids=["a query", "words"],
 )
 def test_no_query_is_looked_for_in_a_text_that_is_longer_than_any(said, note):
-    assert SQL.unwrapped(said) == (said, note)
+    assert SQL.extract_query(said) == (said, note)
 
 
 HOSTILE = {
@@ -408,4 +408,4 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("characters", [LONGEST, None], ids=["cut", "whole"])
 def test_hostile_answers_are_read_to_their_end(kind, text, characters):
-    assert kind.unwrapped(text[:characters])[0] in text
+    assert kind.extract_query(text[:characters])[0] in text

@@ -8,7 +8,7 @@ from samples import table
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.execution_accuracy_bird import execution_accuracy_bird
 from pytest_queryeval.metrics.ves import (
@@ -218,6 +218,6 @@ def test_metrics_of_times_say_what_they_need():
     for name in ("ves", "r_ves", "r_ves_bird"):
         assert METRICS[name].options == {"iterations"}
         assert "timer" in METRICS[name].supplied
-        assert METRICS[name].applies_to("sql")
-        assert METRICS[name].applies_to("sparql")
-        assert not METRICS[name].applies_to("json")
+        assert applies_to(name, "sql")
+        assert applies_to(name, "sparql")
+        assert not applies_to(name, "json")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from pytest_queryeval.core.table import Table
+
 Scorer: TypeAlias = Callable[..., "float | Score | None"]
 Rewrite: TypeAlias = Callable[[str], str]
 Check: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -14,7 +16,6 @@ Reads: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
 Better: TypeAlias = Literal["higher", "lower"]
 LARGEST = 1e150  # of scores and seconds: its square is still a number
 Function = TypeVar("Function", bound=Scorer)
-TABLE_KINDS = frozenset({"sql", "sparql"})
 # Seconds of gold and of predicted, a pair an iteration; None where one of the two is no query.
 Timer: TypeAlias = Callable[[int], Sequence[tuple[float, float]] | None]
 # The cosines of pairs of texts by the embedding model of that name.
@@ -42,6 +43,8 @@ class Score:
 class Metric:
     """A scorer with the facts that the evaluation needs to call it.
 
+    It applies to kinds whose answers are of the type `answers` (a `Table`, a `JsonAnswer`, a `Selection`), and of these
+    to `kinds` alone where some are named; None does not restrict it.
     `reads` says what the function is given as gold and predicted: their answers, their whole executions, or the texts
     of their queries, which are scored also where the predicted query does not run; or `predictions`, for which it is
     given predicted's execution and its `Prediction`, whatever became of them. With `rewrite` both queries are
@@ -60,6 +63,7 @@ class Metric:
     """
 
     function: Scorer
+    answers: type | None = None
     kinds: frozenset[str] | None = None
     reads: Reads = "answers"
     rewrite: tuple[Rewrite, Rewrite] | None = None
@@ -74,14 +78,17 @@ class Metric:
     better: Better = "higher"
     counts: tuple[str, Callable[..., Any]] | None = None
 
-    def applies_to(self, kind: str) -> bool:
-        """Whether cases of this kind can be scored; a metric that names no kinds suits all."""
-        return self.kinds is None or kind in self.kinds
+    def applies_to(self, kind: str, answer_type: type) -> bool:
+        """Return whether cases of this kind, whose answers are of this type, can be scored."""
+        return (self.answers is None or issubclass(answer_type, self.answers)) and (
+            self.kinds is None or kind in self.kinds
+        )
 
 
 def metric(
     *,
-    kinds: frozenset[str] | None = TABLE_KINDS,
+    answers: type | None = Table,
+    kinds: frozenset[str] | None = None,
     reads: Reads = "answers",
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     rewrite_note: Rewrite | None = None,
@@ -94,7 +101,13 @@ def metric(
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
     """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
-    facts: dict[str, Any] = {"kinds": kinds, "reads": reads, "rewrite": rewrite, "rewrite_note": rewrite_note}
+    facts: dict[str, Any] = {
+        "answers": answers,
+        "kinds": kinds,
+        "reads": reads,
+        "rewrite": rewrite,
+        "rewrite_note": rewrite_note,
+    }
     facts |= {"check": check, "extra": extra, "paths": paths, "parameter": parameter, "most": most, "better": better}
     facts["counts"] = counts
 

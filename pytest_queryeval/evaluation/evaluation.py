@@ -122,7 +122,7 @@ def _executed(stated: Stated, case: Case, session: Session) -> Execution:
     """What comes of a prediction, once what a model says around a query is taken off."""
     if stated.query is None or stated.answer is not None:
         return session.execute(stated, case)
-    query, note = KINDS[case.kind].unwrapped(stated.query)
+    query, note = KINDS[case.kind].extract_query(stated.query)
     execution = session.execute(Stated(query=query), case)
     return replace(execution, note="; ".join(filter(None, (note, execution.note)))) if note else execution
 

@@ -66,7 +66,7 @@ class Scoring:
 
     def _failed(self, name: str) -> float | None:
         """0, or None where the metric does not apply to gold, which an empty answer tells as well as any other."""
-        nothing = KINDS[self._case.kind].nothing
+        nothing = KINDS[self._case.kind].empty_answer
         if nothing is None or METRICS[name].reads == "executions":
             return 0.0
         return None if self._scored(name, self.gold.answer, nothing) is None else 0.0

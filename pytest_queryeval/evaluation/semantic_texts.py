@@ -57,7 +57,7 @@ def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
 def _answer(stated: Stated, case: Case) -> Answer | None:
     """What a stated prediction says, whether it keeps a schema or not."""
     try:
-        execution = KINDS[case.kind].answered(stated, replace(case, json_schema=None), Hosts())
+        execution = KINDS[case.kind].read_without_running(stated, replace(case, json_schema=None), Hosts())
     except QueryEvalError:  # told when the case is evaluated
         return None
     return None if execution is None else execution.answer

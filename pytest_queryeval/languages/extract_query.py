@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pytest_queryeval.documents.fences import CodeBlock, code_blocks
@@ -36,19 +37,42 @@ _LABEL = re.compile(
 _ENDS_OF_SENTENCES = (":", ".", "!", "?", "\u2026")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Language:
     """What tells queries of a language from other text.
 
-    `marks` are the words by which code blocks are said to be in it. `start` matches the start of a query up to its
-    first `word`, `texts` its strings, quoted names and comments, or else, as the group `open`, the mark of one that
-    does not end.
+    `keywords` are the words that a query may begin with, and `fences` the names that code blocks in the language have
+    in Markdown, both separated by blanks. The others are regular expressions: `ignored` for what may stand
+    before the first keyword, such as comments; `strings` for strings, quoted names and comments, in which a code fence
+    says nothing; `open_string` for the mark of one that does not end.
     """
 
     name: str
-    marks: frozenset[str]
-    start: re.Pattern[str]
-    texts: re.Pattern[str]
+    keywords: str
+    fences: str = ""
+    ignored: str = r"#[^\n]*+|//[^\n]*+|--[^\n]*+"
+    strings: str = r"""'[^']*+'|"[^"]*+"|`[^`]*+`"""
+    open_string: str = r"""['"`]"""
+
+    @cached_property
+    def fence_names(self) -> frozenset[str]:
+        """Return the names of code blocks in the language."""
+        return frozenset((self.fences or self.name).split())
+
+    @cached_property
+    def start(self) -> re.Pattern[str]:
+        """Return a pattern for the start of a query up to its first `word`."""
+        words = "|".join(self.keywords.split())
+        return re.compile(rf"(?:\s++|{self.ignored})*+(?P<word>{words})\b", re.IGNORECASE | re.DOTALL)
+
+    @cached_property
+    def parts(self) -> re.Pattern[str]:
+        """Return a pattern for fences and tags as the group `mark`, and for strings; one without an end is `open`.
+
+        What does not end is found once, since nothing is looked for behind it: no text takes more than one pass.
+        """
+        found = rf"(?P<mark>{_MARKS})|{self.strings}|(?P<open>{self.open_string})"
+        return re.compile(found, re.MULTILINE | re.DOTALL)
 
     def is_query(self, text: str) -> bool:
         """Whether a text begins like a query, and no fence stands in it but in its strings, names and comments.
@@ -60,7 +84,7 @@ class Language:
             return False
         if not _MARK.search(text):
             return True
-        return self.begins(text) and not any(match.lastgroup in ("mark", "open") for match in self.texts.finditer(text))
+        return self.begins(text) and not any(match.lastgroup in ("mark", "open") for match in self.parts.finditer(text))
 
     def begins(self, text: str) -> bool:
         """Whether a text begins with a query, and not with a sentence such as "With the schema you sent:"."""
@@ -83,52 +107,41 @@ class _Read(NamedTuple):
         return self._replace(places=(*places, *self.places))
 
 
-def _language(name: str, *, marks: str, skipped: str, words: str, texts: str, opened: str) -> Language:
-    # What does not end is found once, since nothing is looked for behind it: no text takes more than one pass.
-    start = rf"(?:\s++|{skipped})*+(?P<word>{'|'.join(words.split())})\b"
-    found = rf"(?P<mark>{_MARKS})|{texts}|(?P<open>{opened})"
-    return Language(
-        name,
-        frozenset(marks.split()),
-        re.compile(start, re.IGNORECASE | re.DOTALL),
-        re.compile(found, re.MULTILINE | re.DOTALL),
-    )
-
-
-SQL_TEXT = _language(
-    "sql",
-    marks="sql sqlite sqlite3 postgresql postgres psql pgsql plpgsql mysql mariadb duckdb tsql plsql oracle bigquery"
+SQL_TEXT = Language(
+    name="sql",
+    fences="sql sqlite sqlite3 postgresql postgres psql pgsql plpgsql mysql mariadb duckdb tsql plsql oracle bigquery"
     " snowflake trino presto clickhouse spark-sql sparksql vql",
-    skipped=r"--[^\n]*+|\#[^\n]*+|/\*.*?\*/|[(;]",
-    words="SELECT WITH VALUES FROM TABLE PIVOT UNPIVOT SUMMARIZE DESCRIBE DESC SHOW LIST EXISTS EXPLAIN ANALYZE PRAGMA"
-    " CALL EXEC EXECUTE DECLARE SET USE BEGIN START COMMIT ROLLBACK INSERT UPDATE DELETE MERGE UPSERT REPLACE TRUNCATE"
-    " CREATE ALTER DROP RENAME GRANT REVOKE ATTACH DETACH COPY LOAD INSTALL IMPORT EXPORT VACUUM REINDEX LOCK KILL DO",
-    texts=rf"""--{_REST_OF_COMMENT}|/\*(?:(?!{_TAGS}).)*?\*/|'[^']*+'|"[^"]*+"|`[^`]*+`"""
+    ignored=r"--[^\n]*+|\#[^\n]*+|/\*.*?\*/|[(;]",
+    keywords="SELECT WITH VALUES FROM TABLE PIVOT UNPIVOT SUMMARIZE DESCRIBE DESC SHOW LIST EXISTS EXPLAIN ANALYZE"
+    " PRAGMA CALL EXEC EXECUTE DECLARE SET USE BEGIN START COMMIT ROLLBACK INSERT UPDATE DELETE MERGE UPSERT REPLACE"
+    " TRUNCATE CREATE ALTER DROP RENAME GRANT REVOKE ATTACH DETACH COPY LOAD INSTALL IMPORT EXPORT VACUUM REINDEX LOCK KILL DO",
+    strings=rf"""--{_REST_OF_COMMENT}|/\*(?:(?!{_TAGS}).)*?\*/|'[^']*+'|"[^"]*+"|`[^`]*+`"""
     r"""|(?P<dollars>\$\w*+\$).*?(?P=dollars)""",
-    opened=r"""['"`]|/\*|\$\w*+\$""",
+    open_string=r"""['"`]|/\*|\$\w*+\$""",
 )
-SPARQL_TEXT = _language(
-    "sparql",
-    marks="sparql rq",
-    skipped=r"\#[^\n]*+",
-    words="PREFIX BASE VERSION SELECT ASK CONSTRUCT DESCRIBE INSERT DELETE WITH LOAD CLEAR CREATE DROP COPY MOVE ADD",
-    texts=rf"""<[^<>"{{}}|^`\\\s]*+>|\#{_REST_OF_COMMENT}"""
+SPARQL_TEXT = Language(
+    name="sparql",
+    fences="sparql rq",
+    ignored=r"\#[^\n]*+",
+    keywords="PREFIX BASE VERSION SELECT ASK CONSTRUCT DESCRIBE INSERT DELETE WITH LOAD CLEAR CREATE DROP COPY"
+    " MOVE ADD",
+    strings=rf"""<[^<>"{{}}|^`\\\s]*+>|\#{_REST_OF_COMMENT}"""
     r"""|"{3}(?:"{0,2}(?:[^"\\]|\\.))*+"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*+'{3}"""
     r"""|"(?!"")(?:[^"\\\n]|\\.)*+"|'(?!'')(?:[^'\\\n]|\\.)*+'""",
-    opened=r"""["']""",
+    open_string=r"""["']""",
 )
-_MARKS_OF_LANGUAGES = SQL_TEXT.marks | SPARQL_TEXT.marks
+_MARKS_OF_LANGUAGES = SQL_TEXT.fence_names | SPARQL_TEXT.fence_names
 
 
-def unwrapped(said: str, language: Language) -> tuple[str, str]:
+def extract_query(said: str, language: Language) -> tuple[str, str]:
     r"""The query in what a model said, to the byte, and a note where there was more; else `said`, and why where known.
 
     Of several code blocks it is what all of them hold that may be meant, blanks at the ends aside. Takes time in
     proportion to the text; what is longer than LONGEST is not looked through.
 
-    >>> unwrapped("Here it is:\n```sql\nSELECT 1\n```", SQL_TEXT)
+    >>> extract_query("Here it is:\n```sql\nSELECT 1\n```", SQL_TEXT)
     ('SELECT 1', 'the query was read from a code block')
-    >>> unwrapped("SELECT 1", SQL_TEXT)
+    >>> extract_query("SELECT 1", SQL_TEXT)
     ('SELECT 1', '')
     """
     if len(said) > LONGEST:
@@ -189,7 +202,7 @@ def _in_blocks(text: str, language: Language) -> _Read:
     """What all code blocks hold that may be meant: those that hold a query, or are said to."""
     blocks = list(code_blocks(text))
     meant = [(block, read) for block in blocks if (read := _in_block(block, language)) is not None]
-    own = [read for block, read in meant if block.language not in _MARKS_OF_LANGUAGES - language.marks]
+    own = [read for block, read in meant if block.language not in _MARKS_OF_LANGUAGES - language.fence_names]
     reads = own or [read for _, read in meant]
     if reads and reads[0].query and len({read.query.strip() for read in reads}) == 1:
         return reads[0].within(_FROM_A_BLOCK)
@@ -205,7 +218,7 @@ def _in_block(block: CodeBlock, language: Language) -> _Read | None:
     if _begins_beside_the_fence(block, language):
         return _Read()
     read = _in_code(_content(block), language)
-    is_said_so = block.language in language.marks and not block.content.isspace() and block.content
+    is_said_so = block.language in language.fence_names and not block.content.isspace() and block.content
     return read if read.query or is_said_so else None
 
 
@@ -236,4 +249,4 @@ def _between_fences(text: str, language: Language) -> str:
         return ""
     inner = text[3:-3].strip()
     first, _, rest = inner.partition(" ")
-    return rest.lstrip() if first.lower() in language.marks else inner
+    return rest.lstrip() if first.lower() in language.fence_names else inner

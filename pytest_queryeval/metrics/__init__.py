@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
 from pytest_queryeval.core.metric import Better, Metric, describe_metric
 from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.languages import KINDS
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
@@ -130,6 +131,11 @@ def need_answers(names: Iterable[str]) -> bool:
     """Whether some of these metrics need more than the texts of queries; also where there are none of them."""
     reads = {METRICS[name].reads for name in names}
     return not reads or bool(reads & {"answers", "executions"})
+
+
+def applies_to(metric: str, kind: str) -> bool:
+    """Return whether a metric scores cases of a kind; raises `QueryEvalError` where either is unknown."""
+    return METRICS[metric].applies_to(kind, KINDS[kind].answer_type)
 
 
 def better_of(name: str) -> Better:

@@ -6,10 +6,8 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.languages.sdmx.scores import dataset_ratios
 
-SDMX = frozenset({"sdmx"})
 
-
-@metric(kinds=SDMX)
+@metric(answers=Selection)
 def dataset_precision(gold: Selection, predicted: Selection) -> float:
     """The share of selected datasets that gold has.
 
@@ -26,7 +24,7 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
     return dataset_ratios(gold, predicted).precision
 
 
-@metric(kinds=SDMX)
+@metric(answers=Selection)
 def dataset_recall(gold: Selection, predicted: Selection) -> float:
     """The share of gold's datasets that are selected, ids compared as in `dataset_precision`.
 

@@ -10,12 +10,11 @@ from pytest_queryeval.languages.sdmx.matching import Matched
 from pytest_queryeval.languages.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
 from pytest_queryeval.text.plain import one_line
 
-SDMX = frozenset({"sdmx"})
 NAME_CHARACTERS = 80
 MOST_NAMES = 12
 
 
-@metric(kinds=SDMX, check=check_options, parameter="dimension")
+@metric(answers=Selection, check=check_options, parameter="dimension")
 def precision(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """The share of the dimension's selected terms that gold has.
 
@@ -28,7 +27,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
     return _without(dimension, dimensions) if matched is None else Score(value=precision_of(matched))
 
 
-@metric(kinds=SDMX, check=check_options, parameter="dimension")
+@metric(answers=Selection, check=check_options, parameter="dimension")
 def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """The share of gold's terms of the dimension that are selected, as `precision`.
 

@@ -7,7 +7,7 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.languages.json.equality import equal
 
 
-@metric(kinds=frozenset({"json"}))
+@metric(answers=JsonAnswer)
 def json_equal(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     """1 if both answers are equal as JSON values, else 0.
 

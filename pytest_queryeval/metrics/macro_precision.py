@@ -9,10 +9,8 @@ from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.languages.sdmx.details import details_of
 from pytest_queryeval.languages.sdmx.scores import Macro, Ratios, check_options, macro_ratios, match_dimensions
 
-SDMX = frozenset({"sdmx"})
 
-
-@metric(kinds=SDMX, check=check_options)
+@metric(answers=Selection, check=check_options)
 def macro_precision(
     gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union"
 ) -> Score:
@@ -36,7 +34,7 @@ def macro_precision(
     return Score(value=ratios.precision, details=details)
 
 
-@metric(kinds=SDMX, check=check_options)
+@metric(answers=Selection, check=check_options)
 def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
     """The mean over gold's dimensions of the share of gold's terms that are selected.
 
@@ -47,7 +45,7 @@ def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = Fa
     return Score(value=ratios.recall, details=details)
 
 
-@metric(kinds=SDMX, check=check_options)
+@metric(answers=Selection, check=check_options)
 def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
     """2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 where both are 0. In [0, 1]."""
     ratios, details = _scored(gold, predicted, by_dataset, macro)

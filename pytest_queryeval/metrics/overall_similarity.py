@@ -9,7 +9,7 @@ from pytest_queryeval.languages.json.options import ALPHA, BETA, EMBEDDING_MODEL
 from pytest_queryeval.languages.json.similarity import semantic, structural
 
 
-@metric(kinds=frozenset({"json"}), check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
+@metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
 def overall_similarity(
     gold: JsonAnswer,
     predicted: JsonAnswer,

@@ -13,7 +13,7 @@ def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
     return Counts(common, leaves(predicted.value) - common, leaves(gold.value) - common).plain
 
 
-@metric(kinds=frozenset({"json"}), counts=("path", _counts))
+@metric(answers=JsonAnswer, counts=("path", _counts))
 def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
     """The F1 of the pairs of a path and its scalar, over the whole answers.
 

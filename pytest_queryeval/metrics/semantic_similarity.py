@@ -9,7 +9,7 @@ from pytest_queryeval.languages.json.options import EMBEDDING_MODEL, Depth, List
 from pytest_queryeval.languages.json.similarity import semantic
 
 
-@metric(kinds=frozenset({"json"}), check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
+@metric(answers=JsonAnswer, check=check_options, extra="semantic", paths=frozenset({"embedding_model"}))
 def semantic_similarity(
     gold: JsonAnswer,
     predicted: JsonAnswer,

@@ -9,7 +9,7 @@ from pytest_queryeval.languages.json.options import BETA, Depth, Lists, check_op
 from pytest_queryeval.languages.json.similarity import structural
 
 
-@metric(kinds=frozenset({"json"}), check=check_options)
+@metric(answers=JsonAnswer, check=check_options)
 def structural_similarity(
     gold: JsonAnswer,
     predicted: JsonAnswer,

@@ -38,12 +38,12 @@ class Overrides:
 
     def applied(self, case: Case) -> Case:
         """The case as the command line wants it."""
-        from pytest_queryeval.metrics import METRICS
+        from pytest_queryeval.metrics import METRICS, applies_to
 
         self._kinds.add(case.kind)
         case = self._asked(case)
         limits = self._thresholds.items()
-        binding = {name: limit for name, limit in limits if name in METRICS and METRICS[name].applies_to(case.kind)}
+        binding = {name: limit for name, limit in limits if name in METRICS and applies_to(name, case.kind)}
         return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
 
     def unbound_threshold(self) -> str:
@@ -138,15 +138,14 @@ class Overrides:
     def _unbound(self, name: str) -> str:
         """Why a threshold binds no case; empty where it binds one."""
         from pytest_queryeval.core.errors import QueryEvalError
-        from pytest_queryeval.metrics import METRICS
+        from pytest_queryeval.metrics import applies_to
         from pytest_queryeval.suites.metric_keys import beyond_reach, check_metric
 
         try:
             check_metric(name)
         except QueryEvalError as error:
             return str(error)
-        metric = METRICS[name]
-        if any(metric.applies_to(kind) for kind in self._kinds):
+        if any(applies_to(name, kind) for kind in self._kinds):
             return beyond_reach(name, self._thresholds[name])
         return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, TimeLimitExceeded
-from pytest_queryeval.core.metric import TABLE_KINDS
 from pytest_queryeval.core.model import Answer, Prediction, Stated
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.plain import one_line
 
 MOST_FRAMES = 3
@@ -31,7 +32,7 @@ def stated_answer(answer: object, kind: str) -> Stated:
         return Stated(query=str.__str__(answer))
     if answer is None:
         raise ValueError('returned nothing (None): an empty answer is ""')
-    if kind in TABLE_KINDS:
+    if KINDS[kind].answer_type is Table:
         raise ValueError(f"returned {_kind(answer)}, not text")
     if not isinstance(answer, dict | list | int | float):
         raise ValueError(f"returned {_kind(answer)}, neither text nor a dict, a list or a number")
@@ -56,7 +57,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
     try:
         stated = stated_answer(answer, kind)
     except ValueError as error:
-        is_more = isinstance(answer, dict | tuple) and kind in TABLE_KINDS
+        is_more = isinstance(answer, dict | tuple) and KINDS[kind].answer_type is Table
         hint = ": return the query, or a `Prediction` to tell more than that" if is_more else ""
         raise PredictorError(f"{by} {error}{hint}") from error
     return Prediction(stated=stated, predictor=predictor, seconds=seconds)

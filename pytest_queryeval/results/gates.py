@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Case, Gate, Threshold
 from pytest_queryeval.languages import difficulty_of
-from pytest_queryeval.metrics import METRICS, better_of, need_answers
+from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
 from pytest_queryeval.results.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.results.baseline.regression import measured, nothing
 from pytest_queryeval.results.scope import is_below, matches, where_text
@@ -67,7 +67,7 @@ def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
         gate.metric
         for gate in gates
         if gate.metric not in (*requested, *OF_TRIALS, PASS_RATE, REGRESSIONS)
-        and METRICS[gate.metric].applies_to(case.kind)
+        and applies_to(gate.metric, case.kind)
         and matches(gate.where, partial(_values_of, case, path))
         and (case.source is not None or need_answers(requested) or not need_answers([gate.metric]))
     )

@@ -155,7 +155,7 @@ def _structure(settings: Settings) -> Structure | None:
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
     """The case with what its settings say of its golds; raises `CaseError` for one that breaks them."""
     try:
-        golds = tuple(kind.checked_gold(gold, case) for gold in case.golds)
+        golds = tuple(kind.check_gold(gold, case) for gold in case.golds)
     except (ValueError, SourceError) as error:
         raise node.problem(str(error)) from error
     # Not by equality: the names of codes are labels, which are not compared.

@@ -24,8 +24,8 @@ def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
     if form == "gold_any":
         if not items(node):
             raise node.problem("gold_any is empty")
-        return tuple(each(items(node), kind.gold))
-    read = {"gold": kind.gold, "gold_table": kind.table, "gold_file": kind.file}[form]
+        return tuple(each(items(node), kind.read_gold))
+    read = {"gold": kind.read_gold, "gold_table": kind.read_table, "gold_file": kind.read_file}[form]
     return (read(node),)
 
 
@@ -38,8 +38,8 @@ def read_predicted(case: Node, kind: Kind) -> Stated | None:
     node = named[form]
     if node.empty:
         raise node.problem(f"'{form}' is null: {EMPTY_PREDICTED}")
-    read = {"predicted": kind.predicted, "predicted_table": kind.table, "predicted_file": kind.file}[form]
-    return read(node)
+    readers = {"predicted": kind.read_predicted, "predicted_table": kind.read_table, "predicted_file": kind.read_file}
+    return readers[form](node)
 
 
 def _only_form(named: Mapping[str, Node], forms: Sequence[str]) -> str | None:

@@ -17,7 +17,7 @@ from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.keys import KEYS, read_gates, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.schemas import SchemaFile
@@ -175,14 +175,14 @@ def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
 def _metrics(kind: Kind, values: Values) -> tuple[str, ...]:
     if "metrics" not in values:
         return kind.default_metrics
-    return tuple(name for name in values["metrics"] if METRICS[name].applies_to(kind.name))
+    return tuple(name for name in values["metrics"] if applies_to(name, kind.name))
 
 
 def _thresholds(kind: Kind, values: Values) -> dict[str, Threshold]:
     """Thresholds of other kinds' metrics, which a folder may state, do not bind."""
     if "thresholds" not in values:
         return {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
-    return {name: limits for name, limits in values["thresholds"].items() if METRICS[name].applies_to(kind.name)}
+    return {name: limits for name, limits in values["thresholds"].items() if applies_to(name, kind.name)}
 
 
 def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> None:
@@ -190,8 +190,8 @@ def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> 
     for listed in ("metrics", "thresholds"):
         if listed in own:
             for name, value in _named_metrics(entries(node)[listed]):
-                if not METRICS[name].applies_to(kind):
-                    kinds = ", ".join(sorted(METRICS[name].kinds or ()))
+                if not applies_to(name, kind):
+                    kinds = ", ".join(sorted(each for each in KINDS.names() if applies_to(name, each)))
                     problems.append(
                         value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
                     )

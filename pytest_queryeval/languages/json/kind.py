@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
-from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Stated
-from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import json_value
@@ -21,28 +20,26 @@ from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.json.difference import difference
 from pytest_queryeval.languages.json.options import check_options
 from pytest_queryeval.languages.json.schema import checked, violations
+from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.sandbox.host import Hosts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Json:
+class Json(Kind):
     """The kind `json`."""
 
-    name: str = "json"
-    default_metrics: tuple[str, ...] = ("json_equal", "structural_similarity", "path_f1")
-    default_thresholds: Mapping[str, float] = field(default_factory=lambda: {"json_equal": 1.0})
-    has_queries: bool = False
-    text_numbers: bool = False
-    options: frozenset[str] = frozenset({"at", "depth", "lists", "value_text", "beta", "alpha", "embedding_model"})
-    paths: frozenset[str] = frozenset({"embedding_model"})
-    nothing: Answer | None = field(default_factory=lambda: JsonAnswer({}))
+    name = "json"
+    answer_type = JsonAnswer
+    default_metrics = ("json_equal", "structural_similarity", "path_f1")
+    default_thresholds = MappingProxyType({"json_equal": 1.0})
+    options = frozenset({"at", "depth", "lists", "value_text", "beta", "alpha", "embedding_model"})
+    paths = frozenset({"embedding_model"})
+    empty_answer = JsonAnswer({})
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """See `Kind`."""
         check_options(options)
 
-    def gold(self, node: Node) -> Stated:
-        """See `Kind`: a value, or a text that is read as JSON."""
+    def read_gold(self, node: Node) -> Stated:
+        """Read a value, or a text as JSON."""
         if node.empty:
             raise node.problem('gold is empty: write "null" in quotes for JSON\'s null')
         value = json_value(node)
@@ -50,22 +47,17 @@ class Json:
             value = json_value(json_within(node))
         return Stated(answer=JsonAnswer(value))
 
-    def predicted(self, node: Node) -> Stated:
-        """See `Kind`: a value, or a text as a model may say it."""
+    def read_predicted(self, node: Node) -> Stated:
+        """Read a value, or keep a text as a model may say it."""
         if isinstance(node.value, str):
             return Stated(query=node.value)
         return Stated(answer=JsonAnswer(json_value(node)))
 
-    def table(self, node: Node) -> Stated:
-        """See `Kind`; there are none."""
-        raise node.problem("answers of the kind 'json' are no tables: state a value")
-
-    def file(self, node: Node) -> Stated:
-        """See `Kind`."""
+    def read_file(self, node: Node) -> Stated:
         return stated_file(node, {".json": _document, ".txt": text_file, ".md": text_file})
 
-    def checked_gold(self, gold: Stated, case: Case) -> Stated:
-        """See `Kind`: a gold keeps the case's JSON Schema; that of a text file is read as a prediction is."""
+    def check_gold(self, gold: Stated, case: Case) -> Stated:
+        """Check a gold against the case's JSON Schema; that of a text file is read as a prediction is."""
         if gold.answer is None:
             gold = _with_answer(gold)
         assert isinstance(gold.answer, JsonAnswer)
@@ -73,8 +65,7 @@ class Json:
             raise ValueError(f"gold breaks {case.json_schema.file.name}: {broken[0]}")
         return gold
 
-    def answered(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
-        """See `Kind`."""
+    def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
         execution = _read(predicted)
         if case.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
@@ -85,27 +76,13 @@ class Json:
             return Execution(query=said, error=found)
         return replace(execution, violations=found)
 
-    def unwrapped(self, said: str) -> tuple[str, str]:
-        """See `Kind`; `answered` does it, which tells places in all that was said."""
-        return said, ""
-
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
-        """See `Kind`."""
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
         return difference(gold, predicted, limit=limit)
 
     def text(self, answer: Answer) -> str | None:
-        """See `Kind`."""
         return json.dumps(answer.value, ensure_ascii=False, indent=2) if isinstance(answer, JsonAnswer) else None
-
-    def difficulty(self, query: str, dialect: str) -> str | None:
-        """See `Kind`; nobody has published a rule."""
-        return None
-
-    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `Kind`; there are no rows."""
-        return None
 
 
 def _answer(node: Node) -> JsonAnswer:

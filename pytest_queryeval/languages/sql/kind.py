@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_queryeval.comparison.ties import OrderPlan
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
-from pytest_queryeval.languages.queries import Queries
+from pytest_queryeval.languages.query_language import QueryLanguage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sql(Queries):
+class Sql(QueryLanguage):
     """The kind `sql`."""
 
+    name = "sql"
+    language = SQL_TEXT
+    default_metrics = ("execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query")
+    options = frozenset({"dialect"})
+
     def check(self, options: Mapping[str, Any]) -> None:
-        """See `Kind`."""
         from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(options.get("dialect", ""))
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """See `Kind`: Spider's hardness."""
         from pytest_queryeval.languages.sql.labels import query_hardness
 
         return query_hardness(query, dialect)
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """See `Kind`; only a query with one of these words is worth a parse."""
         text = query.lower()
-        if "order" not in text and "limit" not in text:
+        if "order" not in text and "limit" not in text:  # nothing that a parse could find
             return None
         from pytest_queryeval.languages.sql.order import order_plan
 
         return order_plan(query, table.columns, len(table.rows), case.dialect)
 
 
-SQL = Sql(
-    name="sql",
-    language=SQL_TEXT,
-    default_metrics=("execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query"),
-    options=frozenset({"dialect"}),
-)
+SQL = Sql()

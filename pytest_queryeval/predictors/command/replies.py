@@ -11,8 +11,9 @@ from typing import Any
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.jsonable import plain
-from pytest_queryeval.core.metric import TABLE_KINDS
 from pytest_queryeval.core.model import Prediction, Stated
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.predictors.entries import PREDICTED, is_seconds, parsed, told_prediction
@@ -74,7 +75,7 @@ def whole_reply(text: str, case: CaseView, question: Mapping[str, Any], *, by: s
 
 def _refuse_object(text: str, case: CaseView, by: str) -> None:
     """Raise `PredictorError` for an object where a query was asked for: its answer stands under another name."""
-    if case.kind not in TABLE_KINDS or not text.lstrip().startswith("{"):
+    if KINDS[case.kind].answer_type is not Table or not text.lstrip().startswith("{"):
         return
     with suppress(ValueError):
         if isinstance(found := parsed(text), dict):

@@ -1,0 +1,86 @@
+"""What a query language means for an evaluation: how its answers are stated and read, and what they are scored by."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.comparison.ties import OrderPlan
+from pytest_queryeval.core.model import Answer, Case, Execution, Stated
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.sandbox.host import Hosts
+
+
+class Kind(ABC):
+    """A query language, or a form of answers that need no source to be run on.
+
+    A subclass sets `name`, `answer_type` and the defaults, and says how gold and predicted are read. A language whose
+    queries a source answers with tables is a `queries.QueryLanguage`, which has all of that.
+    """
+
+    name: ClassVar[str]
+    answer_type: ClassVar[type[Answer]]  # metrics with `answers=` this type can score its cases
+    default_metrics: ClassVar[tuple[str, ...]]
+    default_thresholds: ClassVar[Mapping[str, float]]
+    has_queries: ClassVar[bool] = False
+    text_numbers: ClassVar[bool] = False  # the default of `compare: {text_numbers: …}`
+    options: ClassVar[frozenset[str]] = frozenset()
+    paths: ClassVar[frozenset[str]] = frozenset()  # those of the options that may name a file
+    empty_answer: ClassVar[Answer | None] = None  # what metrics that may not apply score a failed prediction as
+
+    def check(self, options: Mapping[str, Any]) -> None:  # noqa: B027 - most kinds have nothing to check
+        """Raise `SettingError` for an option of the kind whose value cannot be right."""
+
+    @abstractmethod
+    def read_gold(self, node: Node) -> Stated:
+        """Read what stands under `gold`, or an item of `gold_any`; raise `CaseError`."""
+
+    @abstractmethod
+    def read_predicted(self, node: Node) -> Stated:
+        """Read what stands under `predicted`; raise `CaseError` for what no system under test could have said."""
+
+    @abstractmethod
+    def read_file(self, node: Node) -> Stated:
+        """Read the file that `gold_file` or `predicted_file` names; raise `CaseError`."""
+
+    def read_table(self, node: Node) -> Stated:
+        """Read what stands under `gold_table` or `predicted_table`; raise `CaseError`."""
+        raise node.problem(f"answers of the kind '{self.name}' are no tables: write the answer under `gold`")
+
+    def check_gold(self, gold: Stated, case: Case) -> Stated:
+        """Return the gold with what the case's settings add to it; raise `ValueError` where it breaks them."""
+        return gold
+
+    @abstractmethod
+    def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
+        """Return what a prediction says where no source has to run it; None where one has to.
+
+        Raises `PredictorError` for an answer that is none of this kind.
+        """
+
+    def extract_query(self, said: str) -> tuple[str, str]:
+        """Return the query in what a model said, and a note on what else it said.
+
+        It is the text as it is where it is a query, or where it cannot be told what the query is; the note then says
+        why, or is empty. Kinds without queries leave the text to `read_without_running`.
+        """
+        return said, ""
+
+    @abstractmethod
+    def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
+        """Return where two answers differ, at most `limit` rows of each sort; None where they cannot be compared."""
+
+    def text(self, answer: Answer) -> str | None:
+        """Return an answer as text for reports, where it is not a table."""
+        return None
+
+    def difficulty(self, query: str, dialect: str) -> str | None:
+        """Return how hard a gold query is, where the language has a published rule for that."""
+        return None
+
+    def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
+        """Return what `query`, whose answer is `table`, says of the order of rows; None where it says nothing."""
+        return None
