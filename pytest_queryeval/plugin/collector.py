@@ -89,7 +89,7 @@ class ReportCollector:
             self.unused = list(dict.fromkeys(said for known in learnt for said in known["unused"]))
         self.has_suites = bool(self.cases or any(known["files"] for known in learnt))
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        self.report = self._aggregated(learnt, stopped=self._is_stopped(session))
+        self.report = self._aggregated(session, learnt)
         record_in_junit(self.config, self.report)
         self._write()
         self._set_status(session, self.report)
@@ -161,20 +161,20 @@ class ReportCollector:
             return bool(self.cases)
         return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
 
-    def _aggregated(self, learnt: list[Mapping[str, Any]], *, stopped: bool) -> Report:
+    def _aggregated(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> Report:
         from pytest_queryeval.aggregation import aggregate
         from pytest_queryeval.gates import evaluate_gate, merge_gates
 
-        cases, run = list(self.cases.values()), self.config.stash[RUN]
+        cases = list(self.cases.values())
         about = _about(learnt, cases) | _seen(learnt, cases)
-        about |= {"stopped": stopped, "interrupted": self.is_interrupted}
+        about |= {"stopped": self._is_stopped(session), "interrupted": self.is_interrupted}
         about["environment"] |= _conditions(self.config)
-        baseline = run.overrides.baseline
+        baseline = self.config.stash[RUN].overrides.baseline
         gates = merge_gates(known["gates"] for known in learnt)
         if gates:
             from pytest_queryeval.plugin.left_out import with_numbers_of_cases
 
-            gates = with_numbers_of_cases(gates, run, cases, about["collected"])
+            gates = with_numbers_of_cases(gates, session, cases, about["collected"])
         how: Any = {"broken": about["broken"], "mode": self.gate_mode, "baseline": baseline}
         gates = [evaluate_gate(gate, cases, **how) for gate in gates]
         if baseline is not None:

@@ -202,6 +202,27 @@ def test_suites_that_pytest_does_not_collect_are_none_of_a_gates(pytester, suite
     assert (verdicts(run.report), counts(run.report)) == ([True], [(1, 1)])
 
 
+def test_conftest_decides_only_for_its_own_folder_what_a_gate_is_about(suites, write, run_and_parse):
+    write(
+        "a/conftest.py",
+        "def pytest_ignore_collect(collection_path):\n    return collection_path.name == 'deep' or None",
+    )
+
+    run = run_and_parse("a")
+
+    assert counts(run.report) == [(5, 8), (1, 2), (4, 6)]
+
+
+def test_gate_is_about_the_suites_behind_a_link_to_a_folder_as_well(pytester, suites, run_and_parse):
+    outside = pytester.mkdir("outside")
+    (pytester.path / "b").rename(outside / "b")
+    (pytester.path / "a/link").symlink_to(outside / "b", target_is_directory=True)
+
+    run = run_and_parse("a/a.queryeval.yaml", "--ignore=outside")
+
+    assert counts(run.report) == [(5, 11), (1, 3), (4, 8)]
+
+
 def test_gate_is_not_evaluated_where_a_file_beside_the_path_cannot_be_read(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
     write("b/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
