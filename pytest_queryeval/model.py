@@ -117,11 +117,13 @@ class PredictorSpec:
 class Stated:
     """A gold or predicted answer as it is stated: a query to run, or an answer that needs no running.
 
-    It holds both where the answer is what its text says, as in JSON.
+    It holds both where the answer is what its text says, as in JSON. `location` is where a suite states it, or the file
+    that holds it; None for what no suite states.
     """
 
     query: str | None = None
     answer: Answer | None = None
+    location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, entries, items
@@ -24,9 +25,11 @@ def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
     if form == "gold_any":
         if not items(node):
             raise node.problem("gold_any is empty")
-        return tuple(each(items(node), kind.gold))
-    read = {"gold": kind.gold, "gold_table": kind.table, "gold_file": kind.file}[form]
-    return (read(node),)
+        return tuple(each(items(node), lambda item: replace(kind.gold(item), location=item.location)))
+    if form == "gold_file":
+        return (kind.file(node),)
+    read = {"gold": kind.gold, "gold_table": kind.table}[form]
+    return (replace(read(node), location=node.location),)
 
 
 def read_predicted(case: Node, kind: Kind) -> Stated | None:

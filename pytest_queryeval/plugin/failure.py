@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -12,8 +12,10 @@ from pytest_queryeval.case_json import ShortLabels, result_difference, stated_te
 from pytest_queryeval.comparison.lookalikes import lookalikes, text_and_number, type_name
 from pytest_queryeval.comparison.policy import Policy
 from pytest_queryeval.kinds import KINDS
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.model import Case, CaseResult, Threshold
 from pytest_queryeval.plain import both_ends, one_line, plain_cell, printable, score_text
+from pytest_queryeval.table import Table
 
 ROWS = 8
 QUERY_LINES = 12
@@ -132,6 +134,16 @@ def _answers(result: CaseResult) -> Iterator[str]:
         yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield "  hint       `compare: {text_numbers: true}` makes the text of a number equal to the number"
+    if found.repeated and _equal_without_duplicates(result):
+        yield "  hint       `compare: {duplicates: ignore}` makes the answers equal: only how often rows come differs"
+
+
+def _equal_without_duplicates(result: CaseResult) -> bool:
+    gold, predicted = result.gold.answer, result.predicted.answer
+    if not isinstance(gold, Table) or not isinstance(predicted, Table):
+        return False
+    policy = replace(result.case.policy, duplicates="ignore")
+    return execution_accuracy(gold, predicted, policy=policy) == 1.0
 
 
 def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
