@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_queryeval.plugin import RUN, is_case
-from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, record_in_junit
+from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
     from pytest_queryeval.aggregation import Report
@@ -45,6 +44,14 @@ class ReportCollector:
         self._learnt: list[Mapping[str, Any]] = []
         self._to_run: set[str] = set()
         self._started = self._shown = time.monotonic()
+
+    def pytest_sessionstart(self) -> None:
+        """Replace the hook by which pytest writes its junit.xml."""
+        if junit := junit_plugin(self.config):
+            write, manager = junit.pytest_sessionfinish, self.config.pluginmanager
+            junit.pytest_sessionfinish = lambda session: self._write_junit(session, write)
+            manager.unregister(junit)
+            manager.register(junit)  # which is when hooks are looked up
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Know how many cases will run."""
@@ -94,21 +101,19 @@ class ReportCollector:
         self._write()
         self._set_status(session, self.report)
 
-    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
-    def pytest_sessionfinish_of_others(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Let the run come to its summary also where pytest cannot write junit.xml, as on a full disk."""
+    def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
+        """Have pytest write its junit.xml; where it cannot, as on a full disk, the run ends as usual all the same."""
         try:
-            return (yield)
+            write()
         except OSError as error:
-            raised_in = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
-            if self.report is None or "_pytest.junitxml" not in raised_in:
+            if self.report is None:
                 raise
             path = Path(session.config.option.xmlpath)
             if error.filename is None and path.is_file():  # opened, and written in part
-                path.unlink()
+                with suppress(OSError):
+                    path.unlink()
             self.faults.append(f"report {path} cannot be written: {error.strerror or error}")
             self._set_status(session, self.report)
-            return None
 
     def _set_status(self, session: pytest.Session, report: Report) -> None:
         """Make the run a failed one where that is the verdict, or where a report is missing."""
