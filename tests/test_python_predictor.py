@@ -241,6 +241,23 @@ def test_a_target_that_names_no_function_is_said(tmp_path, target, said):
         opened(tmp_path, target=target)
 
 
+@pytest.mark.parametrize(("target", "file"), [("bot:answer", "bot.py"), ("bots.first:answer", "bots/first.py")])
+def test_a_module_that_is_a_file_beside_the_suite_is_refused_with_the_file(tmp_path, target, file):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("def answer(case): ...")
+
+    with pytest.raises(PredictorError, match=rf"No module named 'bots?': did you mean '{file}:answer'\?$"):
+        opened(tmp_path, target=target)
+
+
+def test_a_module_that_lacks_another_one_is_refused_without_a_file(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lacking_bot.py").write_text("import no_such_module")
+
+    with pytest.raises(PredictorError, match=r"No module named 'no_such_module'$"):
+        opened(tmp_path, target="lacking_bot:answer")
+
+
 def test_a_python_predictor_without_a_target_says_what_it_needs(tmp_path):
     with pytest.raises(PredictorError, match="the predictor 'python' needs 'module:function'"):
         opened(tmp_path, function="predict")

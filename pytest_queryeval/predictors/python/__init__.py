@@ -158,7 +158,9 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     except BaseException as error:  # a module of the user's may raise anything while it is imported
         if is_interrupt(error):
             raise
-        raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}") from error
+        is_absent = isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.")
+        hint = _hint(place, name, spec.folder) if is_absent else ""
+        raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}{hint}") from error
     function = getattr(module, name, None)
     if not callable(function):
         known = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
@@ -166,6 +168,12 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return AsyncPythonFunction(target, function, siblings)
     return PythonFunction(target, function, siblings)
+
+
+def _hint(place: str, name: str, folder: Path) -> str:
+    """Name the file that was meant by a module that is not found: files are looked for beside the suite."""
+    file = f"{place.replace('.', '/')}.py"
+    return f": did you mean '{file}:{name}'?" if (folder / file).is_file() else ""
 
 
 def _imported(place: str, folder: Path) -> tuple[ModuleType, Siblings | None]:
