@@ -294,6 +294,8 @@ def _misplaced(name: str, place: Place) -> str:
 def _hint(name: str, place: Place) -> str:
     if name == "<<":
         return ": merge keys are not read, shared settings stand in the file or its folder"
+    if name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
+        return ": if it is a line of a query, indent it as the other lines of the block"
     if " " in name:
         return ": quote the value before it, which a comma ends within { }"
     if SYNONYMS.get(name) in _READERS[place]:
