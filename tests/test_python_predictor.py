@@ -251,11 +251,13 @@ def test_a_module_that_is_a_file_beside_the_suite_is_refused_with_the_file(tmp_p
 
 
 def test_a_module_that_lacks_another_one_is_refused_without_a_file(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "lacking_bot.py").write_text("import no_such_module")
 
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(PredictorError, match=r"No module named 'no_such_module'$"):
         opened(tmp_path, target="lacking_bot:answer")
+
+    monkeypatch.undo()
 
 
 def test_a_python_predictor_without_a_target_says_what_it_needs(tmp_path):

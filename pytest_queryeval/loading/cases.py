@@ -28,7 +28,7 @@ _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in (
 # What a case has as its settings have it.
 _INHERITED = (
     *("source", "metrics", "options", "thresholds", "policy", "dialect"),
-    *("json_schema", "on_miss", "timeout", "max_rows", "report_rows", "trials_rule"),
+    *("json_schema", "on_miss", "on_miss_location", "timeout", "max_rows", "report_rows", "trials_rule"),
 )
 
 

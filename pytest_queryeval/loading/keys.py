@@ -30,6 +30,7 @@ from pytest_queryeval.documents.values import (
 )
 from pytest_queryeval.errors import (
     CaseError,
+    Location,
     SuiteError,
     did_you_mean,
 )
@@ -109,6 +110,11 @@ def read_kind(node: Node) -> str:
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
     return value
+
+
+def read_on_miss(node: Node) -> tuple[str, Location]:
+    """Read what becomes of cases with missed thresholds, and where that is stated."""
+    return choice("fail", "xfail")(node), node.location
 
 
 def read_compare(node: Node) -> dict[str, Any]:
@@ -222,7 +228,7 @@ KEYS: Mapping[str, Key] = {
         Key(name="metrics", places=_ALL, read=read_metrics),
         Key(name="options", places=_ALL, inheritance="merged", read=read_options),
         Key(name="thresholds", places=_ALL, read=read_thresholds),
-        Key(name="on_miss", places=_ALL, read=choice("fail", "xfail")),
+        Key(name="on_miss", places=_ALL, read=read_on_miss),
         Key(name="compare", places=_ALL, inheritance="merged", read=read_compare),
         Key(name="timeout", places=_ALL, read=positive_number),
         Key(name="max_rows", places=_ALL, read=whole_number(1)),
