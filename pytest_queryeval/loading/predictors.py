@@ -11,7 +11,7 @@ from pytest_queryeval.discreet import discreet
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.values import Reader, flag, positive_number, stated_text, whole_number
 from pytest_queryeval.errors import CaseError, Location, SettingError, did_you_mean
-from pytest_queryeval.loading.variables import as_written, expanded_settings, expanded_text
+from pytest_queryeval.loading.variables import expanded_settings, expanded_text, setting_problem
 from pytest_queryeval.model import PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
@@ -94,5 +94,4 @@ def _check_predictor(kind: str, settings: Mapping[str, Any], nodes: Mapping[str,
     try:
         PREDICTORS[kind].check(settings)
     except SettingError as error:
-        place = nodes.get(error.setting, otherwise)
-        raise place.problem(as_written(str(error), place)) from error
+        raise setting_problem(error, PREDICTORS[kind].text_setting, nodes, otherwise) from error
