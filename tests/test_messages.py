@@ -48,6 +48,7 @@ def said(text, name="s.queryeval.yaml"):
         ("metrics: [Soft_F1]", "unknown metric 'Soft_F1': did you mean 'soft_f1'?"),
         ("metrics: [pass_rate]", "'pass_rate' is for gates: `thresholds` say when a case passes"),
         ("thresholds: {soft_f1: 95}", "95 is no limit for 'soft_f1', whose scores are from 0 to 1: write 0.95"),
+        ("thresholds: {soft_f1: {max: 1.5}}", "1.5 is no limit for 'soft_f1', whose scores are from 0 to 1"),
         ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
         ("thresholds: {json_equal: 1}", "metric 'json_equal' does not apply to the kind 'sql': it is for json"),
         ("options: {alpha: 1}", "options for 'alpha', which is no metric and no kind: write {METRIC: {alpha: …}}"),

@@ -4,6 +4,8 @@ import pytest
 from suites import case, enter, load, problem, problems, top_problem
 
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.errors import CaseError
+from pytest_queryeval.loading.predictors import predictor_of_text
 from pytest_queryeval.metric import Metric
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.model import PredictorSpec, Source, Stated
@@ -398,6 +400,13 @@ def test_how_a_predictor_is_called_stands_beside_its_name():
 
     spec = loaded.predictor
     assert (spec.settings, spec.concurrency, spec.timeout, spec.retries) == ({"target": "a:b"}, 4, 2.5, 0)
+
+
+def test_a_dotted_name_as_predictor_is_answered_by_the_file_that_holds_the_function(tmp_path):
+    (tmp_path / "predict.py").write_text("def answer(case): ...", encoding="utf-8")
+
+    with pytest.raises(CaseError, match=r"unknown predictor 'predict\.answer': did you mean 'predict\.py:answer'\?$"):
+        predictor_of_text("predict.answer", folder=tmp_path)
 
 
 def test_unknown_predictors_are_reported():

@@ -171,9 +171,11 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
 
 
 def _hint(place: str, name: str, folder: Path) -> str:
-    """Name the file that was meant by a module that is not found: files are looked for beside the suite."""
+    """What to do about a module that is not found: name the file beside the suite, or make the module importable."""
     file = f"{place.replace('.', '/')}.py"
-    return f": did you mean '{file}:{name}'?" if (folder / file).is_file() else ""
+    if (folder / file).is_file():
+        return f": did you mean '{file}:{name}'?"
+    return ": install it, or add its folder to pytest's `pythonpath`"
 
 
 def _imported(place: str, folder: Path) -> tuple[ModuleType, Siblings | None]:
