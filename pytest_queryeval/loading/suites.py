@@ -147,9 +147,9 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
         raise top.problem(_no_suite(top))
     if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
         name = file.path.name.replace(".queryeval.", ".")
-        raise top.problem(
-            f"this is a case and not a suite: put it under `cases:`, or rename the file and name it: `cases: {name}`"
-        )
+        own = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
+        other = f"rename the file to {name} and write `cases: {name}` into a suite beside it"
+        raise top.problem(f"this is a case and not a suite: {own}; or {other}")
     problems.attempt(check_required, top)
     values = read_keys(top, "file", problems)
     if "cases" not in values:
