@@ -261,7 +261,12 @@ def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | 
 
 def gate_text(gate: Mapping[str, Any]) -> str:
     """What a gate is about, where, and what came of it, in words."""
-    return f"{_subject(gate)} in {gate['folder'] or '.'}: {_result_text(gate)}"
+    return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
+
+
+def folder_text(folder: str) -> str:
+    """The folder of a gate in words."""
+    return "the root folder" if folder in ("", ".") else folder
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:

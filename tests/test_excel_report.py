@@ -272,7 +272,10 @@ def test_summary_begins_with_the_verdict_and_the_gates():
     found = texts(make_report(case(), gates=[gate]))
 
     assert found[1:3] == ["Verdict", "FAILED"]
-    assert found[found.index("Gates") :][1:3] == ["missed", "soft_f1 in .: 0.500, needs at least 0.9 (1 case)"]
+    assert found[found.index("Gates") :][1:3] == [
+        "missed",
+        "soft_f1 in the root folder: 0.500, needs at least 0.9 (1 case)",
+    ]
 
 
 def test_files_that_could_not_be_read_are_named():

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.aggregation import CaseJson
 from pytest_queryeval.baseline.flips import MET, Matched, Told, was_asked
-from pytest_queryeval.gates import is_below, where_text
+from pytest_queryeval.gates import folder_text, is_below, where_text
 
 Basis: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = dict[str, Any]
@@ -173,7 +173,7 @@ def _loosened(before: Told, after: Told) -> Iterator[str]:
     eased = _eased(_of_gates(before.get("gates", ())), _of_gates(after["gates"]))
     for folder, metric, where in dict.fromkeys(what[:3] for what in eased):
         if any(is_below(case["path"], folder) for case in after["cases"]):
-            yield f"{LOOSENED}: {metric}{where} in {folder}"
+            yield f"{LOOSENED}: {metric}{where} in {folder_text(folder)}"
 
 
 def _of_gates(gates: Iterable[Mapping[str, Any]]) -> list[Demand]:

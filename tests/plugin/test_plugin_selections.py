@@ -41,6 +41,8 @@ def verdicts(report):
 
 
 NO_VERDICT = "queryeval: NO VERDICT: no gate could be evaluated: "
+NAME_IT = "; --queryeval-baseline=REPORT.json names one"
+SELECT = "-o queryeval_gates=selection evaluates gates on the cases that ran"
 
 
 def last_line(run):
@@ -78,7 +80,9 @@ def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_a
     gate = run.report["gates"][0]
     assert (gate["ok"], gate["reason"]) == (None, f"{ran} of 8 cases ran")
     assert run.result.ret == 0
-    run.result.stdout.fnmatch_lines([f"gate not evaluated: execution_accuracy in .: {ran} of 8 cases ran (*"])
+    run.result.stdout.fnmatch_lines(
+        [f"gate not evaluated: execution_accuracy in the root folder: {ran} of 8 cases ran (*"]
+    )
 
 
 def test_selection_is_counted_with_workers_as_without(suites, run_and_parse):
@@ -95,8 +99,18 @@ def test_run_whose_gates_could_not_be_evaluated_has_no_verdict(suites, run_and_p
     run = run_and_parse("-k", "mean-age")
 
     assert run.result.ret == 0
-    text = "execution_accuracy in .: 1 of 8 cases ran (1.000, needs at least 0.7)"
-    assert last_line(run) == f"{NO_VERDICT}{text} and 2 more"
+    text = "execution_accuracy in the root folder: 1 of 8 cases ran (1.000, needs at least 0.7)"
+    assert last_line(run) == f"{NO_VERDICT}{text} and 2 more; {SELECT}"
+
+
+def test_run_without_a_verdict_names_what_brings_one(suites, run_and_parse):
+    off = run_and_parse("-o", "queryeval_gates=off")
+    selected = run_and_parse("-k", "mean-age", "-o", "queryeval_gates=selection")
+    skipped = run_and_parse("-k", "later")
+
+    assert last_line(off).endswith("; `queryeval merge` evaluates gates")
+    assert last_line(selected).startswith("queryeval: PASSED: ")
+    assert last_line(skipped) == "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped"
 
 
 def test_gate_whose_cases_are_all_selected_is_evaluated(suites, run_and_parse):
@@ -267,7 +281,9 @@ def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_pa
 
     assert verdicts(run.report) == [not status, None, True]
     assert run.result.ret == status
-    run.result.stdout.fnmatch_lines(["gate *: execution_accuracy in .: *, needs at least 0.7 (*, ? of 8 cases ran)"])
+    run.result.stdout.fnmatch_lines(
+        ["gate *: execution_accuracy in the root folder: *, needs at least 0.7 (*, ? of 8 cases ran)"]
+    )
 
 
 def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
@@ -278,7 +294,10 @@ def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(
     without = run_and_parse("-k", "mean-age")
 
     assert verdicts(part.report) == [True, True]
-    assert last_line(without) == f"{NO_VERDICT}at most 0 broken in .: no baseline was given and 1 more"
+    assert (
+        last_line(without)
+        == f"{NO_VERDICT}at most 0 broken in the root folder: no baseline was given and 1 more{NAME_IT}"
+    )
 
 
 def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):

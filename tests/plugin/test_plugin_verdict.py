@@ -6,9 +6,9 @@ import pytest
 from singers import INVALID, WRONG, case
 
 GATE = "gates: [{metric: execution_accuracy, min: 1}]"
-PLACE, METRIC = "GATE queryeval.yaml - execution_accuracy:", "execution_accuracy in .:"
+PLACE, METRIC = "GATE queryeval.yaml - execution_accuracy:", "execution_accuracy in the root folder:"
 MISSED = "GATE queryeval.yaml - execution_accuracy: 0.500, needs at least 1 (2 cases)"
-VERDICT = "queryeval: FAILED: gate missed: execution_accuracy in .: 0.500, needs at least 1 (2 cases)"
+VERDICT = "queryeval: FAILED: gate missed: execution_accuracy in the root folder: 0.500, needs at least 1 (2 cases)"
 
 
 @pytest.fixture
@@ -150,5 +150,5 @@ def test_errors_of_cases_fail_a_run_whose_gate_leaves_them_out(suite, write, run
 
     assert lines(result)[-1] == "queryeval: FAILED: 1 case in error"
     result.stdout.fnmatch_lines(
-        ["gate met: execution_accuracy in .: 1.000, needs at least 1 (1 case, 1 in error not counted)"]
+        ["gate met: execution_accuracy in the root folder: 1.000, needs at least 1 (1 case, 1 in error not counted)"]
     )
