@@ -151,6 +151,19 @@ def test_a_program_is_told_the_case_on_stdin(tmp_path):
     }
 
 
+def test_an_argument_holds_the_schema_where_it_has_a_place_for_it(tmp_path):
+    (tmp_path / "ask.py").write_text("import sys\nprint(sys.argv[1:], 'schema' in sys.stdin.read())", encoding="utf-8")
+    settings = {"run": [sys.executable, "ask.py", "Tables: {schema}", "{schema}", "{question}"]}
+    views = [make_view(schema="CREATE TABLE t (n TEXT DEFAULT '{schema}')"), make_view(schema=None)]
+
+    found = answers(opened(tmp_path, **settings), *views)
+
+    filled = "CREATE TABLE t (n TEXT DEFAULT '{schema}')"
+    assert found[0].stated.query == f"{[f'Tables: {filled}', filled, '{question}']} False"
+    assert found[1].stated.query == "['Tables: ', '', '{question}'] False"
+    assert "schema" in PREDICTORS["command"].sees(settings)
+
+
 def test_a_program_is_sent_the_schema_where_that_is_asked_for(tmp_path):
     code = "import json, sys\nprint(json.load(sys.stdin)['schema'])"
 
@@ -625,6 +638,11 @@ def test_a_file_that_the_system_does_not_run_is_one_clear_line(tmp_path):
         ({"run": ["", "x"]}, "run", "'run' is not a list of texts"),
         ({"run": {"a": "b"}}, "run", "'run' is not a list of texts"),
         ({"run": "ask", "mode": "line"}, "mode", "'mode' is not one of each, lines"),
+        (
+            {"run": "ask {schema}", "mode": "lines"},
+            "run",
+            '"{schema}" in `run` needs a process for each case: write `send_schema: true`, or leave out `mode: lines`',
+        ),
         ({"run": "ask", "mode": ["each"]}, "mode", "'mode' is not one of each, lines"),
         ({"run": "ask", "env": ["A=1"]}, "env", "'env' is not a mapping of names to texts"),
         ({"run": "ask", "env": {"A=": "1"}}, "env", "'env' is not a mapping of names to texts"),
