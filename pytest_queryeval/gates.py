@@ -220,7 +220,7 @@ def _why_nothing(gate: Mapping[str, Any], matching: Sequence[CaseJson], below: S
     for group, value in gate["where"].items():
         known = {} if group == "not" else {name: None for case in below for name in group_values(case, group)}
         if known and value not in known:
-            return f"no case that ran has the {group} '{value}'{did_you_mean(value, known)}"
+            return f"no case in this run has the {group} '{value}'{did_you_mean(value, known)}"
     evaluated = [case for case in matching if case["outcome"] not in ("skipped", "error")]
     if is_relative(gate):
         return NOT_COMPARABLE if evaluated else NOTHING

@@ -281,7 +281,7 @@ def test_an_end_without_words_on_stderr_shows_those_on_stdout(tmp_path):
 def test_output_that_is_not_utf8_is_an_error(tmp_path):
     error = fault(program(tmp_path, "import sys\nsys.stdout.buffer.write(b'SELECT \\xe9')"))
 
-    assert "printed what is not UTF-8: byte 0xe9 at 7" in str(error)
+    assert "printed byte 0xe9 at 7, which is not UTF-8: set " in str(error)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_answer(tmp_path):
@@ -445,7 +445,7 @@ def test_a_long_line_crosses_both_ways(tmp_path):
         ("say(['SELECT 1'])", "expected an object with `predicted`, or a JSON text"),
         ('print(\'{"predicted": 1, "predicted": 2}\', flush=True)', "in the mode `lines`"),
         ("say({'predicted': 'x', 'id': 'other'})", "answered 'other' where 'bad' was asked"),
-        ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "not UTF-8: byte 0xe9 at 1"),
+        ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "byte 0xe9 at 1, which is not UTF-8"),
         ('sys.stdout.write(\'"x"\\n"y"\\n\'); sys.stdout.flush()', "printed '\"y\"' that nothing asked for"),
     ],
     ids=lambda value: value[:30],

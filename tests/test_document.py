@@ -317,7 +317,7 @@ def test_control_characters_are_reported_with_their_place():
 def test_bytes_that_are_not_utf8_are_reported_with_their_place():
     file("x.yaml").path.write_bytes("a: b\nc: é".encode() + b"\xff\n")
 
-    with pytest.raises(CaseError, match=r"^x\.yaml:2:5: not UTF-8 text: byte 0xff: save the file as UTF-8$"):
+    with pytest.raises(CaseError, match=r"^x\.yaml:2:5: byte 0xff is not UTF-8: save the file as UTF-8$"):
         read_yaml(file("x.yaml"))
 
 

@@ -409,7 +409,7 @@ def test_a_pipe_is_refused_instead_of_waited_for():
 def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
     told = problem("x", '{"id": "é"}', name=name, encoding="latin-1")
 
-    assert told == f"{name}:2:9: not UTF-8 text: byte 0xe9: save the file as UTF-8"
+    assert told == f"{name}:2:9: byte 0xe9 is not UTF-8: save the file as UTF-8"
 
 
 @pytest.mark.parametrize(

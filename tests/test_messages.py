@@ -154,8 +154,11 @@ def test_a_mistake_in_a_block(gold, message):
 @pytest.mark.parametrize(
     ("cases", "message"),
     [
-        ("golds/*.yaml", "no file fits 'golds/*.yaml': looked for in {here}"),
-        ("t.queryeval.yaml", "no file fits 't.queryeval.yaml': suites and settings are not read as cases, rename them"),
+        ("golds/*.yaml", "no file in {here} fits 'golds/*.yaml'"),
+        (
+            "t.queryeval.yaml",
+            "only suites and settings fit 't.queryeval.yaml', which are not read as cases: rename them",
+        ),
     ],
 )
 def test_a_mistake_in_the_files_of_cases(cases, message):
@@ -197,7 +200,7 @@ def test_a_mistake_in_json_lines(line, message):
 def test_a_file_in_another_encoding():
     Path("s.queryeval.yaml").write_bytes(f"{HEAD}{CASE}".encode("utf-16"))
 
-    with pytest.raises(SuiteError, match=r"1:1: not UTF-8 text: byte 0xff: save the file as UTF-8$"):
+    with pytest.raises(SuiteError, match=r"1:1: byte 0xff is not UTF-8: save the file as UTF-8$"):
         load_cases("s.queryeval.yaml")
 
 

@@ -197,8 +197,7 @@ def _files_of(cases: Node) -> list[File]:
     paths = [cases.file.folder / name for name in sorted(found)]
     files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
     if not files:
-        hint = (
-            "suites and settings are not read as cases, rename them" if paths else f"looked for in {cases.file.folder}"
-        )
-        raise cases.problem(f"no file fits '{pattern}': {hint}")
+        if paths:
+            raise cases.problem(f"only suites and settings fit '{pattern}', which are not read as cases: rename them")
+        raise cases.problem(f"no file in {cases.file.folder} fits '{pattern}'")
     return files

@@ -257,7 +257,7 @@ def test_gate_that_no_case_of_its_folder_fits_is_missed_in_a_selection_as_well(s
     run = run_and_parse("-k", "night")
 
     assert run.result.ret == 1
-    assert run.report["gates"][0]["reason"] == "no case that ran has the tag 'nigthly': did you mean 'nightly'?"
+    assert run.report["gates"][0]["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
 
 
 def test_gate_over_a_mapping_of_files_counts_the_cases_of_each(suite, write, run_and_parse):
