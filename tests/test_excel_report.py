@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
+from strategies import costly
 
 from pytest_queryeval.baseline import compared
 from pytest_queryeval.errors import ReportError
@@ -491,6 +492,7 @@ def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide(tex
     assert shown.pop().removesuffix(" ") == visible(text)
 
 
+@costly
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_any_text_makes_a_workbook_that_is_xml(text):
     report = hostile_report([storable(text)])
