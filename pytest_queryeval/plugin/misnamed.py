@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_queryeval.errors import QueryEvalWarning
 from pytest_queryeval.plugin import RUN, SUFFIXES
 
 MAX_BYTES = 100_000  # of a file that is looked into
@@ -44,10 +43,7 @@ class Misnamed:
                 _warn_of_first(named)
             raise
         if self._files and not (session.testsfailed or run.selected or run.repeats_warnings):
-            try:
-                _warn_of_first(filter(_is_suite, self._in_empty_folders(session)))
-            except QueryEvalWarning as warning:  # where filters make it an error
-                raise pytest.UsageError(str(warning)) from None
+            _warn_of_first(filter(_is_suite, self._in_empty_folders(session)))
         return result
 
     def _in_empty_folders(self, session: pytest.Session) -> Iterator[Path]:
@@ -59,8 +55,13 @@ class Misnamed:
 
 
 def _warn_of_first(paths: Iterable[Path]) -> None:
+    from pytest_queryeval.errors import QueryEvalWarning
+
     for path in islice(paths, 1):
-        warnings.warn_explicit(_remedy(path), QueryEvalWarning, str(path), 1)
+        try:
+            warnings.warn_explicit(_remedy(path), QueryEvalWarning, str(path), 1)
+        except QueryEvalWarning as warning:  # where filters make it an error
+            raise pytest.UsageError(str(warning)) from None
 
 
 def _is_suite(path: Path) -> bool:

@@ -108,6 +108,19 @@ def test_pipe_is_refused(pytester, suite, run, pipe, target):
     (pytester.path / pipe).unlink()
 
 
+@pytest.mark.parametrize("name", ["report.md", "junit.xml"])
+def test_folder_in_the_place_of_a_report_is_refused_before_any_case_runs(pytester, suite, run, name):
+    suite(case("good"))
+    (pytester.path / "reports" / name).mkdir(parents=True)
+
+    result = run("--queryeval-report=reports")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = f"report */reports/{name} cannot be written: a folder is in its place: remove it, or write elsewhere"
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-report: {said}"])
+    (pytester.path / "reports" / name).rmdir()
+
+
 def test_links_are_followed(pytester, suite, run, report_of):
     suite(case("good"))
     (pytester.path / "latest.json").symlink_to("runs/monday.json")
