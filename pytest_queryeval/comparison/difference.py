@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TypeAlias
 
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.policy import Policy, canonical, canonical_rows
 from pytest_queryeval.plain import counted
 from pytest_queryeval.table import Row, Table
+
+_Codes: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ def _rows_that_differ(missing: int, extra: int) -> str:
 
 
 def _duplicates_that_differ(
-    repeated: Collection[Hashable], gold: Mapping[Hashable, int], predicted: Mapping[Hashable, int]
+    repeated: Collection[_Codes], gold: Mapping[_Codes, int], predicted: Mapping[_Codes, int]
 ) -> str:
     """Return which side repeats how many of the rows more often than the other; empty where there are none."""
     gold_more = sum(gold[row] > predicted[row] for row in repeated)
