@@ -151,6 +151,19 @@ def test_a_program_is_told_the_case_on_stdin(tmp_path):
     }
 
 
+def test_an_argument_holds_the_schema_where_it_has_a_place_for_it(tmp_path):
+    (tmp_path / "ask.py").write_text("import sys\nprint(sys.argv[1:], 'schema' in sys.stdin.read())", encoding="utf-8")
+    settings = {"run": [sys.executable, "ask.py", "Tables: {schema}", "{schema}", "{question}"]}
+    views = [make_view(schema="CREATE TABLE t (n TEXT DEFAULT '{schema}')"), make_view(schema=None)]
+
+    found = answers(opened(tmp_path, **settings), *views)
+
+    filled = "CREATE TABLE t (n TEXT DEFAULT '{schema}')"
+    assert found[0].stated.query == f"{[f'Tables: {filled}', filled, '{question}']} False"
+    assert found[1].stated.query == "['Tables: ', '', '{question}'] False"
+    assert "schema" in PREDICTORS["command"].sees(settings)
+
+
 def test_a_program_is_sent_the_schema_where_that_is_asked_for(tmp_path):
     code = "import json, sys\nprint(json.load(sys.stdin)['schema'])"
 
@@ -268,7 +281,7 @@ def test_an_end_without_words_on_stderr_shows_those_on_stdout(tmp_path):
 def test_output_that_is_not_utf8_is_an_error(tmp_path):
     error = fault(program(tmp_path, "import sys\nsys.stdout.buffer.write(b'SELECT \\xe9')"))
 
-    assert "printed what is not UTF-8: byte 0xe9 at 7" in str(error)
+    assert "printed byte 0xe9 at 7, which is not UTF-8: set " in str(error)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_answer(tmp_path):
@@ -432,7 +445,7 @@ def test_a_long_line_crosses_both_ways(tmp_path):
         ("say(['SELECT 1'])", "expected an object with `predicted`, or a JSON text"),
         ('print(\'{"predicted": 1, "predicted": 2}\', flush=True)', "in the mode `lines`"),
         ("say({'predicted': 'x', 'id': 'other'})", "answered 'other' where 'bad' was asked"),
-        ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "not UTF-8: byte 0xe9 at 1"),
+        ("sys.stdout.buffer.write(b'\"\\xe9\"\\n'); sys.stdout.flush()", "byte 0xe9 at 1, which is not UTF-8"),
         ('sys.stdout.write(\'"x"\\n"y"\\n\'); sys.stdout.flush()', "printed '\"y\"' that nothing asked for"),
     ],
     ids=lambda value: value[:30],
@@ -625,6 +638,11 @@ def test_a_file_that_the_system_does_not_run_is_one_clear_line(tmp_path):
         ({"run": ["", "x"]}, "run", "'run' is not a list of texts"),
         ({"run": {"a": "b"}}, "run", "'run' is not a list of texts"),
         ({"run": "ask", "mode": "line"}, "mode", "'mode' is not one of each, lines"),
+        (
+            {"run": "ask {schema}", "mode": "lines"},
+            "run",
+            '"{schema}" in `run` needs a process for each case: write `send_schema: true`, or leave out `mode: lines`',
+        ),
         ({"run": "ask", "mode": ["each"]}, "mode", "'mode' is not one of each, lines"),
         ({"run": "ask", "env": ["A=1"]}, "env", "'env' is not a mapping of names to texts"),
         ({"run": "ask", "env": {"A=": "1"}}, "env", "'env' is not a mapping of names to texts"),

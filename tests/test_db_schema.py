@@ -106,7 +106,7 @@ def test_of_several_databases_one_has_to_be_named():
     [
         (b"", "Expecting value: line 1 column 1 (char 0)"),
         (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        (b"\xff", "not UTF-8 text: byte 0xff: save the file as UTF-8"),
+        (b"\xff", "byte 0xff is not UTF-8: save the file as UTF-8"),
         (b"[" * 200_000, "its JSON is nested too deeply"),
         (b"[]", "it lists no database"),
         (b"5", "entry 1 is not as in Spider's tables.json (it is no object)"),

@@ -44,7 +44,7 @@ def test_a_row_that_is_there_too_often_is_no_extra_one_but_repeated():
 
     assert changes.repeated == ((GOLD.rows[0], 1, 2),)
     assert (changes.missing, changes.extra, changes.counts) == ((), (), (0, 0))
-    assert changes.summary.endswith("; the same rows, but 1 is there more often on one side")
+    assert changes.summary.endswith("; the same rows, but the duplicates differ: 1 row more often in predicted")
 
 
 def test_rows_that_are_there_less_often_are_told_with_their_numbers():
@@ -55,7 +55,16 @@ def test_rows_that_are_there_less_often_are_told_with_their_numbers():
     assert changes.repeated == ((("France",), 2, 1), (("Japan",), 3, 1))
     assert (changes.missing, changes.extra) == ((("Peru",),), ())
     assert changes.summary.endswith(
-        "; 1 of gold's rows are not in predicted, 0 of predicted's not in gold, 2 are there more often on one side"
+        "; 1 of gold's rows are not in predicted, 0 of predicted's not in gold,"
+        " but the duplicates differ: 2 rows more often in gold"
+    )
+
+
+def test_each_side_is_told_how_many_rows_it_repeats_more_often():
+    changes = found(table((1,), (1,), (2,), (2,), (3,)), table((1,), (2,), (3,), (3,), (3,)))
+
+    assert changes.summary.endswith(
+        "the duplicates differ: 2 rows more often in gold and 1 row more often in predicted"
     )
 
 

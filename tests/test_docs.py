@@ -25,7 +25,7 @@ def test_every_key_is_documented_with_its_places_and_its_inheritance(key):
     assert key.name in rows("suites")
     where, *_, inheritance = rows("suites")[key.name]
 
-    assert where == ", ".join(key.places)
+    assert where == ", ".join(key.levels)
     assert inheritance == key.inheritance
 
 

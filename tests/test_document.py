@@ -216,6 +216,14 @@ IN_BLOCK = f"{CASES}    gold: |\n      SELECT a\n"
             f"{CASES}    gold: |\n    SELECT a\n    predicted: x\n",
             "4:5: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
         ),
+        (
+            f"{CASES}    gold: |\n    PREFIX : <http://e/>\n    PREFIX e: <http://e/e>\n    ASK {{}}\n",
+            "4:5: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
+        ),
+        (
+            f"{IN_BLOCK}     prefix e: <http://e/>\n      ASK {{}}\n",
+            "5:6: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
+        ),
         ("thresholds:\n\tarity_f1: 1\n", "2:1: a tab, where YAML takes spaces only: replace it by spaces"),
         (f"{CASES}  \tgold: S\n", "3:3: a tab, where YAML takes spaces only: replace it by spaces"),
         ("kind:sql\nsource: a\n", "1:1: 'kind:sql' is not `key: value`: put a space behind the colon"),
@@ -309,7 +317,7 @@ def test_control_characters_are_reported_with_their_place():
 def test_bytes_that_are_not_utf8_are_reported_with_their_place():
     file("x.yaml").path.write_bytes("a: b\nc: é".encode() + b"\xff\n")
 
-    with pytest.raises(CaseError, match=r"^x\.yaml:2:5: not UTF-8 text: byte 0xff: save the file as UTF-8$"):
+    with pytest.raises(CaseError, match=r"^x\.yaml:2:5: byte 0xff is not UTF-8: save the file as UTF-8$"):
         read_yaml(file("x.yaml"))
 
 

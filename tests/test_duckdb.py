@@ -576,6 +576,14 @@ def test_schema_tells_tables_columns_and_foreign_keys(hosts, tmp_path):
     }
 
 
+@pytest.mark.parametrize("path", ["what?.duckdb", "what?/music.duckdb"])
+def test_a_question_mark_in_the_path_is_named_as_what_duckdb_cannot_read(hosts, tmp_path, path):
+    source = Source(name="music", engine="duckdb", settings={"path": path}, folder=tmp_path)
+
+    with pytest.raises(SourceError, match=r"^source 'music': .*: DuckDB takes `\?` in a path for .*: rename the file"):
+        ENGINES["duckdb"].open(source, hosts)
+
+
 def test_schema_of_a_missing_database_is_a_source_error(hosts, tmp_path):
     with pytest.raises(SourceError, match=r"^source 'music': .*gone\.duckdb: no such file$"):
         opened(hosts, tmp_path, path="gone.duckdb").schema(timeout=10)

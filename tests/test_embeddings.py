@@ -11,6 +11,7 @@ import pytest
 from embedding_models import linked_model, model_folder, needs_model, replaced
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import costly
 
 from pytest_queryeval.metrics.embeddings import Embedder, embedder
 from pytest_queryeval.metrics.embeddings.embedder import MAX_CHARACTERS
@@ -198,6 +199,7 @@ def test_odd_texts_have_a_cosine(shared, text):
     assert -1.0 <= cosine < 0.999
 
 
+@costly
 @given(st.text(st.characters(codec=None, exclude_categories=())), st.text(max_size=3))
 def test_any_texts_have_a_cosine_whichever_comes_first(shared, one, other):
     there, back = shared.similarities([(one, other), (other, one)])

@@ -239,6 +239,8 @@ def test_what_the_database_cannot_read_is_no_match(engine, query):
         ("snowflake", "SELECT id, FROM shop"),
         ("clickhouse", "SELECT id FROM shop LIMIT 1 UNION ALL SELECT id FROM shop"),
         ("postgres", "SELECT id FROM shop OFFSET 1 LIMIT 2"),
+        ("mysql", "SELECT id FROM shop USE INDEX FOR ORDER BY (i) WHERE id > 1 ORDER BY id"),
+        ("mysql", "SELECT id FROM shop IGNORE INDEX FOR GROUP BY (i) JOIN sale ON id = shop_id GROUP BY id"),
         ("postgres", "SELECT count(*) FILTER (WHERE id > 1) OVER (ORDER BY id) FROM shop WHERE id IN (1) GROUP BY id"),
     ],
 )

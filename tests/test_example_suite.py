@@ -82,9 +82,10 @@ def test_tags_and_difficulties_select_cases(copy, ran):
 def test_a_missed_gate_alone_fails_the_run(copy, tmp_path):
     shutil.copytree(copy / "example_suite", tmp_path / "example_suite")
     settings = tmp_path / "example_suite/sql/queryeval.yaml"
-    settings.write_text(settings.read_text(encoding="utf-8").replace("min: 0.7}", "min: 0.9}"), encoding="utf-8")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("min: 0.75}", "min: 0.9}"), encoding="utf-8")
 
     result = run(tmp_path, "example_suite/sql")
 
     assert result.returncode == 1
-    assert "gate MISSED: execution_accuracy in sql: 0.727, needs at least 0.9 (22 cases)" in result.stdout
+    about = "execution_accuracy where not (tag is texts) in sql"
+    assert f"gate MISSED: {about}: 0.789, needs at least 0.9 (19 cases)" in result.stdout

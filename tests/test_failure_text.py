@@ -80,9 +80,17 @@ def test_a_distinct_too_many_is_explained_by_how_often_rows_are_there():
     assert answers(gold, table(("France",), ("Japan",), ("Kenya",))) == [
         (
             "  answers    gold has 6 rows of 1 column, predicted has 3 rows of 1 column;"
-            " the same rows, but 2 are there more often on one side"
+            " the same rows, but the duplicates differ: 2 rows more often in gold"
         ),
         "    columns  | a",
         "    repeated | France (2 in gold, 1 in predicted)",
         "    repeated | Japan (3 in gold, 1 in predicted)",
+        "  hint       `compare: {duplicates: ignore}` makes the answers equal: only how often rows come differs",
     ]
+
+
+def test_ignoring_duplicates_is_no_hint_where_the_answers_differ_in_more():
+    gold = table(("France",), ("France",), ("Japan",))
+
+    assert not any("hint" in line for line in answers(gold, table(("France",), ("Japan",), ("Kenya",))))
+    assert not any("hint" in line for line in answers(gold, table(("France", 1), ("Japan", 1))))

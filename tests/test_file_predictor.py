@@ -184,7 +184,8 @@ def test_a_file_without_ids_is_read_by_question(name, lines):
     predictor = predictions(*lines, name=name)
 
     assert answered(predictor, id="any", question="How many?\n") == "x"
-    assert no_answer(predictor, question="How much?") == f"{name}: no prediction for 'How much?': it has How many?"
+    told = f"{name}: no prediction for 'How much?': the file predicts 'How many?'"
+    assert no_answer(predictor, question="How much?") == told
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,8 @@ def test_a_case_without_an_entry_is_told_what_the_file_has():
 
     predictor.expect(cases(*(f"c{number:02}" for number in range(11)), "sizes"))
 
-    told = "preds.jsonl: no prediction for 'sizes': it has c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more"
+    named = ", ".join(f"'c{number:02}'" for number in range(10))
+    told = f"preds.jsonl: no prediction for 'sizes': the file predicts {named} and 2 more"
     assert no_answer(predictor, id="sizes") == told
 
 
@@ -407,7 +409,7 @@ def test_a_pipe_is_refused_instead_of_waited_for():
 def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
     told = problem("x", '{"id": "é"}', name=name, encoding="latin-1")
 
-    assert told == f"{name}:2:9: not UTF-8 text: byte 0xe9: save the file as UTF-8"
+    assert told == f"{name}:2:9: byte 0xe9 is not UTF-8: save the file as UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def run(hosts, tmp_path):
             return engine.execute(query, timeout=timeout, max_rows=max_rows)
         finally:
             elapsed = time.monotonic() - began
-            assert elapsed < 10 * timeout
+            assert elapsed < 10 * 2 * timeout  # of the query and of the trivial one, on a machine that may be busy
 
     return execute
 

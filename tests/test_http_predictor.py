@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import fake_source, make_view
 from servers import FaultServer
+from strategies import costly
 
 from pytest_queryeval.core.errors import PredictorError, SettingError
 from pytest_queryeval.core.model import Message, PredictorSpec
@@ -315,6 +316,7 @@ def test_a_question_ends_nothing_wherever_it_stands(question):
     assert as_parameter.body == ""
 
 
+@costly
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_question_arrives_as_it_is(question):
     request = sent(make_view(question=question), body={"q": "{question}"}, params={"p": "{question}"})

@@ -118,7 +118,7 @@ def test_every_line_of_json_is_read_or_reported():
     assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in found] == [
         (1, {"a": "\u2028"}),
         "x.jsonl:4:5: not JSON: Expecting ':' delimiter: a line holds one JSON object",
-        "x.jsonl:5:1: not UTF-8 text: byte 0xff: save the file as UTF-8",
+        "x.jsonl:5:1: byte 0xff is not UTF-8: save the file as UTF-8",
         (6, {"b": 2}),
     ]
 

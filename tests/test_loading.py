@@ -110,7 +110,10 @@ def test_paths_in_messages_are_absolute_outside_of_the_current_folder(here, monk
 
 EMPTY = ": it is empty: write `kind`, `source`, `predictor` and a list of `cases`"
 NO_LIST = ":3: cases: expected a list, found"
-A_CASE = ":1: this is a case and not a suite: put it under `cases:`, or rename the file and name it: `cases: s.yaml`"
+A_CASE = (
+    ":1: this is a case and not a suite: write `kind`, `predictor` and `cases:` above it and indent it as an item, "
+    "`- id: …`; or rename the file to s.yaml and write `cases: s.yaml` into a suite beside it"
+)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def said(text, name="s.queryeval.yaml"):
         ("metrics: [Soft_F1]", "unknown metric 'Soft_F1': did you mean 'soft_f1'?"),
         ("metrics: [pass_rate]", "'pass_rate' is for gates: `thresholds` say when a case passes"),
         ("thresholds: {soft_f1: 95}", "95 is no limit for 'soft_f1', whose scores are from 0 to 1: write 0.95"),
+        ("thresholds: {soft_f1: {max: 1.5}}", "1.5 is no limit for 'soft_f1', whose scores are from 0 to 1"),
         ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
         ("thresholds: {json_equal: 1}", "metric 'json_equal' does not apply to the kind 'sql': it is for json"),
         ("options: {alpha: 1}", "options for 'alpha', which is no metric and no kind: write {METRIC: {alpha: …}}"),
@@ -153,8 +154,11 @@ def test_a_mistake_in_a_block(gold, message):
 @pytest.mark.parametrize(
     ("cases", "message"),
     [
-        ("golds/*.yaml", "no file fits 'golds/*.yaml': looked for in {here}"),
-        ("t.queryeval.yaml", "no file fits 't.queryeval.yaml': suites and settings are not read as cases, rename them"),
+        ("golds/*.yaml", "no file in {here} fits 'golds/*.yaml'"),
+        (
+            "t.queryeval.yaml",
+            "only suites and settings fit 't.queryeval.yaml', which are not read as cases: rename them",
+        ),
     ],
 )
 def test_a_mistake_in_the_files_of_cases(cases, message):
@@ -196,7 +200,7 @@ def test_a_mistake_in_json_lines(line, message):
 def test_a_file_in_another_encoding():
     Path("s.queryeval.yaml").write_bytes(f"{HEAD}{CASE}".encode("utf-16"))
 
-    with pytest.raises(SuiteError, match=r"1:1: not UTF-8 text: byte 0xff: save the file as UTF-8$"):
+    with pytest.raises(SuiteError, match=r"1:1: byte 0xff is not UTF-8: save the file as UTF-8$"):
         load_cases("s.queryeval.yaml")
 
 

@@ -1,7 +1,5 @@
 """Whether a predictor's function is there, told by its text: nothing is imported, and no right target is refused."""
 
-import sys
-
 import pytest
 
 from pytest_queryeval.core.errors import SettingError
@@ -103,46 +101,8 @@ def test_a_file_that_is_not_there_is_refused_with_one_that_is(problem):
     assert problem(f"{'x' * 300}/predict.py:f").startswith("there is no file xxx")
 
 
-def test_modules_are_found_and_not_imported(problem, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    problem("", RAISES, "made_app/__init__.py")
-    code = f"def predict(case): ...\n{RAISES}"
-
-    assert problem("made_app.nl2sql:predict", code, "made_app/nl2sql.py") == ""
-    assert problem("made_app.nl2sql:predikt") == (
-        "there is no function 'predikt' in made_app.nl2sql: did you mean 'predict'?"
-    )
-    assert problem("made_app.sql:predict") == "there is no module 'made_app.sql'"
-    assert problem("made_app:predict") == "there is no function 'predict' in made_app"
-    assert problem("no_such_app.sql:predict") == "there is no module 'no_such_app.sql'"
-    assert not [name for name in sys.modules if name.startswith("made_app")]
-
-
-def test_a_package_that_says_itself_where_its_modules_are_is_believed(problem, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-
-    assert problem("odd_app.sql:predict", "__path__.append('elsewhere')\n", "odd_app/__init__.py") == ""
-
-
-def test_a_module_that_is_imported_already_is_looked_at_itself(problem, monkeypatch):
-    module = type(sys)("made_by_conftest")
-    module.predict = print
-    monkeypatch.setitem(sys.modules, "made_by_conftest", module)
-
-    assert problem("made_by_conftest:predict") == ""
-    assert problem("made_by_conftest:predikt").startswith("there is no function 'predikt' in made_by_conftest")
-
-
-def test_modules_without_python_text_are_believed(problem, monkeypatch):
-    monkeypatch.delitem(sys.modules, "_bz2", raising=False)
-
-    assert problem("_bz2:BZ2Compressor") == ""
-
-
-def test_the_name_of_a_file_without_its_suffix_is_refused_with_the_whole_name(problem):
-    assert problem("bot:answer", "def answer(case): ...", "bot.py") == (
-        "there is no module 'bot': did you mean 'bot.py:answer'?"
-    )
+def test_modules_are_left_to_the_run(problem):
+    assert problem("no_such_app.sql:predict") == ""
 
 
 @pytest.mark.parametrize("target", ["", "predict.py", "predict.py:", ":predict", None])

@@ -227,7 +227,10 @@ def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, s
     ("target", "said"),
     [
         ("absent.py:predict", r"cannot be imported: FileNotFoundError: no file .*absent\.py"),
-        ("no_such_module:predict", "cannot be imported: ModuleNotFoundError"),
+        (
+            "no_such_module:predict",
+            "No module named 'no_such_module': install it, or add its folder to pytest's `pythonpath`",
+        ),
         ("nul\0.py:predict", "cannot be imported: ValueError"),
         ("json:predict", "there is no function 'predict' in json"),
         ("json:__name__", "there is no function '__name__' in json"),
@@ -239,6 +242,25 @@ def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, s
 def test_a_target_that_names_no_function_is_said(tmp_path, target, said):
     with pytest.raises(PredictorError, match=said):
         opened(tmp_path, target=target)
+
+
+@pytest.mark.parametrize(("target", "file"), [("bot:answer", "bot.py"), ("bots.first:answer", "bots/first.py")])
+def test_a_module_that_is_a_file_beside_the_suite_is_refused_with_the_file(tmp_path, target, file):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("def answer(case): ...")
+
+    with pytest.raises(PredictorError, match=rf"No module named 'bots?': did you mean '{file}:answer'\?$"):
+        opened(tmp_path, target=target)
+
+
+def test_a_module_that_lacks_another_one_is_refused_without_a_file(tmp_path, monkeypatch):
+    (tmp_path / "lacking_bot.py").write_text("import no_such_module")
+
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(PredictorError, match=r"No module named 'no_such_module'$"):
+        opened(tmp_path, target="lacking_bot:answer")
+
+    monkeypatch.undo()
 
 
 def test_a_python_predictor_without_a_target_says_what_it_needs(tmp_path):

@@ -67,6 +67,7 @@ def test_a_graph_that_the_files_lack_is_the_sources_fault(execute, engine):
             "PREFIX a: <http://a/> SELECT ?s { ?s a:b :c }",
             "(the prefix : is not declared: add `PREFIX : <…>` to the query)",
         ),
+        ("PREFIX ex: <http://e/> ASK { ?s exx:p ?o }", "(the prefix exx: is not declared: did you mean 'ex:'?)"),
         ("SELET ?s { ?s ?p ?o }", "the text is no query of SELECT, ASK, CONSTRUCT, DESCRIBE: it begins with 'SELET ?s"),
         ("```sparql\nSELECT ?s {}\n```", "it begins with '```sparql SELECT"),
         (f"ASK {'{' * 600}{'}' * 600}", "the query nests brackets more than 500 deep"),

@@ -252,7 +252,7 @@ def test_trials_are_recorded_apart(tmp_path):
             {"question": "Why?"},
             "no recorded prediction for 'a' in {}: what is recorded under this id has another question",
         ),
-        ({"id": "b"}, "no recorded prediction for 'b' in {}"),
+        ({"id": "b"}, "no recorded prediction for 'b' in {}: record it with --queryeval-record"),
         ({"kind": "json"}, "the prediction for 'a' in {} is stale: its `kind` has changed since"),
         (
             {"evidence": "x"},
@@ -688,7 +688,9 @@ def test_a_query_that_was_never_run_is_missing(tmp_path):
     with pytest.raises(SourceError) as raised:
         replayer(tmp_path / "r").execution("SELECT 2", source, **LIMITS)
 
-    assert str(raised.value) == f"no recorded execution of `SELECT 2` on 'a.db' in {tmp_path / 'r'}"
+    assert str(raised.value) == (
+        f"no recorded execution of `SELECT 2` on 'a.db' in {tmp_path / 'r'}: record it with --queryeval-record"
+    )
 
 
 def test_another_version_of_the_engine_is_told(tmp_path, monkeypatch):
@@ -893,7 +895,7 @@ def test_a_folder_that_cannot_be_made_is_one_error(tmp_path):
 
 
 def test_nothing_to_replay_is_told_at_once(tmp_path):
-    with pytest.raises(QueryEvalError, match=r"^nothing to replay: there is no folder "):
+    with pytest.raises(QueryEvalError, match=r"^there is no folder .* to replay: record it with "):
         replayer(tmp_path / "none").check()
 
 

@@ -3,12 +3,14 @@ from pathlib import Path
 import pytest
 from suites import case, enter, load, problem, problems, top_problem
 
+from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.core.model import PredictorSpec, Source, Stated
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.predictors.file.predictions import LINES_SUFFIXES, READERS
+from pytest_queryeval.suites.predictors import predictor_of_text
 
 NO_SOURCE = "no source: add `source` to the file, or state metrics and thresholds of texts only:"
 
@@ -75,12 +77,17 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
         ("{sqlite: {script: a.sql, path: b}}", "needs a path or a script"),
         ("{sqlite: a.db, headers: {a: b}}", "unknown setting 'headers': known are path, script"),
         ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
-        ("{rdf: []}", "'files' is not the name of a file, or a list of names"),
+        ("{rdf: []}", "'rdf' is not the name of a file, or a list of names"),
         ("{rdf: {engine: rdflib}}", "needs files"),
-        ("{endpoint: ftp://x/s}", "'url' is not an http or https URL"),
-        ("{endpoint: 'h:78/q'}", "'url' is not an http or https URL: did you mean 'http://h:78/q'?"),
-        ("{endpoint: 'localhost/q?token=x'}", "'url' is not an http or https URL: did you mean 'http://localhost/q'?"),
-        ("{endpoint: 'me:pass@h:78/q'}", "'url' is not an http or https URL"),
+        ("{endpoint: ftp://x/s}", "'endpoint' is not an http or https URL"),
+        ("{endpoint: 'h:78/q'}", "'endpoint' is not an http or https URL: did you mean 'http://h:78/q'?"),
+        (
+            "{endpoint: 'localhost/q?token=x'}",
+            "'endpoint' is not an http or https URL: did you mean 'http://localhost/q'?",
+        ),
+        ("{endpoint: 'me:pass@h:78/q'}", "'endpoint' is not an http or https URL"),
+        ("{endpoint: 'h:78/me@x'}", "'endpoint' is not an http or https URL"),
+        ("{endpoint: {url: 'h:78/q'}}", "'url' is not an http or https URL: did you mean 'http://h:78/q'?"),
         ("{endpoint: 'http://x/s', hedaers: {}}", "unknown setting 'hedaers': did you mean 'headers'?"),
         (
             "{endpoint: 'http://x/s', auth: {basic: me}}",
@@ -393,6 +400,13 @@ def test_how_a_predictor_is_called_stands_beside_its_name():
 
     spec = loaded.predictor
     assert (spec.settings, spec.concurrency, spec.timeout, spec.retries) == ({"target": "a:b"}, 4, 2.5, 0)
+
+
+def test_a_dotted_name_as_predictor_is_answered_by_the_file_that_holds_the_function(tmp_path):
+    (tmp_path / "predict.py").write_text("def answer(case): ...", encoding="utf-8")
+
+    with pytest.raises(CaseError, match=r"unknown predictor 'predict\.answer': did you mean 'predict\.py:answer'\?$"):
+        predictor_of_text("predict.answer", folder=tmp_path)
 
 
 def test_unknown_predictors_are_reported():

@@ -83,6 +83,13 @@ def test_a_choice_among_ties_is_noted(judge):
     assert sorted(result.details.get("notes", []) for result in results) == [[], [CUT, DEPENDS]]
 
 
+def test_an_offset_beyond_max_rows_is_given_as_the_reason(judge):
+    notes = judge(f"{BY_SCORE} OFFSET 4 LIMIT 1", listed("cy"), max_rows=3).details["notes"]
+
+    assert "OFFSET and LIMIT reach up to row 5, `max_rows` to 3" in notes[0]
+    assert all("more than" not in note for note in notes)
+
+
 @pytest.mark.parametrize(
     "gold",
     [

@@ -26,6 +26,7 @@ from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
 pytest_plugins = ["postgres"]
 
 UTC = datetime.UTC
+CEILING = 20  # seconds: ten times what a query and the question whether anybody answers take at a limit of 1
 VALUES = {
     "null": ("null", None),
     "boolean": ("true", True),
@@ -389,7 +390,7 @@ def test_server_that_never_answers_is_a_source_error_in_time(cluster):
         with pytest.raises(SourceError, match=r"no answer within 1 s; nor does it answer SELECT 1"):
             engine.execute("select 1", timeout=1, max_rows=1)
 
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < CEILING
 
 
 def test_short_scheme_and_driver_mean_the_same_source(hosts, cluster):
@@ -542,7 +543,7 @@ def test_hostile_statements_fail_in_time_on_other_databases(sqlite, tmp_path, qu
     error = sqlite().execute(query, timeout=1, max_rows=1000).error
 
     assert error.kind == kind, error
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < CEILING
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

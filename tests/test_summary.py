@@ -192,6 +192,7 @@ def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
     missed, met, unknown = (GATE | {"ok": ok} for ok in (False, True, None))
     unknown |= {"reason": "4 of 40 cases ran", "cases": 40}
     failed, text = entry(outcome="failed"), "m in sql: 4 of 40 cases ran (0.250, needs at least 0.5)"
+    remedy = "-o queryeval_gates=selection evaluates gates on the cases that ran"
 
     assert verdict(entry(), gates=[missed, met]) == (
         "queryeval: FAILED: gate missed: m in sql: 0.250, needs at least 0.5 (4 cases)",
@@ -203,10 +204,13 @@ def test_the_verdict_is_the_rule_that_decided_in_the_colour_of_its_state():
         "green",
     )
     assert verdict(entry(), gates=[unknown, unknown]) == (
-        f"queryeval: NO VERDICT: no gate could be evaluated: {text} and 1 more",
+        f"queryeval: NO VERDICT: no gate could be evaluated: {text} and 1 more; {remedy}",
         "yellow",
     )
-    assert verdict(entry(outcome="skipped")) == ("queryeval: NO VERDICT: no case was evaluated", "yellow")
+    assert verdict(entry(outcome="skipped")) == (
+        "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped",
+        "yellow",
+    )
 
 
 def test_the_verdict_of_a_run_that_did_not_come_to_its_end_says_so():

@@ -1,16 +1,20 @@
-"""Where two tables differ: rows that are missing, extra, changed in some cells, or repeated more often on one side."""
+"""Where two tables differ: rows that are missing, extra, changed in some cells, or repeated more or less often."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
+from typing import TypeAlias
 
 from pytest_queryeval.comparison.canonical import canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.text.plain import counted
+
+_Codes: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +64,24 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         changed=tuple(changed[:limit]),
         repeated=tuple((gold_rows[mine.index(row)], times[row], other_times[row]) for row in islice(repeated, limit)),
         counts=counts,
-        summary=f"{shape}; {_rows_that_differ(*counts, len(repeated))}",
+        summary=f"{shape}; {_rows_that_differ(*counts)}{_duplicates_that_differ(repeated, times, other_times)}",
     )
 
 
-def _rows_that_differ(missing: int, extra: int, repeated: int) -> str:
-    often = f"{repeated:,} {'is' if repeated == 1 else 'are'} there more often on one side"
+def _rows_that_differ(missing: int, extra: int) -> str:
     if not missing and not extra:
-        return f"the same rows, but {often}"
-    sides = f"{missing:,} of gold's rows are not in predicted, {extra:,} of predicted's not in gold"
-    return f"{sides}, {often}" if repeated else sides
+        return "the same rows"
+    return f"{missing:,} of gold's rows are not in predicted, {extra:,} of predicted's not in gold"
+
+
+def _duplicates_that_differ(
+    repeated: Collection[_Codes], gold: Mapping[_Codes, int], predicted: Mapping[_Codes, int]
+) -> str:
+    """Return which side repeats how many of the rows more often than the other; empty where there are none."""
+    gold_more = sum(gold[row] > predicted[row] for row in repeated)
+    sides = {"gold": gold_more, "predicted": len(repeated) - gold_more}
+    told = [f"{counted(number, 'row')} more often in {side}" for side, number in sides.items() if number]
+    return f", but the duplicates differ: {' and '.join(told)}" if told else ""
 
 
 def _shape(table: Table) -> str:

@@ -22,7 +22,7 @@ from pytest_queryeval.core.policy import Policy
 Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
 Values: TypeAlias = dict[tuple[type, Comparable], int]
-Place: TypeAlias = tuple[Number, Comparable, int]
+CodedNumber: TypeAlias = tuple[Number, Comparable, int]
 # Values compared with each other, and cells that all rows together may have in common with cells that they are near.
 # Past either of them the tolerance is as `near` has it for columns, where a value may equal just one of several.
 NEAR_PAIRS = 1_000_000
@@ -167,8 +167,8 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
     coded = pair.coded
     predicted = _values(pair.predicted_rows, coded.predicted_exact, coded.texts)
     moments: defaultdict[Temporal, list[tuple[Comparable, int]]] = defaultdict(list)
-    integers: list[Place] = []
-    others: list[Place] = []
+    integers: list[CodedNumber] = []
+    others: list[CodedNumber] = []
     for (kind, value), code in predicted.items():
         quantity = quantity_of(value)
         if isinstance(quantity, Temporal):
@@ -184,8 +184,8 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
         if isinstance(quantity, Temporal):
             candidates: Iterable[tuple[Comparable, int]] = moments.get(quantity, ())
         else:
-            places = (others,) if kind is int else (others, integers)
-            candidates = chain.from_iterable(_around(quantity, numbers, pair.policy) for numbers in places)
+            groups = (others,) if kind is int else (others, integers)
+            candidates = chain.from_iterable(_around(quantity, numbers, pair.policy) for numbers in groups)
         for other, other_code in candidates:
             visits += 1
             if visits > NEAR_PAIRS:
@@ -205,8 +205,8 @@ def _values(rows: Sequence[tuple[Hashable, ...]], codes: Sequence[Sequence[int]]
     return found
 
 
-def _around(number: Number, places: Sequence[Place], policy: Policy) -> Iterator[tuple[Comparable, int]]:
-    """Values and codes at the sorted places that may be within the tolerance of a number."""
+def _around(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
+    """Values and codes of the sorted numbers that may be within the tolerance of a number."""
     try:
         middle = float(number)
     except OverflowError:
@@ -214,8 +214,8 @@ def _around(number: Number, places: Sequence[Place], policy: Policy) -> Iterator
     width = 2 * max(policy.rel * abs(middle), policy.abs)
     if not math.isfinite(middle) or not math.isfinite(width):
         return
-    for place in range(bisect_left(places, middle - width, key=itemgetter(0)), len(places)):
-        other, value, code = places[place]
+    for place in range(bisect_left(numbers, middle - width, key=itemgetter(0)), len(numbers)):
+        other, value, code = numbers[place]
         if other > middle + width:
             return
         yield value, code

@@ -73,8 +73,11 @@ def ties_of(
             continue
         groups = _groups(full, query)
         offset = plan.offset if plan.limited else 0
-        if query.max_rows == len(full.rows) and query.max_rows - len(groups[-1]) < offset + len(table.rows):
+        end = offset + len(table.rows)
+        if query.max_rows == len(full.rows) and query.max_rows - len(groups[-1]) < end:
             reason = f"more than {query.max_rows:,} rows"
+            if end > query.max_rows:
+                reason = f"OFFSET and LIMIT reach up to row {end:,}, `max_rows` to {query.max_rows:,}"
             continue
         ties = _cut(groups, offset - _rows_before(full, query), table, policy)
         if ties is not None:

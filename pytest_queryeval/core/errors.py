@@ -46,7 +46,11 @@ class TimeLimitExceeded(BaseException):
 
 
 class GoldError(QueryEvalError):
-    """The gold of a case does not run: the suite is at fault, so nothing is scored."""
+    """The gold of a case does not run: the suite is at fault, so nothing is scored; `location` is that of the gold."""
+
+    def __init__(self, problem: str, location: Location | None = None) -> None:
+        super().__init__(problem)
+        self.location = location
 
 
 class ReportError(QueryEvalError):

@@ -116,11 +116,13 @@ class PredictorSpec:
 class Stated:
     """A gold or predicted answer as it is stated: a query to run, or an answer that needs no running.
 
-    It holds both where the answer is what its text says, as in JSON.
+    It holds both where the answer is what its text says, as in JSON. `location` is where a suite states it, or the file
+    that holds it; None for what no suite states.
     """
 
     query: str | None = None
     answer: Answer | None = None
+    location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +140,8 @@ class Case:
     `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
     states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
-    `json_schema` is what JSON answers are to keep, and `structure` says which dimensions and codes SDMX selections may
-    hold.
+    `on_miss_location` is where the suite states `on_miss`. `json_schema` is what JSON answers are to keep, and
+    `structure` says which dimensions and codes SDMX selections may hold.
     """
 
     id: str
@@ -172,6 +174,7 @@ class Case:
     conversation: tuple[Message, ...] = ()
     json_schema: JsonSchema | None = None
     structure: Structure | None = None
+    on_miss_location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

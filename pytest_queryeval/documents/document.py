@@ -62,7 +62,7 @@ class File:
         except UnicodeDecodeError as error:
             before = data[: error.start]
             column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
-            text = f"not UTF-8 text: byte 0x{data[error.start]:02x}: save the file as UTF-8"
+            text = f"byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
             raise self.problem(text, line + before.count(b"\n"), column) from error
 
 

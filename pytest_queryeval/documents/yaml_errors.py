@@ -24,6 +24,7 @@ _WITHIN_QUOTES = {"'": ", with '' for each ' in it", '"': ', with \\" for each "
 _DASHES = re.compile(r" *(?:- +)*")
 _KEY = re.compile(r" *(?:- +)*(?P<key>[A-Za-z_]\w*) *:(?:\s|$)")
 _BLOCK = re.compile(r".*:[ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
+_PREFIX = re.compile(r" *PREFIX\s+[\w.-]*:\s", re.IGNORECASE)
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -97,6 +98,15 @@ def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
     if failure.lines[failure.place.line].startswith("```"):
         return failure.place, "a code fence is no part of the file: delete this line"
     return None
+
+
+def _prefix_behind_block(failure: _Failure) -> tuple[Place, str] | None:
+    """A line of SPARQL that ends the block which it was meant for: `PREFIX ex: <…>` reads as a key and its value."""
+    lines = failure.lines
+    number = failure.start.line if "simple key" in failure.context else failure.place.line
+    while number and _PREFIX.match(lines[number - 1]):
+        number -= 1
+    return _ended_block(lines, number) if _PREFIX.match(lines[number]) else None
 
 
 def _quoted_scalar(failure: _Failure) -> tuple[Place, str] | None:
@@ -204,6 +214,7 @@ def _indented_start(failure: _Failure) -> tuple[Place, str] | None:
 
 _RULES: Sequence[_Rule] = (
     _foreign_line,
+    _prefix_behind_block,
     _quoted_scalar,
     _text_behind_block_mark,
     _first_character,
@@ -221,13 +232,8 @@ def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
     line = lines[number]
     place = Place(number, _indent(line))
     columns = _open_columns(lines[:number])
-    if columns and _BLOCK.match(lines[columns[-1].line]):
-        key = columns[-1]
-        block = [own for own in lines[key.line + 1 : number] if own.strip()]
-        indent = _indent(block[0]) if block else key.column + 2
-        if indent > place.column:
-            problem = f"this line ends the block of line {key.line + 1}"
-            return place, f"{problem}: indent it by {_spaces(indent)} if it is part of that"
+    if ended := _ended_block(lines, number):
+        return ended
     if re.search(r":\S", line):
         hint = "put a space behind the colon"
     elif columns and columns[-1].line == number - 1:
@@ -235,6 +241,20 @@ def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
     else:
         hint = "add the key, or `# ` before a comment"
     return place, f"'{one_line(line.strip(), _MAX_SHOWN)}' is not `key: value`: {_quote_hint(lines, number, hint)}"
+
+
+def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
+    """The problem of a line that stands less deep than the lines of the block before it; None of another line."""
+    columns = _open_columns(lines[:number])
+    if not columns or not _BLOCK.match(lines[columns[-1].line]):
+        return None
+    place, key = Place(number, _indent(lines[number])), columns[-1]
+    block = [own for own in lines[key.line + 1 : number] if own.strip()]
+    indent = _indent(block[0]) if block else key.column + 2
+    if indent <= place.column:
+        return None
+    problem = f"this line ends the block of line {key.line + 1}"
+    return place, f"{problem}: indent it by {_spaces(indent)} if it is part of that"
 
 
 def _misindented(lines: Sequence[str], number: int) -> tuple[Place, str] | None:

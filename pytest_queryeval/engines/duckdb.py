@@ -74,7 +74,11 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
     """
     host = hosts.get("duckdb", DRIVER, packages=(*PACKAGES, "pytest_queryeval"), memory=MEMORY_BYTES)
     if "path" in source.settings:
-        return DuckDBFile(source.name, file_path(source, "path"), host)
+        path = file_path(source, "path")
+        if "?" in str(path):
+            problem = "DuckDB takes `?` in a path for the start of parameters: rename the file or its folder"
+            raise SourceError(f"source '{source.name}': {path}: {problem}")
+        return DuckDBFile(source.name, path, host)
     folder = TemporaryDirectory(prefix="queryeval-")
     try:
         built = Path(folder.name).resolve() / "built.duckdb"

@@ -16,7 +16,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 ENTITY_CHARACTERS = 200  # those that shorten the names of vocabularies are shorter
 MEMORY_BYTES = 8 * 2**30
 CHUNK_BYTES = 2**20
-PLACE = re.compile(r"Parser error (?:at|between) line \d+.*?: ")
+PARSER_PLACE = re.compile(r"Parser error (?:at|between) line \d+.*?: ")
 MISSING = re.compile(r"is expected|should end with|must be followed by|Unexpected end$")
 CONTENT = re.compile(r"\s*[^\s#]")
 
@@ -87,7 +87,7 @@ def problem(error: SyntaxError, path: str) -> str:
 
     Where something is missing at the end of a line, the parser names the next token, which may stand lines below.
     """
-    text = PLACE.sub("", error.msg)
+    text = PARSER_PLACE.sub("", error.msg)
     if not error.lineno:
         return f" {text}"
     place, end = (error.lineno, error.offset or 1), None

@@ -42,10 +42,13 @@ def evaluate_case(case: Case, session: Session, progress: Progress | None = None
 
 
 def fault_location(case: Case, fault: Exception) -> Location:
-    """Return the place in a suite where a fault can be mended: where the source is described, if that cannot answer."""
-    if isinstance(fault, SourceError) and case.source is not None and case.source.location is not None:
-        return case.source.location
-    return case.location
+    """Return the place in a suite where a fault can be mended: that of the source or the gold, if it is at fault."""
+    place = None
+    if isinstance(fault, GoldError):
+        place = fault.location
+    elif isinstance(fault, SourceError) and case.source is not None:
+        place = case.source.location
+    return place or case.location
 
 
 def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Execution]:
@@ -60,7 +63,7 @@ def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Executi
         try:
             progress.prediction = session.predict(case)
         except QueryEvalError as other:
-            raise GoldError(f"{error}; and there is no prediction: {other}") from error
+            raise GoldError(f"{error}; and there is no prediction: {other}", error.location) from error
         raise
     except SourceError:
         progress.prediction = session.prediction_at_hand(case)
@@ -75,7 +78,8 @@ def _executed_gold(case: Case, index: int, session: Session, progress: Progress)
     gold = session.execute_once(stated, case)
     if gold.error is not None:
         hint = _hint(gold, case, session) if gold.error.kind == "invalid" else ""
-        raise GoldError(f"gold query failed ({gold.error.kind}): {gold.error.message}{hint}")
+        name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
+        raise GoldError(f"{name} query failed ({gold.error.kind}): {gold.error.message}{hint}", stated.location)
     return gold
 
 

@@ -27,10 +27,12 @@ def is_url(value: Any) -> bool:
 def suggested_url(value: Any) -> str:
     """Return the tail of an error message that puts the scheme before a host that has none; empty for other values.
 
+    A text with `@` may hold a password, and says nothing of where its host begins.
+
     >>> suggested_url("localhost:7878/query")
     ": did you mean 'http://localhost:7878/query'?"
     """
-    if not isinstance(value, str) or not _HOST.match(value):
+    if not isinstance(value, str) or "@" in value or not _HOST.match(value):
         return ""
     scheme = "http" if _LOCAL.match(value) else "https"
     return f": did you mean '{discreet(f'{scheme}://{value}')}'?"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
-from pytest_queryeval.core.errors import CaseError, SuiteError
+from pytest_queryeval.core.errors import CaseError, Location, SuiteError
 from pytest_queryeval.core.model import Stated
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import stated_text
@@ -22,7 +23,7 @@ def stated_file(node: Node, readers: Mapping[str, FileReader]) -> Stated:
     if suffix not in readers:
         raise node.problem(f"cannot tell what '{name}' holds: known suffixes are {', '.join(readers)}")
     try:
-        return readers[suffix](file)
+        return replace(readers[suffix](file), location=Location(file.shown))
     except (CaseError, SuiteError) as error:
         raise node.problem(str(error).splitlines()[0]) from error
 

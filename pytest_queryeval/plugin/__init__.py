@@ -57,10 +57,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect suite files, but no hidden ones: some systems leave them beside every file."""
     if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
-        if file_path.suffix in (".yaml", ".yml") and parent.session.isinitpath(file_path):
-            from pytest_queryeval.plugin.misnamed import warn_of_suite
-
-            warn_of_suite(file_path)
         return None
     from pytest_queryeval.plugin.items import SuiteFile
 

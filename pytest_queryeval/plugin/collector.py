@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_queryeval.plugin.stash import RUN, is_case
-from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, record_in_junit
+from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
     from pytest_queryeval.plugin.run import Run
@@ -45,6 +44,14 @@ class ReportCollector:
         self._learnt: list[Mapping[str, Any]] = []
         self._to_run: set[str] = set()
         self._started = self._shown = time.monotonic()
+
+    def pytest_sessionstart(self) -> None:
+        """Replace the hook by which pytest writes its junit.xml."""
+        if junit := junit_plugin(self.config):
+            write, manager = junit.pytest_sessionfinish, self.config.pluginmanager
+            junit.pytest_sessionfinish = lambda session: self._write_junit(session, write)
+            manager.unregister(junit)
+            manager.register(junit)  # which is when hooks are looked up
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Know how many cases will run."""
@@ -89,26 +96,24 @@ class ReportCollector:
             self.unused = list(dict.fromkeys(said for known in learnt for said in known["unused"]))
         self.has_suites = bool(self.cases or any(known["files"] for known in learnt))
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        self.report = self._aggregated(learnt, stopped=self._is_stopped(session))
+        self.report = self._aggregated(session, learnt)
         record_in_junit(self.config, self.report)
         self._write()
         self._set_status(session, self.report)
 
-    @pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
-    def pytest_sessionfinish_of_others(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Let the run come to its summary also where pytest cannot write junit.xml, as on a full disk."""
+    def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
+        """Have pytest write its junit.xml; where it cannot, as on a full disk, the run ends as usual all the same."""
         try:
-            return (yield)
+            write()
         except OSError as error:
-            raised_in = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
-            if self.report is None or "_pytest.junitxml" not in raised_in:
+            if self.report is None:
                 raise
             path = Path(session.config.option.xmlpath)
             if error.filename is None and path.is_file():  # opened, and written in part
-                path.unlink()
+                with suppress(OSError):
+                    path.unlink()
             self.faults.append(f"report {path} cannot be written: {error.strerror or error}")
             self._set_status(session, self.report)
-            return None
 
     def _set_status(self, session: pytest.Session, report: Report) -> None:
         """Make the run a failed one where that is the verdict, or where a report is missing."""
@@ -161,20 +166,20 @@ class ReportCollector:
             return bool(self.cases)
         return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
 
-    def _aggregated(self, learnt: list[Mapping[str, Any]], *, stopped: bool) -> Report:
+    def _aggregated(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> Report:
         from pytest_queryeval.results.aggregation import aggregate
         from pytest_queryeval.results.gates import evaluate_gate, merge_gates
 
-        cases, run = list(self.cases.values()), self.config.stash[RUN]
+        cases = list(self.cases.values())
         about = _about(learnt, cases) | _seen(learnt, cases)
-        about |= {"stopped": stopped, "interrupted": self.is_interrupted}
+        about |= {"stopped": self._is_stopped(session), "interrupted": self.is_interrupted}
         about["environment"] |= _conditions(self.config)
-        baseline = run.overrides.baseline
+        baseline = self.config.stash[RUN].overrides.baseline
         gates = merge_gates(known["gates"] for known in learnt)
         if gates:
             from pytest_queryeval.plugin.left_out import with_numbers_of_cases
 
-            gates = with_numbers_of_cases(gates, run, cases, about["collected"])
+            gates = with_numbers_of_cases(gates, session, cases, about["collected"])
         how: Any = {"unreadable_files": about["unreadable_files"], "mode": self.gate_mode, "baseline": baseline}
         gates = [evaluate_gate(gate, cases, **how) for gate in gates]
         if baseline is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,9 @@ import pytest
 from pytest_queryeval.comparison.lookalikes import lookalikes, text_and_number, type_name
 from pytest_queryeval.core.model import Case, CaseResult, Threshold
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.results.case_json import ShortLabels, plain_cell, result_difference, stated_text
 from pytest_queryeval.text.plain import both_ends, one_line, printable, score_text
 
@@ -133,6 +135,16 @@ def _answers(result: CaseResult) -> Iterator[str]:
         yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield "  hint       `compare: {text_numbers: true}` makes the text of a number equal to the number"
+    if found.repeated and _equal_without_duplicates(result):
+        yield "  hint       `compare: {duplicates: ignore}` makes the answers equal: only how often rows come differs"
+
+
+def _equal_without_duplicates(result: CaseResult) -> bool:
+    gold, predicted = result.gold.answer, result.predicted.answer
+    if not isinstance(gold, Table) or not isinstance(predicted, Table):
+        return False
+    policy = replace(result.case.policy, duplicates="ignore")
+    return execution_accuracy(gold, predicted, policy=policy) == 1.0
 
 
 def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:

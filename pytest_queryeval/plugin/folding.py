@@ -94,7 +94,8 @@ def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
         if key is not None and seen[key] == SHOWN_IN_FULL < numbers[key]:
             note = f"same error in {counted(numbers[key] - SHOWN_IN_FULL, 'more case')}"
             shown[-1] = copy.copy(report)
-            shown[-1].longrepr = f"{report.longrepr}\n{note}"
+            shown[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
+            shown[-1].longrepr.addsection(note, "")
             line = f"ERROR {note} - {said(report.queryeval)}"
             lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
     return shown, lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,12 @@ class SuiteFile(pytest.File):
         except SuiteError as error:
             raise self.CollectError(str(error)) from None
         gates = [gate for folder in suite.folders for gate in folder.gates]
-        if not gates and not run.repeats_warnings and all(case.on_miss == "xfail" for case in suite.cases):
+        place = suite.cases[0].on_miss_location
+        if place and not gates and not run.repeats_warnings and all(case.on_miss == "xfail" for case in suite.cases):
             try:
-                self.warn(QueryEvalWarning(NEVER_FAILS))
+                warnings.warn_explicit(NEVER_FAILS, QueryEvalWarning, str(place.path), place.line)
             except QueryEvalWarning as warning:  # where filters make it an error
-                raise self.CollectError(f"{run.relative(self.path)}: {warning}") from None
+                raise self.CollectError(f"{place}: {warning}") from None
         applied = run.cases[run.relative(self.path)] = [
             with_gate_metrics(run.overrides.applied(case), gates, run.relative(case.location.path))
             for case in suite.cases

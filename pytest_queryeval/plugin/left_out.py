@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.gates import LeftOut, count_cases
 from pytest_queryeval.results.scope import is_below
 from pytest_queryeval.suites import load_suite
@@ -20,6 +21,8 @@ from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import is_suite_file
 
 if TYPE_CHECKING:
+    import pluggy
+
     from pytest_queryeval.plugin.run import Run
     from pytest_queryeval.results.aggregation import CaseJson
 
@@ -33,7 +36,10 @@ class _Suites:
 
 
 def with_numbers_of_cases(
-    gates: Iterable[Mapping[str, Any]], run: Run, cases: Collection[CaseJson], collected: Mapping[str, int]
+    gates: Iterable[Mapping[str, Any]],
+    session: pytest.Session,
+    cases: Collection[CaseJson],
+    collected: Mapping[str, int],
 ) -> list[dict[str, Any]]:
     """The gates, each with how many `cases` it is about, None where a file that was not collected cannot be read.
 
@@ -41,7 +47,7 @@ def with_numbers_of_cases(
     for their cases alone: pytest collects no files outside of the paths that it was given, and --lf skips some.
     """
     gates = list(gates)
-    suites = _suites(run, {gate["folder"] for gate in gates}, cases, collected)
+    suites = _suites(session, {gate["folder"] for gate in gates}, cases, collected)
     return [
         {
             **gate,
@@ -53,9 +59,12 @@ def with_numbers_of_cases(
     ]
 
 
-def _suites(run: Run, folders: Iterable[str], cases: Iterable[CaseJson], collected: Mapping[str, int]) -> _Suites:
+def _suites(
+    session: pytest.Session, folders: Iterable[str], cases: Iterable[CaseJson], collected: Mapping[str, int]
+) -> _Suites:
+    run = session.config.stash[RUN]
     places = {os.path.abspath(run.root / folder) for folder in folders}  # noqa: PTH100
-    names = {run.relative(path) for place in places for path in _suite_files(place, run.config)}
+    names = {run.relative(path) for place in places for path in _suite_files(place, session)}
     counts = Counter(map(_suite_of, cases))
     complete = {suite for suite, number in collected.items() if number == counts[suite]}
     ran = Counter((case["path"], case["id"]) for case in cases if _suite_of(case) not in complete)
@@ -88,15 +97,17 @@ def _cases(run: Run, suite: str) -> Iterable[Any]:
         return ()
 
 
-def _suite_files(folder: str, config: pytest.Config) -> Iterator[Path]:
+def _suite_files(folder: str, session: pytest.Session) -> Iterator[Path]:
     """The suite files that pytest would collect below a folder, those that --ignore leaves out among them."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if _is_collected(Path(place, name), config)]
-        yield from (path for name in names if is_suite_file(path := Path(place, name)) and _is_collected(path, config))
+    for place, folders, names in os.walk(folder, followlinks=True):
+        hook = session.gethookproxy(Path(place))
+        folders[:] = [name for name in folders if _is_collected(Path(place, name), session.config, hook)]
+        paths = [path for name in names if is_suite_file(path := Path(place, name))]
+        yield from (path for path in paths if _is_collected(path, session.config, hook))
 
 
-def _is_collected(path: Path, config: pytest.Config) -> bool:
-    return not config.hook.pytest_ignore_collect(collection_path=path, config=config) or _is_ignored(path, config)
+def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> bool:
+    return not hook.pytest_ignore_collect(collection_path=path, config=config) or _is_ignored(path, config)
 
 
 def _is_ignored(path: Path, config: pytest.Config) -> bool:

@@ -4,22 +4,76 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
-from pytest_queryeval.core.errors import QueryEvalWarning
+import pytest
+
+from pytest_queryeval.plugin.stash import RUN, SUFFIXES
 
 MAX_BYTES = 100_000  # of a file that is looked into
 _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.MULTILINE))
 
 
-def warn_of_suite(path: Path) -> None:
-    """Warn where a file that the command line names has the keys of a suite: pytest would only say "not found"."""
+class Misnamed:
+    """Tells how to rename such a file where the command line names it, or a folder in which pytest found nothing else.
+
+    Without that, pytest would only say that nothing was found.
+    """
+
+    def __init__(self) -> None:
+        self._files: list[Path] = []
+
+    def pytest_collect_file(self, file_path: Path) -> None:
+        """Remember the files that may be suites."""
+        if file_path.suffix in (".yaml", ".yml") and not file_path.name.endswith(SUFFIXES):
+            self._files.append(file_path)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Tell so behind the error of pytest, or else in a warning for the first of them."""
+        run = session.config.stash[RUN]
+        try:
+            result = yield
+        except pytest.UsageError as error:
+            named = [path for path in self._files if session.isinitpath(path) and _is_suite(path)]
+            error.args += tuple(map(_remedy, named))
+            if hasattr(session.config, "workerinput") and not run.repeats_warnings:  # pytest-xdist hides the error
+                _warn_of_first(named)
+            raise
+        if self._files and not (session.testsfailed or run.selected or run.repeats_warnings):
+            _warn_of_first(filter(_is_suite, self._in_empty_folders(session)))
+        return result
+
+    def _in_empty_folders(self, session: pytest.Session) -> Iterator[Path]:
+        """The files in those folders of the command line in which nothing was collected."""
+        for argument in session.config.args:
+            folder = session.config.invocation_params.dir / argument.partition("::")[0]
+            if not any(item.path.is_relative_to(folder) for item in session.items):
+                yield from (path for path in self._files if path.is_relative_to(folder))
+
+
+def _warn_of_first(paths: Iterable[Path]) -> None:
+    from pytest_queryeval.core.errors import QueryEvalWarning
+
+    for path in islice(paths, 1):
+        try:
+            warnings.warn_explicit(_remedy(path), QueryEvalWarning, str(path), 1)
+        except QueryEvalWarning as warning:  # where filters make it an error
+            raise pytest.UsageError(str(warning)) from None
+
+
+def _is_suite(path: Path) -> bool:
+    """Whether a file has the keys of a suite."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES)
     except OSError:  # pytest says what is wrong with it
-        return
-    if all(key.search(text) for key in _KEYS):
-        problem = "has the keys of a suite, but suites are collected by their names"
-        remedy = f"rename it to {path.stem.strip('.')}.queryeval{path.suffix}"
-        warnings.warn_explicit(f"{path.name} {problem}: {remedy}", QueryEvalWarning, str(path), 1)
+        return False
+    return all(key.search(text) for key in _KEYS)
+
+
+def _remedy(path: Path) -> str:
+    problem = "has the keys of a suite, but suites are collected by their names"
+    return f"{path.name} {problem}: rename it to {path.stem.strip('.')}.queryeval{path.suffix}"

@@ -66,10 +66,7 @@ class Overrides:
             raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
 
     def missing_predictor(self) -> str:
-        """Why the predictor for all cases is not there; empty where it is, or is not called.
-
-        That is asked after the collection, since a conftest.py may make its module importable.
-        """
+        """Why a file of the predictor for all cases is not there; empty where it is, or is not called."""
         if self.predictor is None or self._config.getoption("queryeval_replay"):
             return ""
         from pytest_queryeval.core.errors import CaseError

@@ -10,6 +10,7 @@ import pytest
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.folding import ErrorFolding
 from pytest_queryeval.plugin.last_failed import LastFailed
+from pytest_queryeval.plugin.misnamed import Misnamed
 from pytest_queryeval.plugin.run import Run
 from pytest_queryeval.plugin.stash import COLLECTOR, RUN
 from pytest_queryeval.plugin.terminal import VerdictPrinter
@@ -30,6 +31,7 @@ def start(config: pytest.Config) -> None:
     """Create the run; on the controller also the collector, and pytest's own junit.xml beside a folder of reports."""
     config.stash[RUN] = Run(config)
     config.pluginmanager.register(Termination(config), "queryeval-termination")
+    config.pluginmanager.register(Misnamed(), "queryeval-misnamed")
     if hasattr(config, "workerinput"):
         return
     config.stash[RUN].overrides.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -49,16 +49,21 @@ class VerdictPrinter:
         return result
 
 
+def junit_plugin(config: pytest.Config) -> Any:
+    """What pytest writes its junit.xml with; None where it writes none."""
+    plugins = config.pluginmanager.get_plugins()
+    return next((plugin for plugin in plugins if hasattr(plugin, "add_global_property")), None)
+
+
 def record_in_junit(config: pytest.Config, report: Report) -> None:
     """Make properties of the test suite in pytest's own file; it is written later, as the session ends."""
     from pytest_queryeval.results.gates import gate_line
     from pytest_queryeval.results.verdict import verdict
     from pytest_queryeval.text.plain import told
 
-    for plugin in config.pluginmanager.get_plugins():
-        if add_property := getattr(plugin, "add_global_property", None):
-            found = verdict(report)
-            add_property("queryeval.verdict", told(found.line.removeprefix("queryeval: ")))
-            for gate in report["gates"]:
-                if gate["ok"] is False:
-                    add_property("queryeval.gate", told(gate_line(gate)))
+    if (junit := junit_plugin(config)) is None:
+        return
+    junit.add_global_property("queryeval.verdict", told(verdict(report).line.removeprefix("queryeval: ")))
+    for gate in report["gates"]:
+        if gate["ok"] is False:
+            junit.add_global_property("queryeval.gate", told(gate_line(gate)))

@@ -73,7 +73,7 @@ def check_target(target: Path) -> None:
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         writable = nearest.is_dir() and os.access(nearest, os.W_OK)
         files = [target] if is_file else [*files_of(target), target / JUNIT]
-        irregular = [path for path in files if path.exists() and not path.is_file() and not path.is_dir()]
+        irregular = [path for path in files if path.exists() and not path.is_file()]
     except OSError as error:  # a folder that may not be looked into, a name that no file can have
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
     suffix = target.suffix.removeprefix(".")
@@ -84,8 +84,11 @@ def check_target(target: Path) -> None:
         raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
     if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
-    if irregular:  # as a pipe, which would be replaced, or block until somebody reads from it
-        raise ReportError(f"report {irregular[0]} cannot be written: it is not a regular file")
+    if irregular:  # a folder, or a pipe, which would be replaced, or block until somebody reads from it
+        what = "a folder" if irregular[0].is_dir() else "no regular file"
+        raise ReportError(
+            f"report {irregular[0]} cannot be written: {what} is in its place: remove it, or write elsewhere"
+        )
 
 
 def files_of(target: Path) -> list[Path]:

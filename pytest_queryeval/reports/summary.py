@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 from pytest_queryeval.reports.comparison.baseline import baseline_passages, changes_besides, headline
 from pytest_queryeval.reports.comparison.passages import text_lines
 from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
-from pytest_queryeval.results.gates import GATE_WORDS, gate_line, gate_text
+from pytest_queryeval.results.gates import GATE_WORDS, NO_BASELINE, OFF, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
     COLOURS,
     GROUPS_SHOWN,
+    NO_VERDICT,
     by_weight,
     counts_of_cases,
     reason,
@@ -68,9 +69,22 @@ def missed_gate_lines(report: Report) -> Iterator[Line]:
 
 
 def verdict_line(report: Report) -> Line:
-    """The verdict, with its colour."""
+    """The verdict of a run of pytest, with its colour."""
     found = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
-    return found.line, {COLOURS[found.state]: True, "bold": True}
+    remedy = f"; {said}" if found.state == NO_VERDICT and (said := _remedy(report)) else ""
+    return f"{found.line}{remedy}", {COLOURS[found.state]: True, "bold": True}
+
+
+def _remedy(report: Report) -> str:
+    """What brings a verdict where a run of pytest has none; empty where only other cases would."""
+    if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
+        return "-rs tells why cases were skipped"
+    reasons = {gate["reason"] for gate in report["gates"]}
+    if OFF in reasons:
+        return "`queryeval merge` evaluates gates"
+    if any(gate["value"] is not None for gate in report["gates"]):
+        return "-o queryeval_gates=selection evaluates gates on the cases that ran"
+    return "--queryeval-baseline=REPORT.json names one" if NO_BASELINE in reasons else ""
 
 
 def _baseline(report: Report, width: int, *, short: bool) -> Iterator[Line]:

@@ -198,7 +198,7 @@ def _why_nothing(gate: Mapping[str, Any], matching: Sequence[CaseJson], below: S
     for group, value in gate["where"].items():
         known = {} if group == "not" else {name: None for case in below for name in group_values(case, group)}
         if known and value not in known:
-            return f"no case that ran has the {group} '{value}'{did_you_mean(value, known)}"
+            return f"no case in this run has the {group} '{value}'{did_you_mean(value, known)}"
     evaluated = [case for case in matching if case["outcome"] not in ("skipped", "error")]
     if is_relative(gate):
         return NOT_COMPARABLE if evaluated else NOTHING
@@ -228,7 +228,12 @@ def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | 
 
 def gate_text(gate: Mapping[str, Any]) -> str:
     """What a gate is about, where, and what came of it, in words."""
-    return f"{_subject(gate)} in {gate['folder'] or '.'}: {_result_text(gate)}"
+    return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
+
+
+def folder_text(folder: str) -> str:
+    """The folder of a gate in words."""
+    return "the root folder" if folder in ("", ".") else folder
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_queryeval.core.errors import Location, SourceError
+from pytest_queryeval.core.errors import CaseError, Location, SourceError
 from pytest_queryeval.core.model import Case, Stated
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.values import each
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
@@ -27,7 +28,7 @@ _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in (
 # What a case has as its settings have it.
 _INHERITED = (
     *("source", "metrics", "options", "thresholds", "policy", "dialect"),
-    *("json_schema", "on_miss", "timeout", "max_rows", "report_rows", "trials_rule"),
+    *("json_schema", "on_miss", "on_miss_location", "timeout", "max_rows", "report_rows", "trials_rule"),
 )
 
 
@@ -154,13 +155,17 @@ def _structure(settings: Settings) -> Structure | None:
 
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
     """The case with what its settings say of its golds; raises `CaseError` for one that breaks them."""
-    try:
-        golds = tuple(kind.check_gold(gold, case) for gold in case.golds)
-    except (ValueError, SourceError) as error:
-        raise node.problem(str(error)) from error
+    golds = tuple(each(case.golds, lambda gold: _checked_gold(gold, case, kind, node)))
     # Not by equality: the names of codes are labels, which are not compared.
     same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
     return case if same else replace(case, golds=golds)
+
+
+def _checked_gold(gold: Stated, case: Case, kind: Kind, node: Node) -> Stated:
+    try:
+        return kind.check_gold(gold, case)
+    except (ValueError, SourceError) as error:
+        raise CaseError(gold.location or node.location, node.problem(str(error)).problem) from error
 
 
 def _case(

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.core.errors import CaseError, SuiteError, did_you_mean
+from pytest_queryeval.core.errors import (
+    CaseError,
+    Location,
+    SuiteError,
+    did_you_mean,
+)
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Gate, NoRegression, TrialsRule
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
@@ -35,7 +40,13 @@ from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.conversations import read_messages
 from pytest_queryeval.suites.json_schemas import read_json_schema
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
-from pytest_queryeval.suites.metric_keys import known_metric, read_limits, read_metrics, read_options, read_thresholds
+from pytest_queryeval.suites.metric_keys import (
+    known_metric,
+    read_limits,
+    read_metrics,
+    read_options,
+    read_thresholds,
+)
 from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.requirements import read_requires
@@ -43,10 +54,10 @@ from pytest_queryeval.suites.schemas import read_db_schema
 from pytest_queryeval.suites.sources import read_source, read_sources
 from pytest_queryeval.suites.structures import read_structure
 
-Place: TypeAlias = Literal["folder", "file", "case"]
+Level: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
 
-PLACES: Mapping[Place, str] = {
+LEVELS: Mapping[Level, str] = {
     "folder": "in a folder's queryeval.yaml",
     "file": "at the top of a suite file",
     "case": "in a case",
@@ -64,7 +75,7 @@ class Key:
     """A key of the contract. `merged` and `added` collect what all levels say, else the nearest level's value holds."""
 
     name: str
-    places: tuple[Place, ...]
+    levels: tuple[Level, ...]
     inheritance: Inheritance = "nearest"
     read: Reader[Any] = lambda node: node
 
@@ -99,6 +110,11 @@ def read_kind(node: Node) -> str:
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{did_you_mean(value, KINDS.names())}")
     return value
+
+
+def read_on_miss(node: Node) -> tuple[str, Location]:
+    """Read what becomes of cases with missed thresholds, and where that is stated."""
+    return choice("fail", "xfail")(node), node.location
 
 
 def read_compare(node: Node) -> dict[str, Any]:
@@ -193,36 +209,36 @@ GATE: Mapping[str, Reader[Any]] = {
     "max_regressions": whole_number(0),
 }
 
-_ALL: tuple[Place, ...] = ("folder", "file", "case")
-_SHARED: tuple[Place, ...] = ("folder", "file")
-_CASE: tuple[Place, ...] = ("case",)
+_ALL: tuple[Level, ...] = ("folder", "file", "case")
+_SHARED: tuple[Level, ...] = ("folder", "file")
+_CASE: tuple[Level, ...] = ("case",)
 
 
 def _own(name: str, read: Callable[[Node], Any] = lambda node: node) -> Key:
-    return Key(name=name, places=_CASE, inheritance="own", read=read)
+    return Key(name=name, levels=_CASE, inheritance="own", read=read)
 
 
 KEYS: Mapping[str, Key] = {
     key.name: key
     for key in (
-        Key(name="kind", places=_ALL, read=read_kind),
-        Key(name="source", places=_ALL, read=read_source),
-        Key(name="sources", places=_SHARED, inheritance="merged", read=read_sources),
-        Key(name="predictor", places=_SHARED, read=read_predictor),
-        Key(name="metrics", places=_ALL, read=read_metrics),
-        Key(name="options", places=_ALL, inheritance="merged", read=read_options),
-        Key(name="thresholds", places=_ALL, read=read_thresholds),
-        Key(name="on_miss", places=_ALL, read=choice("fail", "xfail")),
-        Key(name="compare", places=_ALL, inheritance="merged", read=read_compare),
-        Key(name="timeout", places=_ALL, read=positive_number),
-        Key(name="max_rows", places=_ALL, read=whole_number(1)),
-        Key(name="trials", places=_ALL, read=whole_number(1)),
-        Key(name="trials_rule", places=_ALL, read=read_trials_rule),
-        Key(name="tags", places=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
-        Key(name="requires", places=_SHARED, read=read_requires),
-        Key(name="report_rows", places=_SHARED, read=whole_number(0)),
-        Key(name="gates", places=("folder",), inheritance="own", read=read_gates),
-        Key(name="cases", places=("file",), inheritance="own"),
+        Key(name="kind", levels=_ALL, read=read_kind),
+        Key(name="source", levels=_ALL, read=read_source),
+        Key(name="sources", levels=_SHARED, inheritance="merged", read=read_sources),
+        Key(name="predictor", levels=_SHARED, read=read_predictor),
+        Key(name="metrics", levels=_ALL, read=read_metrics),
+        Key(name="options", levels=_ALL, inheritance="merged", read=read_options),
+        Key(name="thresholds", levels=_ALL, read=read_thresholds),
+        Key(name="on_miss", levels=_ALL, read=read_on_miss),
+        Key(name="compare", levels=_ALL, inheritance="merged", read=read_compare),
+        Key(name="timeout", levels=_ALL, read=positive_number),
+        Key(name="max_rows", levels=_ALL, read=whole_number(1)),
+        Key(name="trials", levels=_ALL, read=whole_number(1)),
+        Key(name="trials_rule", levels=_ALL, read=read_trials_rule),
+        Key(name="tags", levels=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
+        Key(name="requires", levels=_SHARED, read=read_requires),
+        Key(name="report_rows", levels=_SHARED, read=whole_number(0)),
+        Key(name="gates", levels=("folder",), inheritance="own", read=read_gates),
+        Key(name="cases", levels=("file",), inheritance="own"),
         _own("id", read_id),
         _own("question", or_else("", whole_text)),
         _own("evidence", or_else("", whole_text)),
@@ -232,14 +248,14 @@ KEYS: Mapping[str, Key] = {
         _own("xfail", reason("expected to fail, says the suite")),
         _own("allow_empty", flag),
         *map(_own, (*GOLD_FORMS, *PREDICTED_FORMS)),
-        Key(name="db_schema", places=_ALL, read=read_db_schema),
-        Key(name="json_schema", places=_ALL, read=read_json_schema),
-        Key(name="structure", places=_ALL, read=read_structure),
+        Key(name="db_schema", levels=_ALL, read=read_db_schema),
+        Key(name="json_schema", levels=_ALL, read=read_json_schema),
+        Key(name="structure", levels=_ALL, read=read_structure),
         _own("conversation", read_messages),
     )
 }
-_READERS: Mapping[Place, Mapping[str, Reader[Any]]] = {
-    place: {key.name: key.read for key in KEYS.values() if place in key.places} for place in PLACES
+_READERS: Mapping[Level, Mapping[str, Reader[Any]]] = {
+    level: {key.name: key.read for key in KEYS.values() if level in key.levels} for level in LEVELS
 }
 
 
@@ -258,13 +274,13 @@ SYNONYMS = {
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
 
 
-def read_keys(node: Node, place: Place, problems: Problems) -> dict[str, Any]:
+def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
     """Read the values of all keys that could be read; what is wrong with the others is added to `problems`."""
-    readers, values = _READERS[place], {}
+    readers, values = _READERS[level], {}
     for name, value in entries(node).items():
         read = readers.get(name)
         if read is None:
-            problems.append(value.problem(_misplaced(name, place)))
+            problems.append(value.problem(_misplaced(name, level)))
             continue
         try:  # not by `problems.attempt`: None is a value here
             values[name] = read(value)
@@ -273,19 +289,21 @@ def read_keys(node: Node, place: Place, problems: Problems) -> dict[str, Any]:
     return values
 
 
-def _misplaced(name: str, place: Place) -> str:
-    """Why a key cannot stand in a place."""
+def _misplaced(name: str, level: Level) -> str:
+    """Why a key cannot stand at a level."""
     key = KEYS.get(name)
     if key is None:
-        return f"unknown key '{name}'{_hint(name, place)}"
-    return f"'{name}' cannot stand {PLACES[place]}: it belongs {' or '.join(PLACES[at] for at in key.places)}"
+        return f"unknown key '{name}'{_hint(name, level)}"
+    return f"'{name}' cannot stand {LEVELS[level]}: it belongs {' or '.join(LEVELS[at] for at in key.levels)}"
 
 
-def _hint(name: str, place: Place) -> str:
+def _hint(name: str, level: Level) -> str:
     if name == "<<":
         return ": merge keys are not read, shared settings stand in the file or its folder"
+    if name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
+        return ": if it is a line of a query, indent it as the other lines of the block"
     if " " in name:
         return ": quote the value before it, which a comma ends within { }"
-    if SYNONYMS.get(name) in _READERS[place]:
+    if SYNONYMS.get(name) in _READERS[level]:
         return f": did you mean '{SYNONYMS[name]}'?"
-    return did_you_mean(name, _READERS[place])
+    return did_you_mean(name, _READERS[level])

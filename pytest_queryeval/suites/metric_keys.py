@@ -104,7 +104,7 @@ def beyond_reach(name: str, threshold: Threshold) -> str:
     for limit in (threshold.minimum, threshold.maximum):
         if most is not None and limit is not None and not 0 <= limit <= most:
             reach = "from 0 on" if math.isinf(most) else f"from 0 to {most:g}"
-            hint = f": write {limit / 100:g}" if most == 1 and 1 < limit <= 100 else ""
+            hint = f": write {limit / 100:g}" if most == 1 and 10 <= limit <= 100 else ""  # surely a percentage
             return f"{limit:g} is no limit for '{name}', whose scores are {reach}{hint}"
     return ""
 

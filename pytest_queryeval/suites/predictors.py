@@ -13,7 +13,7 @@ from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.values import Reader, flag, positive_number, stated_text, whole_number
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
-from pytest_queryeval.suites.variables import as_written, expanded_settings, expanded_text
+from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem
 from pytest_queryeval.text.credentials import discreet
 from pytest_queryeval.text.redaction import redact
 
@@ -37,13 +37,22 @@ def read_predictor(node: Node) -> PredictorSpec:
         written = discreet(str(node.value))
         if written in PREDICTORS:
             raise node.problem(f"'{written}' alone says too little: write `{{{written}: ...}}`")
-        hint = f": name its function, {written}:predict" if written.endswith(".py") else ""
-        raise node.problem(f"unknown predictor '{written}'{hint or did_you_mean(written, PREDICTORS.names())}")
+        hint = _function_hint(written, node.file.folder) or did_you_mean(written, PREDICTORS.names())
+        raise node.problem(f"unknown predictor '{written}'{hint}")
     if _HOST_AND_PORT.match(text):
         raise node.problem(f"'{discreet(str(node.value))}' has no scheme: write http://{discreet(str(node.value))}")
     settings = {} if kind == text else {PREDICTORS[kind].text_setting: text}
     _check_predictor(kind, settings, {}, node)
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
+
+
+def _function_hint(written: str, folder: Path) -> str:
+    """How to name a function where only its file stands, or a dotted name; empty where there is no such file."""
+    if written.endswith(".py"):
+        return f": name its function, {written}:predict"
+    module, _, name = written.rpartition(".")
+    file = f"{module.replace('.', '/')}.py"
+    return f": did you mean '{file}:{name}'?" if module and (folder / file).is_file() else ""
 
 
 def check_predictor_files(spec: PredictorSpec) -> None:
@@ -94,5 +103,4 @@ def _check_predictor(kind: str, settings: Mapping[str, Any], nodes: Mapping[str,
     try:
         PREDICTORS[kind].check(settings)
     except SettingError as error:
-        place = nodes.get(error.setting, otherwise)
-        raise place.problem(as_written(str(error), place)) from error
+        raise setting_problem(error, PREDICTORS[kind].text_setting, nodes, otherwise) from error

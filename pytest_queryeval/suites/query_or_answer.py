@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pytest_queryeval.core.model import Stated
 from pytest_queryeval.documents.document import Node
@@ -24,9 +25,11 @@ def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
     if form == "gold_any":
         if not items(node):
             raise node.problem("gold_any is empty")
-        return tuple(each(items(node), kind.read_gold))
-    read = {"gold": kind.read_gold, "gold_table": kind.read_table, "gold_file": kind.read_file}[form]
-    return (read(node),)
+        return tuple(each(items(node), lambda item: replace(kind.read_gold(item), location=item.location)))
+    if form == "gold_file":
+        return (kind.read_file(node),)
+    read = {"gold": kind.read_gold, "gold_table": kind.read_table}[form]
+    return (replace(read(node), location=node.location),)
 
 
 def read_predicted(case: Node, kind: Kind) -> Stated | None:

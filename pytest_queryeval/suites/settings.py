@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.core.errors import SuiteError
+from pytest_queryeval.core.errors import Location, SuiteError
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Gate, PredictorSpec, Source, Threshold, TrialsRule
 from pytest_queryeval.core.policy import Policy
@@ -65,6 +65,7 @@ class Settings:
     json_schema: JsonSchema | None
     structure: StructureFiles | None
     on_miss: Literal["fail", "xfail"]
+    on_miss_location: Location | None
     timeout: float
     max_rows: int
     report_rows: int
@@ -142,6 +143,7 @@ def resolve(values: Values) -> Settings:
     kind = KINDS[values["kind"]]
     stated = values.get("source")
     source = None if stated is None else resolved_source(stated, values.get("sources", {}))
+    on_miss, on_miss_location = values.get("on_miss", ("fail", None))
     return Settings(
         kind=kind,
         source=source,
@@ -154,7 +156,8 @@ def resolve(values: Values) -> Settings:
         db_schema=values.get("db_schema"),
         json_schema=values.get("json_schema"),
         structure=values.get("structure"),
-        on_miss=values.get("on_miss", "fail"),
+        on_miss=on_miss,
+        on_miss_location=on_miss_location,
         timeout=values.get("timeout", DEFAULT_TIMEOUT),
         max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
         report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),

@@ -16,7 +16,12 @@ from pytest_queryeval.documents.values import each_entry, entries, stated_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.http.rules import suggested_url
-from pytest_queryeval.suites.variables import as_written, expanded_settings, expanded_text, expanded_value
+from pytest_queryeval.suites.variables import (
+    expanded_settings,
+    expanded_text,
+    expanded_value,
+    setting_problem,
+)
 from pytest_queryeval.text.credentials import discreet
 
 ENGINE_OF_SUFFIX = {
@@ -131,10 +136,7 @@ def _check_settings(engine: str, settings: Mapping[str, Any], nodes: Mapping[str
         ENGINES[engine].check(settings)
         _check_ca_file(settings, otherwise.file.folder)
     except SettingError as error:
-        problem = str(error)
-        for node in (*nodes.values(), otherwise):
-            problem = as_written(problem, node)
-        raise nodes.get(error.setting, otherwise).problem(problem) from error
+        raise setting_problem(error, ENGINES[engine].text_setting, nodes, otherwise) from error
 
 
 def _check_ca_file(settings: Mapping[str, Any], folder: Path) -> None:

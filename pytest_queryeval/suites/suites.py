@@ -147,9 +147,9 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
         raise top.problem(_no_suite(top))
     if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
         name = file.path.name.replace(".queryeval.", ".")
-        raise top.problem(
-            f"this is a case and not a suite: put it under `cases:`, or rename the file and name it: `cases: {name}`"
-        )
+        own = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
+        other = f"rename the file to {name} and write `cases: {name}` into a suite beside it"
+        raise top.problem(f"this is a case and not a suite: {own}; or {other}")
     problems.attempt(check_required, top)
     values = read_keys(top, "file", problems)
     if "cases" not in values:
@@ -197,8 +197,7 @@ def _files_of(cases: Node) -> list[File]:
     paths = [cases.file.folder / name for name in sorted(found)]
     files = [file_at(path) for path in paths if path.is_file() and not is_suite_file(path) and path.name != FOLDER_FILE]
     if not files:
-        hint = (
-            "suites and settings are not read as cases, rename them" if paths else f"looked for in {cases.file.folder}"
-        )
-        raise cases.problem(f"no file fits '{pattern}': {hint}")
+        if paths:
+            raise cases.problem(f"only suites and settings fit '{pattern}', which are not read as cases: rename them")
+        raise cases.problem(f"no file in {cases.file.folder} fits '{pattern}'")
     return files

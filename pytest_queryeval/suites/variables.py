@@ -1,11 +1,13 @@
-"""`${NAME}` and `${NAME:-default}` in settings."""
+"""`${NAME}` and `${NAME:-default}` in settings, and what is wrong with settings in the words that were written."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from pytest_queryeval.core.errors import CaseError, SettingError
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import scalar, stated_text, text
 
@@ -41,7 +43,17 @@ def expanded_settings(node: Node, single: str) -> dict[str, Any]:
     return {single: expanded_text(node)}
 
 
-def as_written(message: str, node: Node) -> str:
+def setting_problem(error: SettingError, single: str, nodes: Mapping[str, Node], otherwise: Node) -> CaseError:
+    """Return the error of a setting at its own node, or at `otherwise`, whose key then is the name of `single`."""
+    problem = str(error)
+    if error.setting == single and single not in nodes and otherwise.key:
+        problem = problem.replace(f"'{single}'", f"'{otherwise.key}'")
+    for node in (*nodes.values(), otherwise):
+        problem = _as_written(problem, node)
+    return nodes.get(error.setting, otherwise).problem(problem)
+
+
+def _as_written(message: str, node: Node) -> str:
     """The message with `${NAME}` where it repeats what the environment put into a text: that may be a secret."""
     if isinstance(node.value, str):
         expanded = _expand(node.value, node) if "${" in node.value else ""
@@ -49,7 +61,7 @@ def as_written(message: str, node: Node) -> str:
         # Shorter ones stand in many words.
         return message.replace(expanded, node.value) if len(expanded) >= SECRET else message
     for item in node.value.values() if isinstance(node.value, dict) else node.value:
-        message = as_written(message, item)
+        message = _as_written(message, item)
     return message
 
 

@@ -115,9 +115,8 @@ def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(registry, "_members", dict(registry._members))
 
 
-@pytest.fixture(params=[[], ["-n1"]], ids=["alone", "xdist"])
+@pytest.fixture(params=[[], ["-n2"]], ids=["alone", "xdist"])
 def workers(request: pytest.FixtureRequest) -> list[str]:
-    """Run without a worker and with one, where the two differ; all else crosses the wire in any run."""
     """Run without workers and with them, for what differs between the two; all else crosses the wire in any run."""
     return request.param
 

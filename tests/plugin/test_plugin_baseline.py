@@ -58,8 +58,8 @@ def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and
             "against the baseline base.json of *: 12 cases in both, 0 fixes, 5 regressions",
             "execution_accuracy * 1.000 * 0.583 * -0.417 *",
             "regressions (5): a.queryeval.yaml::c00, *",
-            "gate MISSED: execution_accuracy without a proven drop * (alpha 0.05) in .: 1.000 before, 0.583*",
-            "gate MISSED: at most 2 regressions in .: 5 of 12",
+            "gate MISSED: execution_accuracy without a proven drop * (alpha 0.05) in the root*: 1.000 before, 0.583*",
+            "gate MISSED: at most 2 regressions in the root folder: 5 of 12",
         ],
         consecutive=False,
     )
@@ -106,7 +106,9 @@ def test_gates_are_not_evaluated_without_a_baseline(suite, write, run_and_parse)
     assert run.result.ret == 0
     assert verdicts(run) == [None, None]
     assert "baseline" not in run.report
-    run.result.stdout.fnmatch_lines(["gate not evaluated: at most 2 regressions in .: no baseline was given"])
+    run.result.stdout.fnmatch_lines(
+        ["gate not evaluated: at most 2 regressions in the root folder: no baseline was given"]
+    )
 
 
 def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_and_parse):
@@ -119,7 +121,7 @@ def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_an
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert verdicts(run) == [False, False]
-    run.result.stdout.fnmatch_lines(["gate MISSED: * in .: no case has a value in the baseline as well"])
+    run.result.stdout.fnmatch_lines(["gate MISSED: * in the root folder: no case has a value in the baseline as well"])
     assert len(changes(run)["cases removed"]) == NUMBER
 
 
@@ -265,8 +267,8 @@ def test_rules_that_ask_for_less_are_named_and_gates_of_one_metric_are_not_confu
 
     assert changes(stricter) == {}
     assert list(changes(looser)) == [
-        "gate removed or loosened: execution_accuracy in .",
-        "gate removed or loosened: regressions in .",
+        "gate removed or loosened: execution_accuracy in the root folder",
+        "gate removed or loosened: regressions in the root folder",
     ]
 
 
@@ -279,7 +281,9 @@ def test_errors_stand_apart_from_broken_cases(suite, write, earlier, run_and_par
     run = run_and_parse(BASELINE)
 
     assert (run.report["baseline"]["errors"], run.report["baseline"]["regressions"]) == (["a.queryeval.yaml::a"], [])
-    run.result.stdout.fnmatch_lines(["gate met: at most 0 regressions in .: 0 of 1 (1 in error not counted)"])
+    run.result.stdout.fnmatch_lines(
+        ["gate met: at most 0 regressions in the root folder: 0 of 1 (1 in error not counted)"]
+    )
 
 
 def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse):

@@ -46,7 +46,7 @@ def test_broken_file_misses_the_gates_above_it_and_xdist_goes_on_with_others(sui
     run = run_and_parse(*workers)
 
     assert run.result.ret == (1 if workers else 2)
-    missed = "gate MISSED: pass_rate in .: broken.queryeval.yaml could not be read"
+    missed = "gate MISSED: pass_rate in the root folder: broken.queryeval.yaml could not be read"
     run.result.stdout.fnmatch_lines([missed])
     assert run.report["gates"][0]["ok"] is False
     assert run.outcomes == ({"good": "passed"} if workers else {})
@@ -192,19 +192,48 @@ def test_options_of_output_do_no_harm(suite, run_and_parse, options):
     assert "INTERNALERROR" not in run.text
 
 
-def test_suite_under_another_name_is_told_where_the_command_line_names_it(pytester, suite, run):
+TOLD = "songs.yaml has the keys of a suite, but suites are collected by their names: rename it to songs.queryeval.yaml"
+
+
+def test_suite_under_another_name_is_told_last_where_the_command_line_names_it(suite, run):
     suite(case("good"), name="songs.yaml")
     suite(case("good"), name="a.queryeval.yaml")
 
-    named = run("songs.yaml", "a.queryeval.yaml")
-    found = run()
+    named, found = run("songs.yaml", "a.queryeval.yaml"), run()
 
-    named.stdout.fnmatch_lines(
-        ["*songs.yaml:1: QueryEvalWarning: songs.yaml has the keys of a suite, *: rename it to songs.queryeval.yaml"]
-    )
-    assert named.stdout.str().count("rename it to") == 1
+    assert named.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in named.errlines if line][-1] == f"ERROR: {TOLD}"
+    assert "rename it to" not in named.stdout.str()
     found.assert_outcomes(passed=1)
-    assert "rename it to" not in found.stdout.str()
+    assert "rename it to" not in found.stdout.str() + found.stderr.str()
+
+
+@pytest.mark.parametrize("arguments", [[], ["sub"], ["sub", "other"], ["-n2"], ["-n2", "sub/songs.yaml"]], ids=str)
+def test_suite_under_another_name_is_told_once_where_nothing_else_is_found(suite, write, run, arguments):
+    suite(case("good"), name="sub/songs.yaml")
+    suite(case("good"), name="sub/more.yml")
+    if "other" in arguments:
+        suite(case("good"), name="other/a.queryeval.yaml")
+
+    result = run(*arguments)
+
+    assert result.stdout.str().count("rename it to") == 1
+
+
+def test_suite_under_another_name_is_a_usage_error_where_warnings_are_errors(suite, run):
+    suite(case("good"), name="songs.yaml")
+
+    result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {TOLD}"])
+
+
+def test_suite_under_another_name_is_not_told_where_cases_were_deselected(suite, run):
+    suite(case("good"), name="songs.yaml")
+    suite(case("good"), name="a.queryeval.yaml")
+
+    assert "rename it to" not in run("-k", "nothing").stdout.str()
 
 
 def test_other_files_of_yaml_are_not_taken_for_suites(write, run):

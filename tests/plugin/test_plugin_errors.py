@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from singers import GOLD, INVALID, WRONG, case, unpredicted
+from singers import GOLD, INVALID, SCRIPT, WRONG, case, unpredicted
 
 ASKED = f"""
 import pathlib
@@ -47,12 +47,42 @@ def test_where_both_fail_the_message_names_both(suite, write, run_and_parse):
 
     found = run_and_parse().case("bad")
 
-    assert (
-        "gold query failed (invalid): no such column: nope: known are age, country, name; and there is no prediction: "
-        in found["message"]
-    )
+    failed = "gold_any[1] query failed (invalid): no such column: nope: known are age, country, name"
+    assert f"{failed}; and there is no prediction: " in found["message"]
     assert "predict.py:predict raised OSError: no model" in found["message"]
     assert (found["gold"]["query"], found["gold"]["index"]) == (INVALID, 1)
+
+
+def test_a_failed_gold_is_named_with_its_own_place(write, run_and_parse):
+    write("singers.sql", SCRIPT)
+    write("wrong.sql", INVALID)
+    write(
+        "a.queryeval.yaml",
+        f"""
+        kind: sql
+        source: {{sqlite: {{script: singers.sql}}}}
+        cases:
+          - id: one
+            question: How old?
+            predicted: SELECT 1
+            gold: {INVALID}
+          - id: several
+            predicted: SELECT 1
+            gold_any:
+              - {GOLD}
+              - {INVALID}
+          - id: file
+            predicted: SELECT 1
+            gold_file: wrong.sql
+        """,
+    )
+
+    run = run_and_parse()
+    messages = [run.case(id_)["message"] for id_ in ("one", "several", "file")]
+
+    assert [message.partition(" ")[0] for message in messages] == ["gold", "gold_any[1]", "gold"]
+    places = ["a.queryeval.yaml:8", "a.queryeval.yaml:13", "wrong.sql"]
+    assert [message.rpartition(" ")[2] for message in messages] == [f"({place})" for place in places]
 
 
 def test_a_missing_database_makes_no_calls_and_keeps_what_is_stated(suite, write, run_and_parse, pytester):

@@ -38,6 +38,7 @@ def predict(case):
         time.sleep(120)
     return {GOLD!r}
 """
+UNTIDY = "def pytest_runtest_teardown(item):\n    if item.name == 'untidy': raise RuntimeError('left open')\n"
 
 
 def wait_for(condition, seconds=60):
@@ -76,6 +77,26 @@ def test_rerun_case_is_counted_once_with_its_last_result(suite, write, run_and_p
     last = run.junit.findall(".//testcase[@name='lucky']")[-1]
     properties = [found.get("name") for found in last.iter("property")]
     assert len(properties) == len(set(properties)) == 5
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=str)
+def test_gates_are_evaluated_on_the_last_results_of_all_workers(suite, write, run_and_parse, workers):
+    write("predict.py", SECOND_TIME_LUCKY)
+    write("conftest.py", UNTIDY)
+    write("queryeval.yaml", "gates: [{metric: pass_rate, min: 0.7}, {metric: execution_accuracy, min: 0.9}]")
+    good = [f"case-{number}" for number in range(5)]
+    others = [unpredicted("lucky"), case("bad", WRONG), case("untidy")]
+    suite(*map(case, good), *others, predictor="predict.py:predict")
+
+    run = run_and_parse("--reruns=1", *workers)
+
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert run.outcomes == {**dict.fromkeys((*good, "lucky"), "passed"), "bad": "failed", "untidy": "error"}
+    assert "left open" in run.case("untidy")["message"]
+    gates = [(gate["value"], gate["n"], gate["errors"], gate["ok"]) for gate in run.report["gates"]]
+    assert gates == [(6 / 8, 8, 0, True), (6 / 7, 7, 1, False)]
+    last = [line for line in run.result.outlines if line][-1]
+    assert last.startswith("queryeval: FAILED: 1 case in error; 1 case failed; gate missed: execution_accuracy in ")
 
 
 def test_error_that_a_rerun_overcomes_is_forgotten(suite, write, run_and_parse):
@@ -124,7 +145,7 @@ def test_stop_at_the_first_failure_keeps_finished_cases_of_workers(suite, write,
     slow = [unpredicted(f"slow-{number}") for number in range(20)]
     suite(case("bad", WRONG), *slow, predictor="predict.py:predict")
 
-    run = run_and_parse("-x", "-n1")
+    run = run_and_parse("-x", "-n2")
 
     assert run.outcomes["bad"] == "failed"
     assert len(run.outcomes) < 21
@@ -164,8 +185,7 @@ def test_a_run_whose_workers_died_is_no_whole_one(suite, write, run_and_parse):
 
 
 def test_a_case_whose_teardown_fails_is_an_error_of_the_report_as_well(suite, write, run_and_parse):
-    broken = "def pytest_runtest_teardown(item):\n    if item.name == 'untidy': raise RuntimeError('left open')\n"
-    write("conftest.py", broken)
+    write("conftest.py", UNTIDY)
     suite(case("good"), case("untidy"))
 
     run = run_and_parse()

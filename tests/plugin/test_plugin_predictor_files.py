@@ -1,4 +1,4 @@
-"""Local files and functions of predictors are looked for while suites are collected, and are not imported."""
+"""Local files of predictors, and functions in them, are looked for while suites are collected, and not imported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ RIGHT = f"def predict(case):\n    return {GOLD!r}\n"
     [
         ("predct.py:predict", "there is no file predct.py: did you mean 'predict.py'?"),
         ("predict.py:predikt", "there is no function 'predikt' in predict.py: did you mean 'predict'?"),
-        ("predict:predict", "there is no module 'predict': did you mean 'predict.py:predict'?"),
         ({"python": "predict.py:predikt"}, "there is no function 'predikt' in predict.py: did you mean 'predict'?"),
         ("answers.jsonl", "there is no file answers.jsonl: did you mean 'answer.jsonl'?"),
     ],
@@ -73,6 +72,14 @@ def test_a_conftest_may_make_the_module_importable(suite, write, run, pytester):
     run().assert_outcomes(passed=1)
     elsewhere = pytester.runpytest_subprocess("--queryeval-predictor=our_system:predict")
     elsewhere.assert_outcomes(passed=1)
+
+
+def test_a_module_may_be_importable_since_a_test_stands_beside_it(suite, write, run):
+    write("our_bot.py", RIGHT)
+    write("test_other.py", "def test_other():\n    pass\n")
+    suite(unpredicted("a"), predictor="our_bot:predict")
+
+    run().assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize("option", ["--queryeval-predictor=predct.py:predict", "--queryeval-predictor=gone.jsonl"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
-from singers import case
+from singers import WRONG, case
 
 # No file may grow beyond this: as on a full disk, a part of it is written before that is told.
 SMALL_DISK = "import resource\n\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
@@ -56,6 +58,35 @@ def test_junit_file_of_the_user_that_cannot_be_written_costs_nothing_else(pytest
     assert (pytester.path / "report.json").exists()
 
 
+@pytest.mark.parametrize("on_miss", ["fail", "xfail"])
+def test_cases_that_failed_last_are_known_where_no_junit_file_can_be_written(suite, write, run, on_miss):
+    write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 0.5}]")
+    suite(case("good"), case("bad", WRONG), on_miss=on_miss)
+    run("--junitxml=/dev/full")
+
+    result = run("--lf", "--collect-only", "-q")
+
+    assert [line for line in result.outlines if "::" in line] == ["a.queryeval.yaml::bad"]
+
+
+def test_junit_file_that_can_be_neither_written_nor_removed_is_told(pytester, suite, run, monkeypatch):
+    def write_in_part(junit):
+        Path(junit.logfile).write_text("<testsuites>", encoding="utf-8")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def refuse(path):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("_pytest.junitxml.LogXML.pytest_sessionfinish", write_in_part)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    suite(case("good"))
+
+    result = run("--junitxml=cut.xml")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["report cut.xml cannot be written: No space left on device"])
+
+
 @pytest.mark.parametrize(
     ("pipe", "target"),
     [
@@ -75,6 +106,19 @@ def test_pipe_is_refused(pytester, suite, run, pipe, target):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --queryeval-report: report *{target}* cannot be written: *"])
     (pytester.path / pipe).unlink()
+
+
+@pytest.mark.parametrize("name", ["report.md", "junit.xml"])
+def test_folder_in_the_place_of_a_report_is_refused_before_any_case_runs(pytester, suite, run, name):
+    suite(case("good"))
+    (pytester.path / "reports" / name).mkdir(parents=True)
+
+    result = run("--queryeval-report=reports")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = f"report */reports/{name} cannot be written: a folder is in its place: remove it, or write elsewhere"
+    result.stderr.fnmatch_lines([f"ERROR: --queryeval-report: {said}"])
+    (pytester.path / "reports" / name).rmdir()
 
 
 def test_links_are_followed(pytester, suite, run, report_of):

@@ -41,6 +41,8 @@ def verdicts(report):
 
 
 NO_VERDICT = "queryeval: NO VERDICT: no gate could be evaluated: "
+NAME_IT = "; --queryeval-baseline=REPORT.json names one"
+SELECT = "-o queryeval_gates=selection evaluates gates on the cases that ran"
 
 
 def last_line(run):
@@ -78,7 +80,9 @@ def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_a
     gate = run.report["gates"][0]
     assert (gate["ok"], gate["reason"]) == (None, f"{ran} of 8 cases ran")
     assert run.result.ret == 0
-    run.result.stdout.fnmatch_lines([f"gate not evaluated: execution_accuracy in .: {ran} of 8 cases ran (*"])
+    run.result.stdout.fnmatch_lines(
+        [f"gate not evaluated: execution_accuracy in the root folder: {ran} of 8 cases ran (*"]
+    )
 
 
 def test_selection_is_counted_with_workers_as_without(suites, run_and_parse):
@@ -95,8 +99,18 @@ def test_run_whose_gates_could_not_be_evaluated_has_no_verdict(suites, run_and_p
     run = run_and_parse("-k", "mean-age")
 
     assert run.result.ret == 0
-    text = "execution_accuracy in .: 1 of 8 cases ran (1.000, needs at least 0.7)"
-    assert last_line(run) == f"{NO_VERDICT}{text} and 2 more"
+    text = "execution_accuracy in the root folder: 1 of 8 cases ran (1.000, needs at least 0.7)"
+    assert last_line(run) == f"{NO_VERDICT}{text} and 2 more; {SELECT}"
+
+
+def test_run_without_a_verdict_names_what_brings_one(suites, run_and_parse):
+    off = run_and_parse("-o", "queryeval_gates=off")
+    selected = run_and_parse("-k", "mean-age", "-o", "queryeval_gates=selection")
+    skipped = run_and_parse("-k", "later")
+
+    assert last_line(off).endswith("; `queryeval merge` evaluates gates")
+    assert last_line(selected).startswith("queryeval: PASSED: ")
+    assert last_line(skipped) == "queryeval: NO VERDICT: no case was evaluated; -rs tells why cases were skipped"
 
 
 def test_gate_whose_cases_are_all_selected_is_evaluated(suites, run_and_parse):
@@ -202,6 +216,27 @@ def test_suites_that_pytest_does_not_collect_are_none_of_a_gates(pytester, suite
     assert (verdicts(run.report), counts(run.report)) == ([True], [(1, 1)])
 
 
+def test_conftest_decides_only_for_its_own_folder_what_a_gate_is_about(suites, write, run_and_parse):
+    write(
+        "a/conftest.py",
+        "def pytest_ignore_collect(collection_path):\n    return collection_path.name == 'deep' or None",
+    )
+
+    run = run_and_parse("a")
+
+    assert counts(run.report) == [(5, 8), (1, 2), (4, 6)]
+
+
+def test_gate_is_about_the_suites_behind_a_link_to_a_folder_as_well(pytester, suites, run_and_parse):
+    outside = pytester.mkdir("outside")
+    (pytester.path / "b").rename(outside / "b")
+    (pytester.path / "a/link").symlink_to(outside / "b", target_is_directory=True)
+
+    run = run_and_parse("a/a.queryeval.yaml", "--ignore=outside")
+
+    assert counts(run.report) == [(5, 11), (1, 3), (4, 8)]
+
+
 def test_gate_is_not_evaluated_where_a_file_beside_the_path_cannot_be_read(suite, write, run_and_parse):
     write("queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
     write("b/queryeval.yaml", "gates: [{metric: execution_accuracy, min: 1}]")
@@ -222,7 +257,7 @@ def test_gate_that_no_case_of_its_folder_fits_is_missed_in_a_selection_as_well(s
     run = run_and_parse("-k", "night")
 
     assert run.result.ret == 1
-    assert run.report["gates"][0]["reason"] == "no case that ran has the tag 'nigthly': did you mean 'nightly'?"
+    assert run.report["gates"][0]["reason"] == "no case in this run has the tag 'nigthly': did you mean 'nightly'?"
 
 
 def test_gate_over_a_mapping_of_files_counts_the_cases_of_each(suite, write, run_and_parse):
@@ -246,7 +281,9 @@ def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_pa
 
     assert verdicts(run.report) == [not status, None, True]
     assert run.result.ret == status
-    run.result.stdout.fnmatch_lines(["gate *: execution_accuracy in .: *, needs at least 0.7 (*, ? of 8 cases ran)"])
+    run.result.stdout.fnmatch_lines(
+        ["gate *: execution_accuracy in the root folder: *, needs at least 0.7 (*, ? of 8 cases ran)"]
+    )
 
 
 def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
@@ -257,7 +294,10 @@ def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(
     without = run_and_parse("-k", "mean-age")
 
     assert verdicts(part.report) == [True, True]
-    assert last_line(without) == f"{NO_VERDICT}at most 0 regressions in .: no baseline was given and 1 more"
+    assert (
+        last_line(without)
+        == f"{NO_VERDICT}at most 0 regressions in the root folder: no baseline was given and 1 more{NAME_IT}"
+    )
 
 
 def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):

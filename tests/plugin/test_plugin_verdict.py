@@ -6,9 +6,9 @@ import pytest
 from singers import INVALID, WRONG, case
 
 GATE = "gates: [{metric: execution_accuracy, min: 1}]"
-PLACE, METRIC = "GATE queryeval.yaml - execution_accuracy:", "execution_accuracy in .:"
+PLACE, METRIC = "GATE queryeval.yaml - execution_accuracy:", "execution_accuracy in the root folder:"
 MISSED = "GATE queryeval.yaml - execution_accuracy: 0.500, needs at least 1 (2 cases)"
-VERDICT = "queryeval: FAILED: gate missed: execution_accuracy in .: 0.500, needs at least 1 (2 cases)"
+VERDICT = "queryeval: FAILED: gate missed: execution_accuracy in the root folder: 0.500, needs at least 1 (2 cases)"
 
 
 @pytest.fixture
@@ -119,7 +119,14 @@ def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run, work
     told = [line for line in result.outlines if "QueryEvalWarning" in line]
     assert len(told) == 1
     assert "`on_miss: xfail` and no gate: no miss can fail the run" in told[0]
-    assert "a.queryeval.yaml:0: " in told[0]
+    assert "a.queryeval.yaml:3: " in told[0]
+
+
+def test_warning_of_misses_that_never_fail_has_the_place_in_the_folder_that_says_so(suite, write, run):
+    write("queryeval.yaml", "tags: [all]\non_miss: xfail\n")
+    suite(case("bad", WRONG), name="sub/a.queryeval.yaml")
+
+    run().stdout.fnmatch_lines(["*queryeval.yaml:2: QueryEvalWarning: `on_miss: xfail` and no gate*"])
 
 
 def test_suite_whose_folder_has_gates_does_not_warn(missed, run):
@@ -132,7 +139,7 @@ def test_suite_whose_misses_never_fail_is_refused_where_warnings_are_errors(suit
     result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["a.queryeval.yaml: `on_miss: xfail` and no gate: *"])
+    result.stdout.fnmatch_lines(["a.queryeval.yaml:3: `on_miss: xfail` and no gate: *"])
 
 
 def test_errors_of_cases_fail_a_run_whose_gate_leaves_them_out(suite, write, run):
@@ -143,5 +150,5 @@ def test_errors_of_cases_fail_a_run_whose_gate_leaves_them_out(suite, write, run
 
     assert lines(result)[-1] == "queryeval: FAILED: 1 case in error"
     result.stdout.fnmatch_lines(
-        ["gate met: execution_accuracy in .: 1.000, needs at least 1 (1 case, 1 in error not counted)"]
+        ["gate met: execution_accuracy in the root folder: 1.000, needs at least 1 (1 case, 1 in error not counted)"]
     )

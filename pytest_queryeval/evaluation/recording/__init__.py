@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError
 from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.evaluation.recording.entry_index import RECORD
 from pytest_queryeval.evaluation.recording.predictions import ListSchema, Predictions, RecordedCall
 from pytest_queryeval.evaluation.recording.sources import (
     Sources,
@@ -42,7 +43,7 @@ class Recording:
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
         if self.replay and not os.path.isdir(self._folder):  # noqa: PTH112 - unlike Path.is_dir, for any name
-            raise QueryEvalError(f"nothing to replay: there is no folder {self._folder}")
+            raise QueryEvalError(f"there is no folder {self._folder} to replay: {RECORD}")
         if self.replay:
             return
         try:

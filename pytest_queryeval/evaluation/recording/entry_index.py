@@ -17,6 +17,7 @@ Facts: TypeAlias = Mapping[str, Any]
 # Called with what has changed, from what it was to what it is, and where; with no changes where nothing is there that
 # could be meant.
 Missing: TypeAlias = Callable[[Collection[str], Facts, Facts, str], str]
+RECORD = "record it with --queryeval-record"  # what to do about a missing entry
 EXACT = frozenset({"ddl", "json", "query", "selection", "table", "tables"})
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")

@@ -12,7 +12,7 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Stated
 from pytest_queryeval.evaluation.recording.answers import read, read_answer, read_lines, written, written_answer
-from pytest_queryeval.evaluation.recording.entry_index import Facts, Shelf, without_credentials
+from pytest_queryeval.evaluation.recording.entry_index import RECORD, Facts, Shelf, without_credentials
 from pytest_queryeval.evaluation.recording.sources import name_without_folders
 from pytest_queryeval.evaluation.recording.store import Store, digest
 from pytest_queryeval.predictors import PREDICTORS
@@ -205,7 +205,7 @@ def _missing(changed: Collection[str], found: Facts, now: Facts, where: str) -> 
     trial = f" (trial {now['trial']})" if now["trial"] > 1 else ""
     name = f"'{one_line(read_lines(now['id']))}'{trial}"
     if not changed:
-        return f"no recorded prediction for {name} in {where}"
+        return f"no recorded prediction for {name} in {where}: {RECORD}"
     if "question" in changed:
         return f"no recorded prediction for {name} in {where}: what is recorded under this id has another question"
     reason = next(reason for fact, reason in _CHANGES.items() if fact in changed)

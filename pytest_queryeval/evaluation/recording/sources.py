@@ -23,7 +23,7 @@ from pytest_queryeval.evaluation.recording.answers import (
     written_answer,
     written_lines,
 )
-from pytest_queryeval.evaluation.recording.entry_index import Facts, Shelf, without_credentials
+from pytest_queryeval.evaluation.recording.entry_index import RECORD, Facts, Shelf, without_credentials
 from pytest_queryeval.evaluation.recording.store import Store, digest
 from pytest_queryeval.text.plain import one_line
 
@@ -170,7 +170,7 @@ def _missing(sort: str, changed: Collection[str], found: Facts, now: Facts, wher
     else:
         what, entry = f"{'times' if sort == 'times' else 'tables'} of {source}", "are"
     if not changed:
-        return f"no recorded {what} in {where}"
+        return f"no recorded {what} in {where}: {RECORD}"
     return f"the {what} in {where} {entry} stale: {_reason(changed, found, now)}"
 
 

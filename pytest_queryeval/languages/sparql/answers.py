@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, Query
@@ -51,7 +52,9 @@ def _with_prefix(execution: Execution, query: Query) -> Execution:
     error, prefix = execution.error, query.undeclared_prefix
     if error is None or error.kind != "invalid" or prefix is None:
         return execution
-    hint = f"the prefix {prefix} is not declared: add `PREFIX {prefix} <…>` to the query"
+    meant = did_you_mean(prefix, [f"{declared}:" for declared in query.prefixes])
+    remedy = meant if meant.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
+    hint = f"the prefix {prefix} is not declared{remedy}"
     place, expected, _ = error.message.partition(": expected ")
     message = f"{place}: {hint}" if expected else f"{error.message} ({hint})"
     return replace(execution, error=replace(error, message=message))

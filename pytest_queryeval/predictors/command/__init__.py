@@ -29,7 +29,7 @@ from pytest_queryeval.predictors.command.replies import (
     utf8,
     whole_reply,
 )
-from pytest_queryeval.predictors.command.settings import check_command, words
+from pytest_queryeval.predictors.command.settings import SCHEMA, check_command, has_schema, words
 from pytest_queryeval.text.credentials import discreet, may_hold_secrets
 from pytest_queryeval.text.plain import one_line
 from pytest_queryeval.text.redaction import register_secrets
@@ -49,8 +49,9 @@ class CommandPerCase:
     async def predict(self, case: CaseView, trial: int) -> Prediction:
         """What the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
         question = asked(case, trial, sends_schema=self._sends_schema)
+        command = _filled(self._command, case)
         start = perf_counter()
-        process = await _started(self._command, self._name)
+        process = await _started(command, self._name)
         try:
             process.give(question_line(question), is_last=True)
             await process.until(lambda: process.ended)
@@ -164,12 +165,12 @@ def open_command(spec: PredictorSpec) -> Predictor:
     command = _command(spec.settings, spec.folder)
     name = _name(words(spec.settings["run"]), command.folder)
     kind = CommandOfLines if spec.settings.get("mode") == "lines" else CommandPerCase
-    return kind(command, name, sends_schema="schema" in sent(spec.settings))
+    return kind(command, name, sends_schema=spec.settings.get(SEND_SCHEMA, False))
 
 
 def sent(settings: Mapping[str, Any]) -> frozenset[str]:
     """What is sent of a case beside its question: everything, the schema if that is asked for."""
-    return SURROUNDINGS if settings.get(SEND_SCHEMA) else SURROUNDINGS - {"schema"}
+    return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 
 
 def _command(settings: Mapping[str, Any], folder: Path) -> Command:
@@ -179,6 +180,15 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     if not os.path.isdir(work):  # noqa: PTH112 - Path.is_dir raises for names that no folder can have
         raise PredictorError(f"the command's folder is not there: {discreet(str(work))}")
     return Command((_program(program, folder, environment), *arguments), work, environment)
+
+
+def _filled(command: Command, case: CaseView) -> Command:
+    """The command with the schema in its places among the arguments; an empty text where there is none."""
+    program, *arguments = command.words
+    if not any(SCHEMA in word for word in arguments):
+        return command
+    schema = case.schema or ""
+    return replace(command, words=(program, *(word.replace(SCHEMA, schema) for word in arguments)))
 
 
 def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:

@@ -58,7 +58,7 @@ def utf8(data: bytes | bytearray, *, by: str) -> str:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{data[error.start]:02x} at {error.start:,}"
-        raise PredictorError(f"{by} printed what is not UTF-8: {wrong}: set PYTHONUTF8=1, or its like") from error
+        raise PredictorError(f"{by} printed {wrong}, which is not UTF-8: set PYTHONUTF8=1, or its like") from error
 
 
 def whole_reply(text: str, case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:

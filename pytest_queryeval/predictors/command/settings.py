@@ -13,6 +13,7 @@ from pytest_queryeval.predictors import SEND_SCHEMA
 
 SETTINGS = ("run", "mode", "env", "cwd", SEND_SCHEMA)
 MODES = ("each", "lines")
+SCHEMA = "{schema}"  # a place within arguments
 _VARIABLE = re.compile(r"[^=\0]+")
 
 
@@ -26,12 +27,20 @@ def check_command(settings: Mapping[str, Any]) -> None:
     mode = settings.get("mode", MODES[0])
     if mode not in MODES:
         raise SettingError("mode", f"'mode' is not one of {', '.join(MODES)}")
+    if mode == "lines" and has_schema(settings):
+        problem = f'"{SCHEMA}" in `run` needs a process for each case: write `{SEND_SCHEMA}: true`'
+        raise SettingError("run", f"{problem}, or leave out `mode: lines`")
     if not _is_environment(settings.get("env", {})):
         raise SettingError("env", "'env' is not a mapping of names to texts: write other values in quotes")
     if not is_text(settings.get("cwd", ".")):
         raise SettingError("cwd", "'cwd' is not the name of a folder")
     if not isinstance(settings.get(SEND_SCHEMA, False), bool):
         raise SettingError(SEND_SCHEMA, f"'{SEND_SCHEMA}' is not true or false")
+
+
+def has_schema(settings: Mapping[str, Any]) -> bool:
+    """Whether an argument holds the place of the schema."""
+    return any(SCHEMA in word for word in words(settings.get("run", []))[1:])
 
 
 def words(run: object) -> tuple[str, ...]:

@@ -91,9 +91,9 @@ class PredictionsFile:
         spare = [_shown(other) for other in islice(self._spare, NEAR_AMONG + 1)] if self._named == "id" else []
         if len(spare) <= NEAR_AMONG and (near := did_you_mean(key, spare)).endswith("?"):
             return near
-        named = ", ".join(_shown(other) for other in islice(self._entries, NAMED_ENTRIES))
+        named = ", ".join(f"'{_shown(other)}'" for other in islice(self._entries, NAMED_ENTRIES))
         more = len(self._entries) - NAMED_ENTRIES
-        return f": it has {named}{f' and {more:,} more' if more > 0 else ''}" if named else ": it is empty"
+        return f": the file predicts {named}{f' and {more:,} more' if more > 0 else ''}" if named else ": it is empty"
 
 
 class PredictedLines:

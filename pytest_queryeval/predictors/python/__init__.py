@@ -158,7 +158,9 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     except BaseException as error:  # a module of the user's may raise anything while it is imported
         if is_interrupt(error):
             raise
-        raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}") from error
+        is_absent = isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.")
+        hint = _hint(place, name, spec.folder) if is_absent else ""
+        raise PredictorError(f"{target}: cannot be imported: {type(error).__name__}: {error}{hint}") from error
     function = getattr(module, name, None)
     if not callable(function):
         known = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
@@ -166,6 +168,14 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return AsyncPythonFunction(target, function, siblings)
     return PythonFunction(target, function, siblings)
+
+
+def _hint(place: str, name: str, folder: Path) -> str:
+    """What to do about a module that is not found: name the file beside the suite, or make the module importable."""
+    file = f"{place.replace('.', '/')}.py"
+    if (folder / file).is_file():
+        return f": did you mean '{file}:{name}'?"
+    return ": install it, or add its folder to pytest's `pythonpath`"
 
 
 def _imported(place: str, folder: Path) -> tuple[ModuleType, Siblings | None]:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.results.aggregation import CaseJson
 from pytest_queryeval.results.baseline.flips import MET, Matched, Told, in_scope
+from pytest_queryeval.results.gates import folder_text
 from pytest_queryeval.results.scope import is_below, where_text
 
 Basis: TypeAlias = Mapping[str, Any]
@@ -173,7 +174,7 @@ def _loosened(before: Told, after: Told) -> Iterator[str]:
     eased = _eased(_of_gates(before.get("gates", ())), _of_gates(after["gates"]))
     for folder, metric, where in dict.fromkeys(what[:3] for what in eased):
         if any(is_below(case["path"], folder) for case in after["cases"]):
-            yield f"{LOOSENED}: {metric}{where} in {folder}"
+            yield f"{LOOSENED}: {metric}{where} in {folder_text(folder)}"
 
 
 def _of_gates(gates: Iterable[Mapping[str, Any]]) -> list[Demand]:

@@ -112,8 +112,10 @@ def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
 
 
 def _clause(tokens: Sequence[Token], place: int) -> int | None:
-    """Return which of `_CLAUSES` begins at a place; None where none does."""
+    """Return which of `_CLAUSES` begins at a place; None where none does: `USE INDEX FOR ORDER BY (i)` is a hint."""
     kind = tokens[place].token_type
+    if place and tokens[place - 1].token_type is TokenType.FOR:
+        return None
     if kind is TokenType.LIMIT and (place + 1 == len(tokens) or tokens[place + 1].token_type not in _AMOUNTS):
         return None
     return _CLAUSES.index(kind) if kind in _CLAUSES else None
