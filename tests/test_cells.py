@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from pytest_queryeval.engines.cells import duration, packed_rows, unpacked_rows
+from pytest_queryeval.sandbox.cells import decode_rows, duration, encode_rows
 
 
 def crossed(value):
     """A value after its way through the pipe."""
-    [[cell]] = unpacked_rows(marshal.loads(marshal.dumps(packed_rows([(value,)]))))
+    [[cell]] = decode_rows(marshal.loads(marshal.dumps(encode_rows([(value,)]))))
     return cell
 
 
@@ -111,13 +111,13 @@ def test_lists_that_are_too_deep_are_an_error_and_no_crash():
         value = [value]
 
     with pytest.raises((RecursionError, ValueError)):
-        packed_rows([(value,)])
+        encode_rows([(value,)])
 
 
 def test_rows_without_such_cells_are_the_same_objects():
     rows = [(1, "a"), (None, b"")]
 
-    assert all(before is after for before, after in zip(rows, unpacked_rows(rows), strict=True))
+    assert all(before is after for before, after in zip(rows, decode_rows(rows), strict=True))
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,20 @@ class Driver:
 """
 
 
+CONTRACT = """
+import sys
+from pytest_queryeval.sandbox import driver
+
+class Driver(driver.Driver):
+    def run(self, settings, query, timeout):
+        names = iter(sorted(name for name in sys.modules if name.startswith("pytest_queryeval")))
+        return ("module",), lambda count: [(name,) for _, name in zip(range(count), names)]
+
+    def classify(self, error):
+        return "fault", repr(error)
+"""
+
+
 @pytest.fixture
 def driver(tmp_path):
     path = tmp_path / "driver.py"
@@ -95,6 +109,17 @@ def wait_until(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_child_imports_nothing_of_the_package_but_the_contract_of_drivers(tmp_path):
+    (tmp_path / "contract.py").write_text(CONTRACT)
+
+    with Hosts() as hosts:
+        rows = run(hosts.get("toy", tmp_path / "contract.py"), "modules").answer.rows
+
+    sandbox = ("pytest_queryeval", "pytest_queryeval.sandbox")
+    modules = [f"pytest_queryeval.sandbox.{name}" for name in ("driver", "start_child")]
+    assert [name for (name,) in rows] == [*sandbox, *modules]
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 575, 576, 10_000])

@@ -112,6 +112,10 @@ def test_a_mistake_in_the_kind(kind, message):
             "id: a, gold: SELECT a, b FROM t, predicted: y",
             "3: unknown key 'b FROM t': quote the value before it, which a comma ends within { }",
         ),
+        (
+            "id: a, gold: x, predicted: y, PREFIX e: z",
+            "3: unknown key 'PREFIX e': if it is a line of a query, indent it as the other lines of the block",
+        ),
         ("id: a, gold: x, predicted: y, expected: z", "3: unknown key 'expected': did you mean 'gold'?"),
         ("id: a, gold: '', predicted: y", "3: gold is empty: write the right query"),
         (

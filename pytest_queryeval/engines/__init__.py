@@ -12,7 +12,7 @@ from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.schema import Schema, schema_of_columns
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.core.table_definition import script_of
-from pytest_queryeval.engines.cells import unpacked_rows
+from pytest_queryeval.sandbox.cells import decode_rows
 from pytest_queryeval.sandbox.host import Hosts
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -79,7 +79,7 @@ def with_cells(execution: Execution) -> Execution:
     """The execution with the cells of a table, where its child had to pack them."""
     if not isinstance(execution.answer, Table):
         return execution
-    return replace(execution, answer=replace(execution.answer, rows=unpacked_rows(execution.answer.rows)))
+    return replace(execution, answer=replace(execution.answer, rows=decode_rows(execution.answer.rows)))
 
 
 class Opener(Protocol):

@@ -72,7 +72,7 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
     Paths are relative to the source's folder. A script is run here, and tables are read here, into a temporary file; a
     database is opened by its first query. Raises `SourceError` for a file that is missing or cannot be read.
     """
-    host = hosts.get("duckdb", DRIVER, packages=(*PACKAGES, "pytest_queryeval"), memory=MEMORY_BYTES)
+    host = hosts.get("duckdb", DRIVER, packages=PACKAGES, memory=MEMORY_BYTES)
     if "path" in source.settings:
         path = file_path(source, "path")
         if "?" in str(path):

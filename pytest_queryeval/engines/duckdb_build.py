@@ -1,8 +1,7 @@
-"""Makes a DuckDB database: `python -I -B duckdb_build.py DATABASE script FILE FOLDER...`.
+"""Makes a DuckDB database: started with the arguments DATABASE `script` FILE, or DATABASE `tables` JSON.
 
-Or `... DATABASE tables JSON FOLDER...`, where JSON is a list of [table, file, the SQL that reads ?]. A process of its
-own, which may take time and memory, and gives them back; the FOLDERs hold duckdb. Imports nothing of the package. What
-is wrong with a file goes to stderr as one line, and the exit status is 1.
+JSON is a list of [table, file, the SQL that reads ?, the delimiter of a CSV file]. A process of its own, which may take
+time and memory, and gives them back. What is wrong with a file goes to stderr as one line, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from __future__ import annotations
 import csv
 import json
 import re
-import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from resource import RLIMIT_AS
 
-if TYPE_CHECKING:
-    import duckdb
+import duckdb
+
+from pytest_queryeval.sandbox.driver import Fault, limit
 
 MEMORY_BYTES = 8 * 2**30
 NOTHING = re.compile(r"(?>\s+|;|--[^\n]*|/\*.*?\*/)*+", re.DOTALL)
@@ -26,26 +25,16 @@ QUOTATION = re.compile(r"\n+LINE (\d+):")
 GLOB = re.compile(r"[*?[]")
 
 
-class Failed(Exception):  # noqa: N818 - an outcome
-    """What is wrong, with its place."""
-
-
 def main() -> int:
     """Make the database of the command line; return the exit status."""
-    database, form, what, *folders = sys.argv[1:]
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(
-        resource.RLIMIT_AS, (MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard), hard)
-    )
-    sys.path += [folder for folder in folders if folder not in sys.path]
-    import duckdb
-
+    database, form, what = sys.argv[1:]
+    limit(RLIMIT_AS, MEMORY_BYTES)
     connection = duckdb.connect(database)
     try:
         run_script(connection, what) if form == "script" else read_tables(connection, json.loads(what))
         connection.execute("CHECKPOINT")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is said in one line
-        said = str(error) if isinstance(error, Failed) else f"{what}: {error}"
+        said = str(error) if isinstance(error, Fault) else f"{what}: {error}"
         sys.stderr.write(f"{' '.join(said.split())}\n")
         return 1
     connection.close()
@@ -53,13 +42,13 @@ def main() -> int:
 
 
 def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Run the statements of a file; raises `Failed` with the line of the one that fails."""
+    """Run the statements of a file; raises `Fault` with the line of the one that fails."""
     text = Path(path).read_text(encoding="utf-8-sig")
     try:
         found = connection.extract_statements(text)
     except Exception as error:
         told = QUOTATION.search(str(error))
-        raise Failed(f"{path}{':' + told[1] if told else ''}: {said(error)}") from error
+        raise Fault(f"{path}{':' + told[1] if told else ''}: {said(error)}") from error
     transactions = any(kind(statement) == "TRANSACTION" for statement in found)
     inserting = False
     for line, statement in placed(text, found):
@@ -71,7 +60,7 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
                 inserting = is_insert
             connection.execute(statement)
         except Exception as error:
-            raise Failed(f"{path}:{line}: {said(error)}") from error
+            raise Fault(f"{path}:{line}: {said(error)}") from error
     if inserting or transactions:
         connection.commit()
 
@@ -92,7 +81,7 @@ def placed(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int,
 
 
 def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) -> None:
-    """Make a table of each file; raises `Failed` with the name of the file that cannot be read."""
+    """Make a table of each file; raises `Fault` with the name of the file that cannot be read."""
     for name, path, reader, delimiter in tables:
         rows = counted_rows(path, delimiter) if delimiter else None
         quoted = name.replace('"', '""')
@@ -101,13 +90,13 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
             connection.execute(f'CREATE TABLE "{quoted}" AS FROM {reader}', [pattern])
             found = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchall()[0][0]  # noqa: S608 - quoted
         except Exception as error:
-            raise Failed(f"{path}: {said(error).replace(pattern, path)}") from error
+            raise Fault(f"{path}: {said(error).replace(pattern, path)}") from error
         if rows not in (None, found):
-            raise Failed(f"{path}: DuckDB reads {found:,} of {rows:,} rows")
+            raise Fault(f"{path}: DuckDB reads {found:,} of {rows:,} rows")
 
 
 def counted_rows(path: str, delimiter: str) -> int:
-    """The rows below the names; raises `Failed` with the line of a row that has not one cell for each name.
+    """The rows below the names; raises `Fault` with the line of a row that has not one cell for each name.
 
     DuckDB drops or skips some of these without a word. It skips empty lines, too, but where they are rows of one cell.
     """
@@ -118,17 +107,17 @@ def counted_rows(path: str, delimiter: str) -> int:
         try:
             names = next(reader, [])
             if not names:
-                raise Failed(f"{path}:1: no names of columns in the first line")
+                raise Fault(f"{path}:1: no names of columns in the first line")
             line = reader.line_num + 1
             for row in reader:
                 if row and len(row) != len(names):
-                    raise Failed(f"{path}:{line}: {cells_told(len(row), len(names))}")
+                    raise Fault(f"{path}:{line}: {cells_told(len(row), len(names))}")
                 rows += bool(row) or len(names) == 1
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise Failed(f"{path}:{line}: {error}") from error
+            raise Fault(f"{path}:{line}: {error}") from error
         except UnicodeDecodeError as error:
-            raise Failed(f"{path}: not UTF-8 text: {error.reason}") from error
+            raise Fault(f"{path}: not UTF-8 text: {error.reason}") from error
     return rows
 
 
@@ -141,7 +130,3 @@ def cells_told(cells: int, columns: int) -> str:
 def said(error: Exception) -> str:
     """What DuckDB says, without the text that it quotes and the advice that follows."""
     return ADVICE.split(str(error), maxsplit=1)[0]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

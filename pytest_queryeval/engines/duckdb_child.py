@@ -1,6 +1,6 @@
 """DuckDB in a child process: files opened read-only and cut off from everything else, one SELECT at a time.
 
-Loaded by `host_child.py`, whose contract it fulfils; of the package it imports `engines.cells` only.
+Loaded by `host_child.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ os.environ["DUCKDB_JE_MALLOC_CONF"] = "retain:false"
 
 import duckdb
 
-from pytest_queryeval.engines.cells import packed_rows
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, signature
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32
@@ -87,14 +89,6 @@ STATEMENTS = """
 State: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # signatures of the file and of its write-ahead log
 
 
-class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
-    """The database cannot be opened."""
-
-
-class Refused(Exception):  # noqa: N818 - an outcome of the query
-    """The text is not one statement that reads."""
-
-
 class Alarm:
     """One thread that interrupts the query that is late: a thread for each query would cost more than small queries."""
 
@@ -123,7 +117,7 @@ class Alarm:
                         self._interrupt()
 
 
-class Driver:
+class Driver(driver.TableDriver):
     """Keeps the last 32 databases open; `settings` of a request is `{"path": absolute path}`."""
 
     def __init__(self) -> None:
@@ -134,26 +128,24 @@ class Driver:
         self._open: OrderedDict[str, tuple[State, duckdb.DuckDBPyConnection]] = OrderedDict()
         self._session: duckdb.DuckDBPyConnection | None = None
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
         session = self._new_session(settings["path"])
         self._alarm.set(timeout, session.interrupt)
         return self._started(session, statement_of(session, query))
 
-    def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of all tables and views; raises like `run`.
 
         Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
         """
         return self._started(self._new_session(settings["path"]), DESCRIBED)
 
-    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements of all tables and views, those of the schema main first; raises like `run`."""
         return self._started(self._new_session(settings["path"]), STATEMENTS)
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
         text = QUOTATION.split(str(error), maxsplit=1)[0]
         match error:
@@ -178,13 +170,11 @@ class Driver:
                 return "failure", "invalid", text
         return "fault", f"{type(error).__name__}: {text}"
 
-    def _started(
-        self, session: duckdb.DuckDBPyConnection, statement: Any
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def _started(self, session: duckdb.DuckDBPyConnection, statement: Any) -> Answer:
         session.execute(statement)
 
         def fetch(count: int) -> list[Any]:
-            return packed_rows(session.fetchmany(count))
+            return encode_rows(session.fetchmany(count))
 
         return tuple(column[0] for column in session.description or ()), fetch
 
@@ -291,12 +281,3 @@ def check_file(path: str) -> None:
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         if file.read(HEADER_BYTES)[-len(MAGIC) :] != MAGIC:
             raise Fault("not a DuckDB database")
-
-
-def signature(path: str) -> tuple[int, ...]:
-    """Return what changes when the file at `path` does; nothing where there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
-    except FileNotFoundError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -19,7 +19,7 @@ from pytest_queryeval.languages.sparql.query import Query, read_query
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
 DRIVER = Path(__file__).with_name("endpoint_child.py")
-PACKAGES = ("SPARQLWrapper", "rdflib", "requests", "pytest_queryeval")
+PACKAGES = ("SPARQLWrapper", "rdflib", "requests")
 PROBE = "ASK {}"
 SETTINGS = {
     **CONNECTION,

@@ -1,21 +1,23 @@
 """A SPARQL endpoint, asked from a child process, which a hung name server or a huge answer cannot take along.
 
-Loaded by `host_child.py`, whose contract it fulfils. Protocol: https://www.w3.org/TR/sparql11-protocol/
+Loaded by `host_child.py`. Protocol: https://www.w3.org/TR/sparql11-protocol/
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import rdflib
 
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
+from pytest_queryeval.http.session import Exchange, Failed, Manners, Sessions, classified
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, request_of
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
 from pytest_queryeval.text.redaction import register_secrets
 
 GRAPH_FORMATS = {
@@ -30,16 +32,14 @@ SHOWN_BYTES = 200
 MANNERS = Manners(answers={200}, invalid={400}, rejected={413, 414, 422}, may_leave=True)
 
 
-class Driver:
+class Driver(driver.Driver):
     """Asks endpoints; `settings` are those of `endpoint.py`."""
 
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
         self._sessions = Sessions(trust_env=True)
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Send `query` and read the whole answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
@@ -54,7 +54,7 @@ class Driver:
         left = iter(rows)
         return columns, lambda count: list(islice(left, count))
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
         return classified(error)
 
@@ -91,11 +91,4 @@ def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...],
         graph.parse(data=body, format=name, publicID=url.partition("?")[0])
     except Exception as error:
         raise Fault(f"the answer is no whole {content_type}: {error}") from error
-    return ("subject", "predicate", "object"), [tuple([plain_term(term) for term in triple]) for triple in graph]
-
-
-def plain_term(term: Any) -> Any:
-    """A term of rdflib in plain values."""
-    if isinstance(term, rdflib.Literal):
-        return str(term), str(term.datatype or ""), term.language or ""
-    return str(term) if isinstance(term, rdflib.URIRef) else (str(term),)
+    return ("subject", "predicate", "object"), [tuple(map(encode_term, triple)) for triple in graph]

@@ -1,17 +1,20 @@
-"""Parses RDF files into a store on disk: `python -I -B graph_build.py STORE COUNT FORMAT=FILE... FOLDER...`.
+"""Parses RDF files into a store on disk: started with the arguments STORE and FORMAT=FILE for each of the files.
 
-A process of its own, since a parser that meets hostile text may end it; COUNT files are to be parsed, and the FOLDERs
-hold pyoxigraph. Imports nothing of the package. What is wrong with a file goes to stderr as one line, and the exit
-status is 1.
+A process of its own, since a parser that meets hostile text may end it. What is wrong with a file goes to stderr as one
+line, and the exit status is 1.
 """
 
 from __future__ import annotations
 
 import re
-import resource
 import sys
 from pathlib import Path
+from resource import RLIMIT_AS
 from xml.parsers.expat import ExpatError, ParserCreate
+
+from pyoxigraph import RdfFormat, Store
+
+from pytest_queryeval.sandbox.driver import limit
 
 ENTITY_CHARACTERS = 200  # those that shorten the names of vocabularies are shorter
 MEMORY_BYTES = 8 * 2**30
@@ -27,15 +30,8 @@ class RootReached(Exception):  # noqa: N818 - a way to stop
 
 def main() -> int:
     """Load all files of the command line, blank nodes of each apart; return the exit status."""
-    store_path, count, *rest = sys.argv[1:]
-    files, folders = rest[: int(count)], rest[int(count) :]
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(
-        resource.RLIMIT_AS, (MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard), hard)
-    )
-    sys.path += [folder for folder in folders if folder not in sys.path]
-    from pyoxigraph import RdfFormat, Store
-
+    store_path, *files = sys.argv[1:]
+    limit(RLIMIT_AS, MEMORY_BYTES)
     store = Store(store_path)
     for entry in files:
         name, _, path = entry.partition("=")
@@ -104,7 +100,3 @@ def problem(error: SyntaxError, path: str) -> str:
     if line[place[1] - 1 : place[1]] in ('"', "'") and text == "Unexpected end of file":
         text = "the string that begins here is not closed"
     return f"{place[0]}:{place[1]}: {text}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

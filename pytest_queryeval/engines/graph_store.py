@@ -103,7 +103,7 @@ def _build(files: Sequence[Path], store: Path) -> None:
     with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
         target = Path(building) / "store"
         entries = [f"{rdf_format(file)}={file}" for file in files]
-        command = child_command(_BUILDER, ("pyoxigraph",), str(target), str(len(files)), *entries)
+        command = child_command(_BUILDER, ("pyoxigraph",), str(target), *entries)
         try:
             done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter
         except OSError as error:

@@ -20,7 +20,7 @@ from pytest_queryeval.sandbox.host import MOST_COLUMNS, Host, Hosts, Question, t
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")
-PACKAGES = ("requests", "jsonpath", "pytest_queryeval")
+PACKAGES = ("requests", "jsonpath")
 PATHS = ("columns", "cells", "error", "truncated", "next")
 UNPARSED = ("refuse", "allow")
 NOT_TAKEN = ("invalid", "rejected", "unsafe")  # queries of these failures are none that the service knows

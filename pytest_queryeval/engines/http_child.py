@@ -1,6 +1,6 @@
 """A service that answers SQL in JSON over HTTP, asked from a child process.
 
-Loaded by `host_child.py`, whose contract it fulfils.
+Loaded by `host_child.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
-from pytest_queryeval.engines.cells import packed_rows
 from pytest_queryeval.http.answers import AGAIN, Repeating, read_json, shape, told_apart
 from pytest_queryeval.http.auth import origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.request import filled_request, following_request
-from pytest_queryeval.http.session import Exchange, Failed, Fault, Manners, Sessions, classified
+from pytest_queryeval.http.session import Exchange, Failed, Manners, Sessions, classified
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.cells import encode, encode_rows
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict
 from pytest_queryeval.text.redaction import register_secrets
 
 SHOWN_BYTES = 200
@@ -27,24 +29,22 @@ MANNERS = Manners(
 )
 
 
-class Driver:
+class Driver(driver.Driver):
     """Asks services; `settings` are those of `http.py`."""
 
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Send `query` and read all pages of the answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
         columns, rows = table_of(Pages(exchange, settings, query), settings)
         left = iter(rows)
-        return columns, lambda count: packed_rows(list(islice(left, count)))
+        return columns, lambda count: encode_rows(list(islice(left, count)))
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
         return classified(error)
 
@@ -200,7 +200,7 @@ def refuse_error(document: Any, settings: Mapping[str, Any]) -> None:
     """Raise `Failed` where the service says that it refused the query, or cut the answer."""
     for value in _selected(settings["error"], document):
         if value:
-            raise Failed("invalid", value if isinstance(value, str) else str(packed_rows([[value]])[0][0]))
+            raise Failed("invalid", value if isinstance(value, str) else str(encode(value)))
     if any(_selected(settings["truncated"], document)):
         raise Failed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
 

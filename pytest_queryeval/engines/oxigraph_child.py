@@ -1,6 +1,6 @@
 """Oxigraph in a child process: a read-only store on disk, and no way out of the process while a query runs.
 
-Loaded by `host_child.py`, whose contract it fulfils; imports nothing of the package.
+Loaded by `host_child.py`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ import os
 import re
 import resource
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pyoxigraph import BlankNode, Literal, NamedNode, QueryBoolean, QuerySolutions, Store
+from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, Store
+
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
 
 STORES = 16
 UNION = "union"
@@ -27,20 +30,14 @@ LONGEST_LIST = 120
 SAID = re.compile(r"[A-Z][a-z]+(?: \w+)+")
 
 
-class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
-    """The store cannot be opened."""
-
-
-class Driver:
+class Driver(driver.Driver):
     """Keeps the last 16 stores open; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
 
     def __init__(self) -> None:
         os.environ["RUST_BACKTRACE"] = "0"  # what ends the process is then said in its last line
         self._open: OrderedDict[str, tuple[Store, int]] = OrderedDict()
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SyntaxError, or whatever Oxigraph makes of it."""
         store, files = self._store(settings["store"])
         with guarded(files):
@@ -53,7 +50,7 @@ class Driver:
 
         return columns, fetch
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
         text = str(error) or type(error).__name__
         if isinstance(error, OSError) and "Too many open files" in text:
@@ -97,26 +94,11 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         return ("boolean",), iter([(bool(answer),)])
     if isinstance(answer, QuerySolutions):
         columns = tuple(variable.value for variable in answer.variables)
-        return columns, (tuple([plain(term) for term in solution]) for solution in answer)
+        return columns, (tuple(map(encode_term, solution)) for solution in answer)
     return (
         ("subject", "predicate", "object"),
-        ((plain(triple.subject), plain(triple.predicate), plain(triple.object)) for triple in answer),
+        ((encode_term(triple.subject), encode_term(triple.predicate), encode_term(triple.object)) for triple in answer),
     )
-
-
-def plain(term: Any) -> Any:
-    """A term in plain values, see `sparql/terms.py`; a triple term as the text that stands for it."""
-    match term:
-        case None:
-            return None
-        case NamedNode():
-            return term.value
-        case Literal():
-            return term.value, term.datatype.value, term.language or ""
-        case BlankNode():
-            return (term.value,)
-        case _:
-            return f"<<( {term} )>>"
 
 
 def brief(text: str) -> str:

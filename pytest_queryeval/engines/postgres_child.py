@@ -1,6 +1,6 @@
 """PostgreSQL in a child process: read-only whatever the role may do, for queries that nobody vouches for.
 
-Loaded by `host_child.py`, whose contract it fulfils. A query is declared as a cursor in a READ ONLY transaction that is
+Loaded by `host_child.py`. A query is declared as a cursor in a READ ONLY transaction that is
 always rolled back: https://www.postgresql.org/docs/current/sql-declare.html
 """
 
@@ -24,18 +24,19 @@ from psycopg.pq.abc import PGresult
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.engines.cells import packed_rows
 from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
 from pytest_queryeval.engines.servers.databases import (
     COLUMNS,
     Clock,
-    Fault,
     described,
     redacted,
     secrets_of,
     statements,
 )
 from pytest_queryeval.engines.servers.postgres_values import register_loaders, text_of
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict
 
 CONNECTIONS = 8
 CURSOR = "queryeval"
@@ -107,10 +108,6 @@ UNSAFE_PLACES = frozenset(("exec_parse_message", "transformDeclareCursorStmt", "
 MISPLACED = ("42601", "0A000")  # syntax_error, feature_not_supported
 
 
-class Refused(Exception):  # noqa: N818 - an outcome of the query
-    """The query does more than read."""
-
-
 class Session:
     """One connection and its transaction. `refused` are the functions and views that a query must not name."""
 
@@ -162,7 +159,7 @@ class Session:
         self.connection.execute("ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()")
 
 
-class Driver:
+class Driver(driver.TableDriver):
     """Keeps the last 8 connections; `settings` of a request is `{"url": a URL of postgresql+psycopg}`."""
 
     def __init__(self) -> None:
@@ -174,9 +171,7 @@ class Driver:
         self._url = self._query = ""
         self._deadline = 0.0
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for what is no text of SQL."""
         began = monotonic()
         self._url, self._query, self._deadline = settings["url"], query, began + timeout
@@ -195,21 +190,21 @@ class Driver:
             if len(rows) < count:
                 self._clock.clear()
                 session.end()
-            return packed_rows(rows)
+            return encode_rows(rows)
 
         return names, fetch
 
-    def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of the tables and views of the default schema; raises `Fault`."""
         rows = iter(self._inspected(settings["url"], described))
         return COLUMNS, lambda count: list(islice(rows, count))
 
-    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises `Fault`."""
         rows = iter(self._inspected(settings["url"], statements))
         return ("sql",), lambda count: list(islice(rows, count))
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind; ends the transaction, or a connection that is no more to be trusted."""
         is_cut = self._clock.clear() > 1
         kind, text = ("timeout", "") if is_cut else verdict(error, self._query)

@@ -3,7 +3,7 @@
 The files are read here and not from the store that Oxigraph has of them, since that changes the texts of literals, and
 rdflib compares these: `20.0` would become `20`. They are parsed by pyoxigraph, which keeps texts and is faster.
 
-Loaded by `host_child.py`, whose contract it fulfils; imports nothing of the package.
+Loaded by `host_child.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -30,6 +30,9 @@ from rdflib.plugins.sparql.operators import register_custom_function
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import FrozenBindings, QueryContext, SPARQLError
 
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
+
 DATASETS = 32
 UNION = "union"
 FORBIDDEN_EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "subprocess.Popen")
@@ -42,11 +45,7 @@ CASTS = (
 )
 
 
-class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
-    """The files cannot be read."""
-
-
-class Driver:
+class Driver(driver.Driver):
     """Keeps the last 32 datasets; `settings` are `files` (pairs of a path and a format), `store` and `default_graph`.
 
     `store` is the path of Oxigraph's store, which is another one where the files have changed; the others are those of
@@ -66,15 +65,13 @@ class Driver:
         sys.addaudithook(no_way_out)
         self._datasets: OrderedDict[tuple[str, frozenset[str]], rdflib.Dataset] = OrderedDict()
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault` or whatever rdflib makes of it."""
         answer = self._dataset(settings).query(prepareQuery(query))
         columns, rows = rows_of(answer)
         return columns, lambda count: list(islice(rows, count))
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
         text = str(error) or type(error).__name__
         if isinstance(error, Fault):
@@ -152,24 +149,9 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
     if answer.type == "ASK":
         return ("boolean",), iter([(bool(answer.askAnswer),)])
     if answer.type == "SELECT":
-        columns = [str(variable) for variable in answer.vars]
-        return tuple(columns), (
-            tuple([plain(row.get(variable)) for variable in answer.vars]) for row in answer.bindings
-        )
-    return ("subject", "predicate", "object"), (tuple([plain(term) for term in triple]) for triple in answer.graph)
-
-
-def plain(term: Any) -> Any:
-    """A term in plain values, see `sparql/terms.py`."""
-    match term:
-        case None:
-            return None
-        case rdflib.URIRef():
-            return str(term)
-        case rdflib.Literal():
-            return str(term), str(term.datatype or ""), term.language or ""
-        case _:
-            return (str(term),)
+        found = ([row.get(variable) for variable in answer.vars] for row in answer.bindings)
+        return tuple(map(str, answer.vars)), (tuple(map(encode_term, row)) for row in found)
+    return ("subject", "predicate", "object"), (tuple(map(encode_term, triple)) for triple in answer.graph)
 
 
 def to_integer(term: Any) -> rdflib.Literal:

@@ -22,8 +22,8 @@ from pytest_queryeval.text.redaction import register_secrets
 
 POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
 OTHER_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
-POSTGRES_PACKAGES = ("sqlalchemy", "psycopg", "pytest_queryeval")
-OTHER_PACKAGES = ("sqlalchemy", "pytest_queryeval")
+POSTGRES_PACKAGES = ("sqlalchemy", "psycopg")
+OTHER_PACKAGES = ("sqlalchemy",)
 OTHER_MEMORY = 4 * 2**30  # drivers that speak Arrow or gRPC map much more than they use
 PROBE = "SELECT 1"
 

@@ -1,6 +1,6 @@
 """Any database that SQLAlchemy has a dialect for, in a child process. What is sent here was found to be one query.
 
-Loaded by `host_child.py`, whose contract it fulfils. The transaction is read-only where a recipe below says so, and is
+Loaded by `host_child.py`. The transaction is read-only where a recipe below says so, and is
 always rolled back.
 """
 
@@ -22,16 +22,17 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.engines.cells import packed_rows
 from pytest_queryeval.engines.servers.databases import (
     COLUMNS,
     Clock,
-    Fault,
     described,
     redacted,
     secrets_of,
     statements,
 )
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
@@ -72,7 +73,7 @@ MYSQL_VERDICTS = {
 SQLITE_FAULTS = ("BUSY", "CANTOPEN", "CORRUPT", "IOERR", "LOCKED", "NOTADB", "PERM", "PROTOCOL")
 
 
-class Driver:
+class Driver(driver.TableDriver):
     """Keeps the last 8 connections; `settings` of a request is `{"url": URL, "folder": where relative paths start}`."""
 
     def __init__(self) -> None:
@@ -84,9 +85,7 @@ class Driver:
         self._unread: tuple[str, Any] | None = None
         self._deadline = 0.0
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for what gives no rows."""
         deadline = self._deadline = monotonic() + timeout
         self._clock.clear()
@@ -111,21 +110,21 @@ class Driver:
                 self._unread = None
                 self._clock.clear()
                 end(connection)
-            return packed_rows(rows)
+            return encode_rows(rows)
 
         return tuple(map(str, result.keys())), fetch
 
-    def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of the tables and views of the default schema; raises like `run`."""
         rows = iter(self._inspected(settings, described))
         return COLUMNS, lambda count: list(islice(rows, count))
 
-    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises like `run`."""
         rows = iter(self._inspected(settings, statements))
         return ("sql",), lambda count: list(islice(rows, count))
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind; ends the transaction, or a connection that is no more to be trusted."""
         late = self._clock.clear() > 0 or isinstance(error, TimeoutError)
         kind, text = ("timeout", "") if late else verdict(error)

@@ -1,20 +1,22 @@
 """SQLite in a child process: read-only by construction, for queries that nobody vouches for.
 
-Loaded by `host_child.py`, whose contract it fulfils; imports nothing of the package.
+Loaded by `host_child.py`.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import stat
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, signature
 
 VALUE_BYTES = 32 * 2**20
 CONNECTIONS = 64
@@ -97,10 +99,6 @@ DESCRIBED = """
 """
 
 
-class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
-    """The database cannot be opened."""
-
-
 class Guard:
     """What SQLite asks back while a query runs: whether it may, and whether there is time left."""
 
@@ -131,16 +129,14 @@ class Guard:
         return sqlite3.SQLITE_DENY
 
 
-class Driver:
+class Driver(driver.TableDriver):
     """Keeps the last 64 databases open; `settings` of a request is `{"path": absolute path}`."""
 
     def __init__(self) -> None:
         self._guard = Guard()
         self._open: OrderedDict[str, tuple[object, sqlite3.Connection]] = OrderedDict()
 
-    def run(
-        self, settings: dict[str, Any], query: str, timeout: float
-    ) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, sqlite3's errors, or ValueError for text that holds no statement."""
         self._guard.start(timeout)
         connection = self._connection(settings["path"], timeout)
@@ -164,19 +160,19 @@ class Driver:
 
         return tuple(column[0] for column in cursor.description), fetch
 
-    def describe(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of all tables and views; raises like `run`."""
         connection = reading(settings["path"])
         rows = described(connection, connection.execute(TABLES).fetchall())
         return ("table", "column", "type", "to_table", "to_column"), lambda count: list(islice(rows, count))
 
-    def ddl(self, settings: dict[str, Any]) -> tuple[tuple[str, ...], Callable[[int], list[Any] | None]]:
+    def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements of all tables and views, as they were written; raises like `run`."""
         connection = reading(settings["path"])
         connection.text_factory = lenient
         return ("sql",), connection.execute(STATEMENTS).fetchmany
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
         text = str(error)
         if isinstance(error, Fault):
@@ -224,15 +220,6 @@ def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Itera
     for (name,) in tables:
         with suppress(sqlite3.OperationalError):
             yield from connection.execute(DESCRIBED, {"name": name})
-
-
-def signature(path: str) -> tuple[int, ...]:
-    """Return what changes when the file at `path` does; nothing where there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
-    except FileNotFoundError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:

@@ -20,6 +20,7 @@ from requests.auth import AuthBase
 from pytest_queryeval.http.auth import Unsigned, auth_of, origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.pause import pause_of
+from pytest_queryeval.sandbox.driver import Fault, Verdict
 from pytest_queryeval.text.redaction import redact
 
 BODY_BYTES = 256 * 2**20
@@ -27,10 +28,6 @@ CHUNK_BYTES = 64 * 1024
 ATTEMPTS = 3
 FIRST_PAUSE = 0.25
 REDIRECTS = 5
-
-
-class Fault(Exception):  # noqa: N818 - the service's, not an error of this module
-    """The service does not answer as one."""
 
 
 class Failed(Exception):  # noqa: N818 - an outcome of what was asked
@@ -81,7 +78,7 @@ class Sessions:
         return self._sessions[key]
 
 
-def classified(error: Exception) -> tuple[str, ...]:
+def classified(error: Exception) -> Verdict:
     """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
     text = redact(str(error))
     match error:

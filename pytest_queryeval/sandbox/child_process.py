@@ -21,16 +21,18 @@ START_SECONDS = 30.0
 HEADER_BYTES = 8
 TAIL_BYTES = 2_000
 LINE_CHARACTERS = 300
+_START = Path(__file__).with_name("start_child.py")
+_OUR_FOLDER = _START.parents[2]
 
 
-def child_command(script: Path, packages: Sequence[str], *arguments: str) -> list[str]:
-    """The command that runs a script of ours with nothing to import but the standard library and `packages`.
+def child_command(program: Path, packages: Sequence[str], *arguments: str) -> list[str]:
+    """Return the command that runs a program of ours, which imports the standard library, `packages` and our own.
 
     -I keeps the user's folder and environment out of the imports, -B leaves no files. Raises `SourceError` where a
     package is not installed.
     """
-    folders = dict.fromkeys(_folder_of(package) for package in packages)
-    return [sys.executable, "-I", "-B", str(script), *arguments, *folders]
+    folders = dict.fromkeys([*map(_folder_of, packages), str(_OUR_FOLDER)])
+    return [sys.executable, "-I", "-B", str(_START), str(program), str(len(folders)), *folders, *arguments]
 
 
 def _folder_of(package: str) -> str:

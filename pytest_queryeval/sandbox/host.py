@@ -43,7 +43,7 @@ class Question(NamedTuple):
 class Host:
     """One child process, started on the first query and again after it died, shared by all sources of an engine.
 
-    `driver` is the file that the child loads (its contract stands in `host_child.py`), `packages` are what it imports
+    `driver` is the file that the child loads (its `Driver` is a `driver.Driver`), `packages` are what it imports
     beside the standard library; the child may use `memory` bytes of address space. Safe to use from several threads,
     which then wait for each other.
     """

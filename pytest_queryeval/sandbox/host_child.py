@@ -1,40 +1,34 @@
-"""Child processes that run queries: the child's side, `python -I -B host_child.py DRIVER MEMORY FOLDER...`.
+"""Child processes that run queries: the child's side, started with the arguments DRIVER and MEMORY.
 
-It imports nothing of the package and little of the standard library, so that it starts fast. DRIVER is a Python file
-with a class `Driver`, which may import from the FOLDERs:
-
-- `Driver().run(settings, query, timeout)` starts a query and returns its column names and a function `fetch(count)`.
-  `fetch` returns the next rows as tuples of plain values, fewer than `count` at the end; or None, which means that all
-  rows start again. `timeout` is in seconds: the driver stops by itself where it can.
-- `Driver().describe(settings)` does the same for the columns of the source's tables: rows of table, column, type, and
-  the table and column that it refers to, if any.
-- `Driver().ddl(settings)` does the same for the statements that make the source's tables, by name: rows of one text.
-- `Driver().classify(error)` makes a message of an exception: `("failure", kind, text)` or `("fault", text)`.
+DRIVER is a Python file with a class `Driver`, whose methods are those of `driver.Driver`; MEMORY are bytes of address
+space. It imports the standard library and `driver` only, so that it starts quickly.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.util
 import itertools
 import marshal
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from resource import RLIMIT_AS, RLIMIT_CORE, RLIMIT_FSIZE
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
+
+from pytest_queryeval.sandbox.driver import Answer, Driver, TableDriver, limit
+from pytest_queryeval.sandbox.start_child import load
 
 HEADER_BYTES = 8
 FIRST_ROWS = 64
-MOST_ROWS = 8_192
+MAX_ROWS = 8_192
 CHUNK_BYTES = 256 * 1024
-LARGEST_FILE = 64 * 1024  # room for stderr; no query has anything to write
+MAX_FILE_BYTES = 64 * 1024  # room for stderr; no query has anything to write
 ALARM_SECONDS = 1.0
 BALANCED = 20  # pairs of runs after which each query was the first as often as the second
-MOST_CELLS = 10_000_000  # as objects of the parent, which compares them, about 1 GiB
+MAX_CELLS = 10_000_000  # as objects of the parent, which compares them, about 1 GiB
 
 
 class TooLarge(Exception):  # noqa: N818 - it is an outcome
@@ -53,7 +47,7 @@ class Stream:
 
     def _restart(self) -> None:
         self._rows_left, self._bytes_left = self._limits
-        self._cells_left = MOST_CELLS
+        self._cells_left = MAX_CELLS
         self._count = FIRST_ROWS
 
     def drain(self, columns: tuple[str, ...], fetch: Callable[[int], list[Any] | None]) -> None:
@@ -77,7 +71,7 @@ class Stream:
         if self._rows_left < 0:
             raise TooLarge(f"more than {self._limits[0]:,} rows")
         if self._cells_left < 0:
-            raise TooLarge(f"more than {MOST_CELLS:,} cells")
+            raise TooLarge(f"more than {MAX_CELLS:,} cells")
 
     def _pack(self, *message: Any) -> int:
         began = perf_counter()
@@ -92,10 +86,10 @@ class Stream:
     def _adapt(self, size: int) -> None:
         """Ask for as many rows as would have filled a chunk, but not for more than eight times as many as before."""
         fitting = self._count * CHUNK_BYTES // size
-        self._count = max(1, min(fitting, self._count * 8, MOST_ROWS))
+        self._count = max(1, min(fitting, self._count * 8, MAX_ROWS))
 
 
-def timed(driver: Any, gold: Any, predicted: Any, timeout: float) -> Iterator[tuple[float, float]]:
+def timed(driver: Driver, gold: Any, predicted: Any, timeout: float) -> Iterator[tuple[float, float]]:
     """Without end, the seconds that both queries take to their last row, each for at most `timeout` seconds.
 
     They run in turn, so that what slows the machine down meets both.
@@ -116,30 +110,33 @@ def orders() -> Iterator[tuple[int, int]]:
         yield from sample([(0, 1), (1, 0)] * (BALANCED // 2), BALANCED)
 
 
-def seconds_of(driver: Any, question: tuple[Any, str], timeout: float) -> float:
+def seconds_of(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
     """How long a query, with the settings that the driver needs for it, takes until its last row is fetched."""
     # The parent waits for all runs together: the alarm ends a single one that no interrupt reaches.
     signal.setitimer(signal.ITIMER_REAL, timeout + ALARM_SECONDS)
     began = perf_counter()
     _, fetch = driver.run(*question, timeout)
-    while (rows := fetch(MOST_ROWS)) is None or len(rows) == MOST_ROWS:
+    while (rows := fetch(MAX_ROWS)) is None or len(rows) == MAX_ROWS:
         pass
     return perf_counter() - began
 
 
-def started(driver: Any, action: str, settings: Any, payload: Any, timeout: float) -> tuple[Any, Any]:
-    """The columns and the `fetch` of what is asked for: an answer, the source's tables, or two queries' times."""
-    if action in ("describe", "ddl"):
-        return getattr(driver, action)(settings)  # type: ignore[no-any-return]
-    if action == "time":
-        gold, predicted, iterations, timeout = payload
-        # The first pair warms up.
-        pairs = itertools.islice(timed(driver, gold, predicted, timeout), 1, iterations + 1)
-        return ("gold", "predicted"), lambda count: list(itertools.islice(pairs, count))
-    return driver.run(settings, payload, timeout)  # type: ignore[no-any-return]
+def started(driver: Driver, action: str, settings: Any, payload: Any, timeout: float) -> Answer:
+    """Start what is asked for: an answer, the list of the source's tables, or the times of two queries."""
+    match action:
+        case "describe":
+            return cast("TableDriver", driver).describe(settings)
+        case "ddl":
+            return cast("TableDriver", driver).ddl(settings)
+        case "time":
+            gold, predicted, iterations, timeout = payload
+            # The first pair warms up.
+            pairs = itertools.islice(timed(driver, gold, predicted, timeout), 1, iterations + 1)
+            return ("gold", "predicted"), lambda count: list(itertools.islice(pairs, count))
+    return driver.run(settings, payload, timeout)
 
 
-def answer(driver: Any, request: tuple[Any, ...], send: Callable[[bytes], None]) -> None:
+def answer(driver: Driver, request: tuple[Any, ...], send: Callable[[bytes], None]) -> None:
     """Run one request to its last message."""
     action, settings, payload, timeout, max_rows, max_bytes = request
     try:
@@ -153,7 +150,7 @@ def answer(driver: Any, request: tuple[Any, ...], send: Callable[[bytes], None])
         send(marshal.dumps(driver.classify(error)))
 
 
-def serve(driver: Any, requests: BinaryIO, replies: BinaryIO) -> None:
+def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests one after the other until the parent closes the pipe, or is gone."""
 
     def send(payload: bytes) -> None:
@@ -170,40 +167,20 @@ def serve(driver: Any, requests: BinaryIO, replies: BinaryIO) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def limit(memory: int) -> None:
+def limit_process(memory: int) -> None:
     """Bound what a query can take from the machine, and leave no core file behind."""
-    wanted = {resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: LARGEST_FILE, resource.RLIMIT_CORE: 0}
-    for name, amount in wanted.items():
+    for name, amount in ((RLIMIT_AS, memory), (RLIMIT_FSIZE, MAX_FILE_BYTES), (RLIMIT_CORE, 0)):
         # Not every system lets a process lower every limit; the parent's deadline holds in any case.
         with contextlib.suppress(ValueError, OSError):
-            hard = resource.getrlimit(name)[1]
-            amount = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-            resource.setrlimit(name, (amount, amount))
-
-
-def load(path: str) -> Any:
-    """Make a `Driver` of the file at `path`."""
-    spec = importlib.util.spec_from_file_location("driver", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Driver()
+            limit(name, amount)
 
 
 def main() -> None:
     """Serve with the driver and the limit of the command line."""
-    path, memory, *folders = sys.argv[1:]
-    # Before what is installed for all: the parent may run from a folder of its own.
-    place = next((at for at, folder in enumerate(sys.path) if folder.endswith("-packages")), len(sys.path))
-    sys.path[place:place] = folders
+    path, memory = sys.argv[1:]
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not print between the messages
-    limit(int(memory))
-    driver = load(path)
+    limit_process(int(memory))
+    driver = load(path).Driver()
     gc.freeze()
     serve(driver, sys.stdin.buffer, replies)
-
-
-if __name__ == "__main__":
-    main()

@@ -27,10 +27,6 @@ _PARAMETER = re.compile(r"[?&]([^=&#]*)=([^&#]*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|cred", re.IGNORECASE)
 
 
-class Fault(Exception):  # noqa: N818 - the source's, not an error of this module
-    """The database does not answer as one."""
-
-
 class Clock:
     """Stops a query at its deadline, from a thread of its own, by what its driver has for that."""
 

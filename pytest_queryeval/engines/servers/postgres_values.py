@@ -12,7 +12,7 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.types.string import TextLoader
 
-from pytest_queryeval.engines.cells import duration
+from pytest_queryeval.sandbox.cells import duration
 
 # Read as PostgreSQL writes them: Python's spelling of a range or a record is nothing that a query could give elsewhere.
 TEXTS = (

@@ -1,6 +1,6 @@
 """Which rules of a JSON Schema an answer breaks: for a suite's own answers, and in a child process for all others.
 
-Loaded by `engines/host_child.py`, whose contract it fulfils; imports nothing of the package. Patterns can run for ever
+Loaded by `sandbox/host_child.py`. Patterns can run for ever
 and references can multiply, so answers that nobody vouches for are checked where that can be stopped. Nothing is
 fetched: a schema comes with all documents that it refers to.
 """
@@ -21,6 +21,9 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import Draft202012Validator, extend, validator_for
 from referencing import Registry, Resource
 from referencing.jsonschema import specification_with
+
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.driver import Answer, Verdict
 
 VIOLATIONS = 10
 SEARCHED = 1_000  # violations among which the first ones are chosen
@@ -265,7 +268,7 @@ def _steps(error: ValidationError) -> tuple[str | int, ...]:
     return tuple(step if isinstance(step, int) else step[:KEY_CHARACTERS] for step in error.path)
 
 
-class Driver:
+class Driver(driver.Driver):
     """Keeps the last schemas compiled; `settings` of a request hold `schema` and `answer`, marshalled.
 
     The schema is its document and a mapping of the documents that it refers to.
@@ -274,14 +277,14 @@ class Driver:
     def __init__(self) -> None:
         self._compiled: OrderedDict[bytes, Any] = OrderedDict()
 
-    def run(self, settings: dict[str, Any], _: str, __: float) -> tuple[tuple[str, ...], Callable[[int], list[Any]]]:
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Check the answer; a row a violation. Raises like `violations`."""
         validator = self._validator(settings["schema"])
         answer = marshal.loads(settings["answer"])  # noqa: S302 - from our own parent
         rows = iter(violations(validator, answer))
         return ("steps", "reason"), lambda count: list(islice(rows, count))
 
-    def classify(self, error: Exception) -> tuple[str, ...]:
+    def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind: loading has checked the schema, so hardly anything is left."""
         if isinstance(error, TooDeep):
             return "failure", "invalid", str(error)

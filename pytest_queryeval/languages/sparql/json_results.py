@@ -13,7 +13,7 @@ BOOLEAN = ("boolean",)
 
 
 def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns, from `head.vars`, and the rows as `PlainTerm`; raises ValueError that says what is off.
+    """The columns, from `head.vars`, and the rows as `driver.Term`; raises ValueError that says what is off.
 
     The answer of ASK is one column `boolean` with one row; `ask` tells whether it is to be one, where that is known.
     """

@@ -8,6 +8,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.sparql.json_results import BOOLEAN, read_json_results
 from pytest_queryeval.languages.sparql.terms import term_rows
 from pytest_queryeval.languages.sparql.xml_results import XmlResults
+from pytest_queryeval.sandbox.driver import encode_term
 
 
 def read_results(text: str, suffix: str) -> Table:
@@ -51,23 +52,7 @@ def _tsv(text: str) -> Table:
         found = pyoxigraph.parse_query_results(text, pyoxigraph.QueryResultsFormat.TSV)
         assert isinstance(found, pyoxigraph.QuerySolutions)
         columns = tuple(variable.value for variable in found.variables)
-        rows = [tuple([_plain(term) for term in solution]) for solution in found]
+        rows = [tuple(map(encode_term, solution)) for solution in found]
     except SyntaxError as error:
         raise ValueError(f"is no SPARQL TSV result: {error.msg}") from error
     return Table(columns=columns, rows=term_rows(rows))
-
-
-def _plain(term: object) -> object:
-    import pyoxigraph
-
-    match term:
-        case None:
-            return None
-        case pyoxigraph.NamedNode():
-            return term.value
-        case pyoxigraph.Literal():
-            return term.value, term.datatype.value, term.language or ""
-        case pyoxigraph.BlankNode():
-            return (term.value,)
-        case _:
-            return f"<<( {term} )>>"

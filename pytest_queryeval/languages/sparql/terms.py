@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table
+from pytest_queryeval.sandbox.driver import Term
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 XSD_STRING = f"{XSD}string"
 GRAPH_COLUMNS = ("subject", "predicate", "object")
-# None, the boolean of ASK, the text of an IRI, (label,) of a blank node, (lexical, datatype, language) of a literal.
-PlainTerm: TypeAlias = bool | str | tuple[str] | tuple[str, str, str] | None
 _IRI = re.compile(r'<([^<>"{}|^`\\\x00-\x20]*)>')
 _BLANK_NODE = re.compile(r"_:(\S+)")
 _BARE_IRI = re.compile(r'((?:[a-z][a-z0-9+.-]*://|urn:|mailto:)[^<>"{}|^`\\\x00-\x20]+)', re.IGNORECASE)
@@ -21,7 +20,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def term(plain: PlainTerm) -> Cell:
+def term(plain: Term) -> Cell:
     """The term that a driver sent; `xsd:string` is no datatype, and language tags are in lower case."""
     match plain:
         case str(iri):
@@ -35,7 +34,7 @@ def term(plain: PlainTerm) -> Cell:
 
 
 def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """Rows of `PlainTerm` as rows of terms; equal terms become one object."""
+    """Return rows of `driver.Term` as rows of terms; equal terms become one object."""
     known: dict[Any, Cell] = {}
     found = []
     for row in rows:

@@ -1,6 +1,6 @@
-"""Cells on their way out of a child process, which can send plain values only.
+"""Cells of tables that cross the pipe from a child process, which can send plain values only.
 
-The child imports this module too, so it imports nothing but the standard library.
+Parents and children import it. It imports the standard library only.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _READERS: dict[str, Any] = {
 }
 
 
-def packed_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of a driver's values as rows of values that `marshal` knows."""
+def encode_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Return rows of a driver's values as rows of values that `marshal` knows: see `encode`."""
     # Most answers hold plain values only: one look at all types costs a fifth of a look at each row.
     if _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
         return [*map(tuple, rows)]
-    return [tuple(value if type(value) in _PLAIN else packed(value) for value in row) for row in rows]
+    return [tuple(value if type(value) in _PLAIN else encode(value) for value in row) for row in rows]
 
 
-def packed(value: Any) -> Any:
-    """One value: a number, a text, bytes, or a pair of a type's name and a text.
+def encode(value: Any) -> Any:
+    """Return a value as a number, a text, bytes, or a pair of a type's name and a text.
 
     Lists, mappings and JSON become JSON text with sorted keys, intervals ISO 8601 durations, and whatever else a
     driver has, such as UUIDs and network addresses, becomes its text.
@@ -58,8 +58,8 @@ def packed(value: Any) -> Any:
             return str(value)
 
 
-def unpacked_rows(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows as they came out of the child, with the cells of a `Table`."""
+def decode_rows(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows of `encode_rows` with the cells of a `Table`."""
     if tuple not in set(map(type, chain.from_iterable(rows))):
         return [*rows]
     return [
@@ -71,7 +71,7 @@ def unpacked_rows(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def duration(value: timedelta) -> str:
-    """An interval as ISO 8601 has it: `P1DT2H0.5S`, negative ones with a sign in front."""
+    """Return an interval as ISO 8601 has it: `P1DT2H0.5S`, negative ones with a sign in front."""
     sign, value = ("-", -value) if value < timedelta(0) else ("", value)
     minutes, seconds = divmod(value.seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -83,7 +83,7 @@ def duration(value: timedelta) -> str:
 
 
 def _json(value: Any) -> str:
-    """A list or a mapping as JSON text; what JSON has no word for, such as NaN or a date, is a text in it."""
+    """Return a list or a mapping as JSON text; what JSON has no word for, such as NaN or a date, is a text in it."""
     try:
         return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_inner)
     except (TypeError, ValueError):  # keys of other types, numbers that are none
@@ -109,12 +109,12 @@ def _key(key: Any) -> str:
 
 
 def _inner(value: Any) -> Any:
-    """A value within a list or a mapping, as JSON has it: numbers as numbers, the rest as text."""
+    """Return a value within a list or a mapping as JSON has it: numbers as numbers, the rest as text."""
     if isinstance(value, Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
-    inner = packed(value)
+    inner = encode(value)
     return inner[1] if isinstance(inner, tuple) else inner

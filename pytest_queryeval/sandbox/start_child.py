@@ -1,0 +1,30 @@
+"""Starts a program of ours in a child process: `python -I -B start_child.py PROGRAM COUNT FOLDER... ARGUMENT...`.
+
+PROGRAM is a Python file with a function `main`; it may import from the COUNT folders beside the standard library, and
+finds the arguments in `sys.argv`. What `main` returns is the exit status.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+
+def load(path: str) -> ModuleType:
+    """Import the file at `path`, whatever package it lies in: packages would import more than a child needs."""
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    program, count, *rest = sys.argv[1:]
+    # Before what is installed for all: the parent may run from a folder of its own.
+    place = next((at for at, folder in enumerate(sys.path) if folder.endswith("-packages")), len(sys.path))
+    sys.path[place:place] = rest[: int(count)]
+    sys.argv = [program, *rest[int(count) :]]
+    sys.exit(load(program).main())
