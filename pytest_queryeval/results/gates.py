@@ -17,7 +17,7 @@ from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
 from pytest_queryeval.results.aggregation import CaseJson, group_values, totals
 from pytest_queryeval.results.baseline.regression import measured, nothing
-from pytest_queryeval.results.scope import is_below, matches, where_text
+from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.plain import counted, score_text, told
 
 HIGHER = "higher"
@@ -229,11 +229,6 @@ def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | 
 def gate_text(gate: Mapping[str, Any]) -> str:
     """What a gate is about, where, and what came of it, in words."""
     return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
-
-
-def folder_text(folder: str) -> str:
-    """The folder of a gate in words."""
-    return "the root folder" if folder in ("", ".") else folder
 
 
 def gate_line(gate: Mapping[str, Any]) -> str:

@@ -38,3 +38,8 @@ def where_text(where: Mapping[str, Any]) -> str:
     if excluded := where.get("not"):
         named.append(f"not ({' and '.join(f'{group} is {value}' for group, value in excluded.items())})")
     return f" where {' and '.join(named)}" if named else ""
+
+
+def folder_text(folder: str) -> str:
+    """The folder of a gate in words."""
+    return "the root folder" if folder in ("", ".") else folder

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 from pytest_queryeval.results.aggregation import CaseJson
 from pytest_queryeval.results.baseline.flips import MET, Matched, Told, in_scope
-from pytest_queryeval.results.gates import folder_text
-from pytest_queryeval.results.scope import is_below, where_text
+from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
 Basis: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = dict[str, Any]
