@@ -15,7 +15,7 @@ import rdflib
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.session import Exchange, Failed, Manners, Sessions, classified
 from pytest_queryeval.languages.sparql.json_results import read_json_results
-from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, request_of
+from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
 from pytest_queryeval.text.redaction import register_secrets
@@ -44,7 +44,7 @@ class Driver(driver.Driver):
         deadline = time.monotonic() + timeout
         register_secrets(settings)
         exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
-        headers, body = exchange.answer(request_of(settings, query))
+        headers, body = send_query(exchange, settings, query)
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if settings["form"] in GRAPH_FORMS:
             columns, rows = graph_of(content_type, body, settings["url"])

@@ -1,39 +1,65 @@
-"""A SPARQL query as an HTTP request, built by SPARQLWrapper.
+"""A SPARQL query over HTTP: SPARQLWrapper speaks the protocol, and an `Exchange` sends what it makes.
 
-Also imported by a child process: needs nothing else of the package.
+Only for child processes: SPARQLWrapper sends by the opener that is installed in urllib, which is ours here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import OpenerDirector, Request, install_opener
 
 import requests
-from SPARQLWrapper import GET, POST, SPARQLWrapper
+from SPARQLWrapper import POST, SPARQLWrapper
+from SPARQLWrapper.SPARQLExceptions import URITooLong
 
-LONGEST_GET = 2_000  # characters of a URL that every server and proxy takes
+from pytest_queryeval.http.session import Exchange
+
+MAX_GET = 2_000  # characters of a URL that every server and proxy takes
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
 ACCEPT_TABLE = "application/sparql-results+json, application/json;q=0.5"
 ACCEPT_GRAPH = "application/n-triples, text/turtle;q=0.8, application/rdf+xml;q=0.5"
 
 
-def request_of(settings: dict[str, Any], query: str) -> requests.Request:
-    """The request for a query: GET while the URL stays short, then POST."""
+class Opener(OpenerDirector):
+    """Sends the requests of urllib by `exchange`, with the `parameters` of the endpoint's own URL in front.
+
+    These stay in the URL, also of a POST: they may tell tenant or repository.
+    """
+
+    def __init__(self, exchange: Exchange, parameters: str) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._parameters = parameters
+
+    def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
+        """Return the headers and the body; raises `URITooLong` for a GET that servers may cut, and as `Exchange`."""
+        assert isinstance(fullurl, Request)
+        url, _, asked = fullurl.full_url.partition("?")
+        url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, asked))))))
+        if fullurl.data is None and len(url) > MAX_GET:
+            raise URITooLong
+        headers = dict(fullurl.header_items())
+        return self._exchange.answer(requests.Request(fullurl.get_method(), url, data=fullurl.data, headers=headers))
+
+
+def send_query(exchange: Exchange, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
+    """Return the headers and the body of the answer to `query`: asked by GET while the URL stays short, else by POST.
+
+    `settings` have `url`, `default_graph`, a list of IRIs, and `form`, the query's. Raises as `Exchange.answer`.
+    """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
-    url = urlunsplit((scheme, host.rpartition("@")[2], path, "", ""))
-    wrapper = SPARQLWrapper(url)
+    install_opener(Opener(exchange, parameters))
+    wrapper = SPARQLWrapper(urlunsplit((scheme, host.rpartition("@")[2], path, "", "")))
     wrapper.setOnlyConneg(True)
+    wrapper.addCustomHttpHeader("Accept", ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE)
     for name in settings["default_graph"]:
         wrapper.addParameter("default-graph-uri", name)
     wrapper.setQuery(query)
     wrapper.queryType = settings["form"]  # its own guess could make an update of the text
-    wrapper.setMethod(GET)
-    built = wrapper._createRequest()
-    if len(built.full_url) + len(parameters) > LONGEST_GET:
+    try:
+        return wrapper.query().response  # type: ignore[return-value]
+    except URITooLong:
         wrapper.setMethod(POST)
-        built = wrapper._createRequest()
-    accept = ACCEPT_GRAPH if settings["form"] in GRAPH_FORMS else ACCEPT_TABLE
-    headers = {**dict(built.header_items()), "Accept": accept}
-    # The parameters of the URL stay there, also in a POST: they may tell tenant or repository.
-    asked = "&".join(text for text in (parameters, urlsplit(built.full_url).query) if text)
-    return requests.Request(built.get_method(), f"{url}?{asked}" if asked else url, data=built.data, headers=headers)
+        return wrapper.query().response  # type: ignore[return-value]
