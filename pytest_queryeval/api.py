@@ -36,7 +36,7 @@ def _evaluated(case: Case, session: Session) -> dict[str, Any]:
     place: dict[str, Any] = {"nodeid": f"{path}::{case.id}", "path": path}
     if case.skip is not None:
         return case_json(case, **place, outcome="skipped", message=case.skip)
-    place["state"] = session.state(case.source)
+    place["state"] = session.source_fingerprint(case.source)
     progress = Progress()
     try:
         result = evaluate_case(case, session, progress)

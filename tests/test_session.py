@@ -76,9 +76,9 @@ def test_remembered_answers_are_bounded_and_the_oldest_is_forgotten_first(sessio
     )  # each answer of two rows counts 2 x 2 cells and 1 for itself
 
     for gold in ("gold", "same", "gold", "half"):  # by now `same` was used least recently
-        session.execute_once(query(gold), run_case(gold))
+        session.execute_cached(query(gold), run_case(gold))
     for gold in ("gold", "same"):
-        session.execute_once(query(gold), run_case(gold))
+        session.execute_cached(query(gold), run_case(gold))
 
     assert engine.executed == ["gold", "same", "half", "same"]
 
@@ -86,7 +86,7 @@ def test_remembered_answers_are_bounded_and_the_oldest_is_forgotten_first(sessio
 def test_an_answer_larger_than_the_bound_is_not_remembered_and_does_no_harm(session, engine, monkeypatch):
     monkeypatch.setattr(session_module, "CACHE_CELLS", 4)
 
-    executions = [session.execute_once(query("gold"), run_case("gold")) for _ in range(3)]
+    executions = [session.execute_cached(query("gold"), run_case("gold")) for _ in range(3)]
 
     assert all(rows(execution) == ANSWERS["gold"] for execution in executions)
     assert engine.executed == ["gold"] * 3

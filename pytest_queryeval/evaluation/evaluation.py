@@ -75,7 +75,7 @@ def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Executi
 def _executed_gold(case: Case, index: int, session: Session, progress: Progress) -> Execution:
     stated = case.golds[index]
     progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
-    gold = session.execute_once(stated, case)
+    gold = session.execute_cached(stated, case)
     if gold.error is not None:
         hint = _hint(gold, case, session) if gold.error.kind == "invalid" else ""
         name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"

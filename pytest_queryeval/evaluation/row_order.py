@@ -1,4 +1,4 @@
-"""The order of gold's rows, settled as far as it decides whether predicted is right."""
+"""The order of gold's rows, resolved as far as it decides whether predicted is right."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Planned: TypeAlias = Callable[[], OrderPlan | None]
 Run: TypeAlias = Callable[[str], Table | str]
 
 
-def settled_order(
+def resolve_row_order(
     gold: Table, predicted: Table, policy: Policy, *, planned: Planned, run: Run
 ) -> tuple[Table, tuple[str, ...]]:
-    """Gold with what its query says of the order of rows, and notes on what could not be told.
+    """Return gold with what its query says about the order of rows, and notes on what could not be found out.
 
-    `planned` reads gold's query, and `run` executes a rewritten one, or returns why it failed; they are called only
-    where the verdict depends on them.
+    `planned` reads gold's query, None where it cannot be read. `run` executes a rewritten query and returns its table,
+    or why it failed. Both are called only where the verdict depends on them.
     """
     if policy.row_order != "auto" or policy.duplicates == "ignore":
         return gold, ()

@@ -13,7 +13,7 @@ from pytest_queryeval.core.metric import LARGEST, Metric, Score
 from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, Stated
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.evaluation.row_order import depends_on_tie, settled_order
+from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, graph_table
@@ -143,14 +143,14 @@ class Scoring:
         if execution.query is None:
             return execution
         query = rewrite(execution.query)
-        return execution if query == execution.query else self._session.execute_once(Stated(query=query), self._case)
+        return execution if query == execution.query else self._session.execute_cached(Stated(query=query), self._case)
 
     def _with_order(self, gold: Execution) -> Execution:
         predicted = self.predicted.answer
         if not isinstance(gold.answer, Table) or not isinstance(predicted, Table) or gold.query is None:
             return gold
         query, answer = gold.query, gold.answer
-        table, notes = settled_order(
+        table, notes = resolve_row_order(
             answer,
             predicted,
             self._case.policy,
@@ -164,7 +164,7 @@ class Scoring:
         return gold if table is answer else replace(gold, answer=table)
 
     def _table_of(self, query: str) -> Table | str:
-        execution = self._session.execute_once(Stated(query=query), self._case)
+        execution = self._session.execute_cached(Stated(query=query), self._case)
         if isinstance(execution.answer, Table):
             return execution.answer
         return execution.error.message if execution.error else "no table"

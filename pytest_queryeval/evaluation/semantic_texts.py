@@ -1,4 +1,4 @@
-"""The texts that metrics will want to embed, as far as the cases tell before anything is predicted."""
+"""The texts that metrics will need to embed, as far as they are known before anything is predicted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_queryeval.sandbox.host import Hosts
 
 
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
-    """Texts by the model that is to embed them.
+    """Return texts by the model that is to embed them.
 
     Where the prediction is stated these are the texts in which it differs from gold, else all of gold's. They are
     found by asking the metrics, with a similarity that only listens.
@@ -31,18 +31,18 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         return [1.0] * len(pairs)
 
     for case in cases:
-        names = [name for name in asked_for(case) if METRICS[name].supplied == {"similarity"}]
+        names = [name for name in requested_metrics(case) if METRICS[name].supplied == {"similarity"}]
         similarity = listen if case.predicted is None else listen_for_differences
         for gold, predicted in _answers(case) if names else ():
             for name in names:
-                # Whatever a metric of the user's raises is told when its case is scored.
+                # Whatever a metric of the user's raises is reported when its case is scored.
                 with suppress(Exception):
                     METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
     return {model: list(texts) for model, texts in wanted.items()}
 
 
-def asked_for(case: Case) -> tuple[str, ...]:
-    """The metrics that a case is scored by: those that it names, and those that have a threshold."""
+def requested_metrics(case: Case) -> tuple[str, ...]:
+    """Return the names of metrics that a case is scored by: those that it names, then those that have a threshold."""
     return tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
 
 
@@ -55,9 +55,9 @@ def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
 
 
 def _answer(stated: Stated, case: Case) -> Answer | None:
-    """What a stated prediction says, whether it keeps a schema or not."""
+    """Return what a stated prediction says, whether it conforms to a schema or not."""
     try:
         execution = KINDS[case.kind].read_without_running(stated, replace(case, json_schema=None), Hosts())
-    except QueryEvalError:  # told when the case is evaluated
+    except QueryEvalError:  # reported when the case is evaluated
         return None
     return None if execution is None else execution.answer

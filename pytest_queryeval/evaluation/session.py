@@ -64,7 +64,7 @@ class Session:
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
         self._opening = threading.Lock()  # predictors list schemas in threads
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
-        self._states: dict[tuple[str, str], str | None] = {}
+        self._fingerprints: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
 
@@ -89,11 +89,11 @@ class Session:
 
     @property
     def calls(self) -> Calls:
-        """The predictors, and the calls that are under way."""
+        """Return the predictors and the calls that are under way."""
         return self._calls
 
     def engine(self, source: Source | None) -> Engine:
-        """The engine of a source, opened once; raises `SourceError`, the same one every time."""
+        """Return the engine of a source, opened once; raise `SourceError`, the same one every time."""
         if source is None:
             raise SourceError("the case has a query and no source to run it on")
         key = source.key
@@ -109,15 +109,15 @@ class Session:
         return ENGINES[source.engine].open(source, self._hosts)
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
-        """The system's answer to the `trial`th time of asking; raises `PredictorError`."""
+        """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
         return self._calls.prediction(case, trial)
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """The system's answer where no call is needed for it, as where the suite states it; else None."""
+        """Return the system's answer where no call is needed for it, as where the suite states it; else None."""
         return self._calls.prediction_at_hand(case)
 
     def execute(self, stated: Stated, case: Case) -> Execution:
-        """Read what is stated as the case's kind does, or run it; raises `SourceError`, `PredictorError`."""
+        """Read what is stated as the case's kind does, or run it; raise `SourceError` or `PredictorError`."""
         answered = KINDS[case.kind].read_without_running(stated, case, self._hosts)
         if answered is not None:
             return answered
@@ -137,10 +137,11 @@ class Session:
             self._recording.keep_execution(query, case.source, found, **limits)
         return found
 
-    def execute_once(self, stated: Stated, case: Case) -> Execution:
-        """`execute`, remembered for queries that come again; at most CACHE_CELLS cells are kept.
+    def execute_cached(self, stated: Stated, case: Case) -> Execution:
+        """Execute a query, or return what it answered before with the same source, timeout and `max_rows`.
 
-        An answer that is stated is taken as it is.
+        An answer that is stated is returned as it is. At most CACHE_CELLS cells are kept, those that were used last.
+        Raise `SourceError` and `PredictorError` as `execute` does; errors are not cached.
         """
         if stated.answer is not None:
             return Execution(query=stated.query, answer=stated.answer)
@@ -155,9 +156,9 @@ class Session:
         return execution
 
     def schema(self, case: Case) -> Schema:
-        """The tables that a case's queries are about: as its suite states them, else as its source lists them.
+        """Return the tables that a case's queries are about: as its suite states them, else as its source lists them.
 
-        Empty where neither is to be had; raises `SourceError`, the same one every time.
+        Empty where neither is known. Raise `SourceError`, the same one every time.
         """
         if case.db_schema is not None or case.source is None:
             return case.db_schema or Schema()
@@ -177,7 +178,7 @@ class Session:
         return found
 
     def _listed_ddl(self, source: Source) -> str | None:
-        """How the tables of a source are made, or what is recorded of it; None where it cannot tell."""
+        """Return the DDL of a source, or what is recorded of it; None where its engine has none."""
         found = None if self._recording is None else self._recording.ddl(source)
         if found is not None:
             return found[0]
@@ -191,19 +192,22 @@ class Session:
             self._recording.keep_ddl(source, ddl)
         return ddl
 
-    def state(self, source: Source | None) -> str | None:
-        """What tells the contents of a source from earlier ones; None where that is not known, or not for little.
+    def source_fingerprint(self, source: Source | None) -> str | None:
+        """Return what tells the contents of a source from earlier ones, as it was at the first call.
 
-        It is that of the first call.
+        None for no source, for files of more than 256 MiB together, and where the state of the source is not known.
         """
         if source is None:
             return None
-        if source.key not in self._states:
-            self._states[source.key] = known_state(source)
-        return self._states[source.key]
+        if source.key not in self._fingerprints:
+            self._fingerprints[source.key] = known_state(source)
+        return self._fingerprints[source.key]
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
-        """Seconds of both queries, run in turn on the case's source; raises `SourceError` where that fails."""
+        """Run both queries in turn on the case's source, and return their seconds as one pair for each iteration.
+
+        Raise `SourceError` where that fails.
+        """
         recording, source = self._recording, case.source
         if recording is None or source is None:
             return self._timed(gold, predicted, case, iterations)
@@ -224,11 +228,14 @@ class Session:
         return [(first, second) for first, second in timed.answer.rows]  # type: ignore[misc]  # seconds
 
     def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
-        """The cosine of each pair of texts by an embedding model; raises `EmbeddingError`, the same one every time."""
+        """Return the cosine of each pair of texts by an embedding model.
+
+        Raise `EmbeddingError`, the same one every time.
+        """
         return self._embedder(model).similarities(pairs)
 
     def prepare(self, cases: Iterable[Case]) -> None:
-        """Embed the texts that cases are known to need, all at once; what fails here is told by each case."""
+        """Embed the texts that cases are known to need, all at once; what fails here is an error of each case."""
         for model, texts in texts_to_embed(cases).items():
             with suppress(QueryEvalError):
                 self._embedder(model).prepare(texts)

@@ -141,7 +141,7 @@ class CaseItem(pytest.Item):
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         place = {"nodeid": self.nodeid, "path": run.relative(self.case.location.path)}
-        state = None if outcome == "skipped" else run.session.state(self.case.source)
+        state = None if outcome == "skipped" else run.session.source_fingerprint(self.case.source)
         if self.result is None or report.when == "setup":  # which may break after ours, in hooks of others
             message = error_message(report)
             return case_json(self.case, **place, outcome=outcome, message=message, progress=self.progress, state=state)

@@ -55,14 +55,14 @@ class Run:
 
     def prepare(self, items: list[pytest.Item]) -> None:
         """Begin to ask for predictions, and embed at once what cases are known to need."""
-        from pytest_queryeval.evaluation.semantic_texts import asked_for
+        from pytest_queryeval.evaluation.semantic_texts import requested_metrics
         from pytest_queryeval.metrics import METRICS
 
         cases = _cases(items)
         self.engines = _versions(cases)
         self.session.calls.expect(chain.from_iterable(self.cases.values()))
         self.session.calls.ahead(_cases([item for item in items if not _may_be_skipped(item)]))
-        names = {name for metrics in {asked_for(case) for case in cases} for name in metrics}
+        names = {name for metrics in {requested_metrics(case) for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].supplied for name in names):
             self.session.prepare(cases)
 

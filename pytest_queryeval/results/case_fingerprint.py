@@ -17,7 +17,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Selection, Structure
 from pytest_queryeval.evaluation.recording.answers import written_answer
-from pytest_queryeval.evaluation.semantic_texts import asked_for
+from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.plain import told
@@ -37,7 +37,7 @@ def case_fingerprint(case: Case, state: str | None) -> dict[str, Any]:
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest_of_context(case),
-        "metrics": [*asked_for(case), *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
+        "metrics": [*requested_metrics(case), *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
         "thresholds": {name: _limits(threshold) for name, threshold in case.thresholds.items()},
         "on_miss": case.on_miss,
         "trials": case.trials,
