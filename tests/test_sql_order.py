@@ -1,40 +1,42 @@
-"""ORDER BY and LIMIT of the gold query: which orders, and which choices among ties, are right."""
+"""ORDER BY and LIMIT of gold SQL, on every engine: which orders, and which choices among ties, are right."""
 
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from every_engine import SQL, source_on
 from samples import make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
 from pytest_queryeval.core.model import Case, CaseResult, Source, Stated
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.order import order_plan
 
+pytest_plugins = ["postgres"]
+
 SCRIPT = """
-CREATE TABLE player (name TEXT, team TEXT, score INTEGER, joined TEXT COLLATE NOCASE);
+CREATE TABLE player (name TEXT, team TEXT, score INTEGER, joined TEXT);
 INSERT INTO player VALUES
   ('ann', 'red', 5, 'May'), ('bob', 'red', 5, 'may'), ('cy', 'blue', 3, 'June'),
   ('dee', 'blue', 3, 'July'), ('eve', 'green', 3, 'July'), ('fay', 'green', 1, NULL);
 """
 
 
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    folder = tmp_path_factory.mktemp("order")
-    sqlite3.connect(folder / "players.db").executescript(SCRIPT).close()
-    source = Source(name="players", engine="sqlite", settings={"path": "players.db"}, folder=folder)
-    with Session() as session:
+@pytest.fixture(scope="module", params=SQL)
+def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    folder = tmp_path_factory.mktemp(f"order_{request.param}")
+    with source_on(request.param, folder, SCRIPT, request) as source, Session() as session:
+        dialect = ENGINES[source.engine].dialect(source.settings)
 
         def judged(gold: str, predicted: str, **settings: object) -> CaseResult:
-            return evaluate_case(replace(case(gold, predicted, source), **settings), session)
+            return evaluate_case(replace(case(gold, predicted, source), dialect=dialect, **settings), session)
 
         yield judged
 
@@ -58,13 +60,13 @@ BY_SCORE = "SELECT name FROM player ORDER BY score DESC"
         (f"{BY_SCORE} LIMIT 1", "SELECT 'cy'", False),
         (f"{BY_SCORE} LIMIT 3", "SELECT name FROM player WHERE name IN ('bob', 'ann', 'eve') ORDER BY name", True),
         (f"{BY_SCORE} LIMIT 3", "SELECT name FROM player WHERE name IN ('bob', 'cy', 'eve') ORDER BY name", False),
-        (f"{BY_SCORE} LIMIT 3", "SELECT * FROM (VALUES ('eve'), ('ann'), ('bob'))", False),
-        (f"{BY_SCORE} LIMIT 2 OFFSET 2", "SELECT * FROM (VALUES ('eve'), ('cy'))", True),
-        (f"{BY_SCORE} LIMIT 2 OFFSET 2", "SELECT * FROM (VALUES ('fay'), ('cy'))", False),
-        (f"{BY_SCORE} LIMIT 3", "SELECT * FROM (VALUES ('ann'), ('bob'), ('cy'), ('dee'))", False),
-        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('cy'))", True),
-        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('eve'))", False),
-        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('zoe'))", False),
+        (f"{BY_SCORE} LIMIT 3", "SELECT * FROM (VALUES ('eve'), ('ann'), ('bob')) AS v", False),
+        (f"{BY_SCORE} LIMIT 2 OFFSET 2", "SELECT * FROM (VALUES ('eve'), ('cy')) AS v", True),
+        (f"{BY_SCORE} LIMIT 2 OFFSET 2", "SELECT * FROM (VALUES ('fay'), ('cy')) AS v", False),
+        (f"{BY_SCORE} LIMIT 3", "SELECT * FROM (VALUES ('ann'), ('bob'), ('cy'), ('dee')) AS v", False),
+        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('cy')) AS v", True),
+        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('eve')) AS v", False),
+        ("SELECT name FROM player LIMIT 2", "SELECT * FROM (VALUES ('eve'), ('zoe')) AS v", False),
         (
             "SELECT team, count(*) FROM player GROUP BY team ORDER BY count(*)",
             "SELECT team, count(*) FROM player GROUP BY team ORDER BY team DESC",
@@ -102,13 +104,13 @@ BY_SCORE = "SELECT name FROM player ORDER BY score DESC"
             True,
         ),
         (
-            "SELECT name FROM player WHERE joined IS NOT NULL ORDER BY joined",
-            "SELECT name FROM player WHERE joined IS NOT NULL ORDER BY joined, name DESC",
+            "SELECT name FROM player WHERE joined IS NOT NULL ORDER BY lower(joined)",
+            "SELECT name FROM player WHERE joined IS NOT NULL ORDER BY lower(joined), name DESC",
             True,
         ),
         (
-            "SELECT name FROM (SELECT name FROM player ORDER BY score LIMIT 3)",
-            "SELECT name FROM (SELECT name FROM player ORDER BY score LIMIT 3) ORDER BY name DESC",
+            "SELECT name FROM (SELECT name FROM player ORDER BY score LIMIT 3) AS p",
+            "SELECT name FROM (SELECT name FROM player ORDER BY score LIMIT 3) AS p ORDER BY name DESC",
             True,
         ),
         (
@@ -145,6 +147,16 @@ def test_keys_that_only_selected_columns_tell_are_said_in_the_details(judge) -> 
     assert SELECTED_KEYS in result.details["notes"]
 
 
+@pytest.mark.parametrize("judge", ["sqlite"], indirect=True)
+def test_a_collation_of_a_column_says_which_rows_tie(judge) -> None:
+    folded = "(SELECT name, joined COLLATE NOCASE AS month FROM player) AS p"
+
+    result = judge(f"SELECT name FROM {folded} ORDER BY month", f"SELECT name FROM {folded} ORDER BY month, name DESC")
+
+    assert result.scores["execution_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("judge", ["sqlite"], indirect=True)
 def test_keys_that_cannot_be_read_make_the_order_strict_and_are_said(judge) -> None:
     gold = "SELECT name FROM player UNION SELECT name FROM player ORDER BY 1 COLLATE NOCASE"
     result = judge(gold, "SELECT name FROM player ORDER BY name DESC")
@@ -177,7 +189,7 @@ def test_every_order_among_ties_is_right_and_every_other_is_wrong(judge, seed: i
     values = ", ".join(f"('{name}')" for name, _ in order)
 
     right = [score for _, score in order] == [5, 5, 3, 3, 3, 1]
-    assert judge(BY_SCORE, f"SELECT * FROM (VALUES {values})").scores["execution_accuracy"] == float(right)
+    assert judge(BY_SCORE, f"SELECT * FROM (VALUES {values}) AS v").scores["execution_accuracy"] == float(right)
 
 
 @pytest.mark.parametrize("query", ["SELECT 1", "SELECT (" * 400, "DELETE FROM t ORDER BY 1 LIMIT 1"])

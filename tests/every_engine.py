@@ -1,0 +1,94 @@
+"""Sources with the same data on every engine of the registry, for tests of what holds for all of them.
+
+An engine that takes a `script`, or `files` for SPARQL, needs nothing here; a server has a function among `SERVERS`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import servers
+from http_services import Asked, Said, serving
+
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.engines import ENGINES
+
+SQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sql")
+SPARQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sparql")
+SERVICE_SECONDS = 2.0
+Settings: TypeAlias = dict[str, Any]
+# A folder, the data as statements of SQL or as Turtle, and what asks for fixtures.
+Server: TypeAlias = Callable[[Path, str, pytest.FixtureRequest], AbstractContextManager[Settings]]
+
+
+@contextmanager
+def source_on(engine: str, folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Source]:
+    """A source on an engine; skips the test where the engine's package or server is missing."""
+    with SERVERS.get(engine, in_a_file)(folder, data, request) as settings:
+        try:
+            ENGINES[engine].check(settings)
+        except SettingError as error:
+            if "pip install" not in str(error):
+                raise
+            pytest.skip(str(error))
+        yield Source(name=engine, engine=engine, settings=settings, folder=folder)
+
+
+@contextmanager
+def in_a_file(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
+    """The data as a script, or as a graph."""
+    setting, name = ("script", "data.sql") if "create table" in data.lower() else ("files", "data.ttl")
+    (folder / name).write_text(data, encoding="utf-8")
+    yield {setting: name}
+
+
+@contextmanager
+def on_postgres(folder: Path, data: str, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """A database of its own on the tests' cluster."""
+    cluster = request.getfixturevalue("cluster")
+    database = folder.name.lower().replace("-", "_")
+    cluster.sql(f"create database {database} owner owner")
+    cluster.sql(data, user="owner", database=database)
+    yield {"url": cluster.url(database=database)}
+
+
+@contextmanager
+def behind_http(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
+    """A service on a SQLite file, which gives up late queries itself."""
+    path = folder / "service.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(data)
+
+    def answer(asked: Asked) -> Said:
+        deadline = time.monotonic() + SERVICE_SECONDS
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+            try:
+                cursor = connection.execute(json.loads(asked.body)["sql"])
+                rows = cursor.fetchall()
+            except sqlite3.Error as error:
+                return Said({"error": str(error)}, 400)
+        return Said({"columns": [column[0] for column in cursor.description or ()], "rows": rows})
+
+    with serving(answer) as service:
+        body = {"sql": "{query}"}
+        yield {"url": service.url, "body": body, "rows": "$.rows", "columns": "$.columns", "dialect": "sqlite"}
+
+
+@contextmanager
+def behind_an_endpoint(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
+    """Oxigraph's own server."""
+    (folder / "data.ttl").write_text(data, encoding="utf-8")
+    with servers.oxigraph(folder / "store", [folder / "data.ttl"]) as url:
+        yield {"url": url}
+
+
+SERVERS: dict[str, Server] = {"sqlalchemy": on_postgres, "http": behind_http, "endpoint": behind_an_endpoint}
