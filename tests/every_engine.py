@@ -25,7 +25,7 @@ SQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sql")
 SPARQL = tuple(name for name in ENGINES.names() if ENGINES[name].kind == "sparql")
 SERVICE_SECONDS = 2.0
 Settings: TypeAlias = dict[str, Any]
-# A folder, the data as statements of SQL or as Turtle, and what asks for fixtures.
+# A folder, the data as statements of SQL or as TriG, and what asks for fixtures.
 Server: TypeAlias = Callable[[Path, str, pytest.FixtureRequest], AbstractContextManager[Settings]]
 
 
@@ -45,7 +45,7 @@ def source_on(engine: str, folder: Path, data: str, request: pytest.FixtureReque
 @contextmanager
 def in_a_file(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
     """The data as a script, or as a graph."""
-    setting, name = ("script", "data.sql") if "create table" in data.lower() else ("files", "data.ttl")
+    setting, name = ("script", "data.sql") if "create table" in data.lower() else ("files", "data.trig")
     (folder / name).write_text(data, encoding="utf-8")
     yield {setting: name}
 
@@ -86,8 +86,8 @@ def behind_http(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[S
 @contextmanager
 def behind_an_endpoint(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
     """Oxigraph's own server."""
-    (folder / "data.ttl").write_text(data, encoding="utf-8")
-    with servers.oxigraph(folder / "store", [folder / "data.ttl"]) as url:
+    (folder / "data.trig").write_text(data, encoding="utf-8")
+    with servers.oxigraph(folder / "store", [folder / "data.trig"]) as url:
         yield {"url": url}
 
 

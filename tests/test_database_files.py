@@ -176,3 +176,22 @@ def test_script_is_built_into_a_file_that_close_removes(name, hosts, tmp_path, m
 def test_missing_script_is_named(name, hosts, tmp_path):
     with pytest.raises(SourceError, match=r"gone\.sql: no such file$"):
         opened(name, hosts, tmp_path, script="gone.sql")
+
+
+def test_script_that_is_not_utf8_is_named(name, hosts, tmp_path):
+    (tmp_path / "bad.sql").write_bytes(b"select '\xff';")
+
+    with pytest.raises(SourceError, match=r"bad\.sql: .*utf-8"):
+        opened(name, hosts, tmp_path, script="bad.sql")
+
+
+def test_schema_of_a_missing_database_is_a_source_error(name, hosts, tmp_path):
+    with pytest.raises(SourceError, match=r"^source 'music': .*gone\.db: no such file$"):
+        opened(name, hosts, tmp_path, path="gone.db").schema(timeout=10)
+
+
+def test_messages_are_one_short_line_without_control_characters(run):
+    error = run('select "' + "\x1b[2J\r\n" * 1000 + '" from concerts, nowhere').error
+
+    assert error.message.isprintable()
+    assert len(error.message) <= 300

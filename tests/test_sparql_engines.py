@@ -1,4 +1,4 @@
-"""All SPARQL engines give the same tables: two on files, two behind real servers."""
+"""All SPARQL engines give the same tables: two on files, two behind real servers, and any other of the registry."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 import servers
+from every_engine import SPARQL, source_on
 from sparql_queries import ANSWERS, DIFFERENCES, FORMATS, NAMED, ORDERED, PREFIXES, QUERIES, TURTLE
 
 from pytest_queryeval.core.errors import SourceError
@@ -18,6 +19,7 @@ from pytest_queryeval.sandbox.host import Hosts
 
 LOCAL = ("oxigraph", "rdflib")
 LIVE = ("oxigraph server", "rdflib-endpoint")
+ALL = (*LOCAL, *LIVE, *(name for name in SPARQL if name not in ("rdf", "endpoint")))
 FILES = ("graph.ttl", "named.trig")
 WRITTEN = {"oxigraph": "12.5", "rdflib": "12.50", "oxigraph server": "12.5", "rdflib-endpoint": "12.50"}
 CARTESIAN = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o . ?p ?q ?r }"
@@ -30,8 +32,8 @@ def hosts():
 
 
 @pytest.fixture(scope="module")
-def run(hosts, tmp_path_factory):
-    """Runs a query on one of the four engines, each of which is opened on first use and then kept."""
+def run(request, hosts, tmp_path_factory):
+    """Runs a query on one of the engines, each of which is opened on first use and then kept."""
     folder = tmp_path_factory.mktemp("graph")
     for name, text in zip(FILES, (TURTLE, NAMED), strict=True):
         (folder / name).write_text(text, encoding="utf-8")
@@ -41,14 +43,17 @@ def run(hosts, tmp_path_factory):
 
         def execute(name, query, timeout=20, max_rows=1000):
             if name not in engines:
-                engines[name] = open_named(name, hosts, folder, stack)
+                engines[name] = open_named(name, hosts, folder, stack, request)
                 stack.callback(engines[name].close)
             return engines[name].execute(query, timeout=timeout, max_rows=max_rows)
 
         yield execute
 
 
-def open_named(name, hosts, folder, stack):
+def open_named(name, hosts, folder, stack, request):
+    if name in SPARQL:
+        source = stack.enter_context(source_on(name, folder, f"{TURTLE}\n{NAMED}", request))
+        return ENGINES[name].open(source, hosts)
     files = [folder / file for file in FILES]
     if name in LOCAL:
         return opened_files(hosts, folder, files=list(FILES), engine=name)
@@ -83,7 +88,7 @@ def differs(engine, name):
     return [pytest.mark.xfail(reason=reason, raises=(AssertionError, SourceError))] if engine in engines else []
 
 
-@pytest.mark.parametrize(("engine", "name"), cases(("rdflib", *LIVE), QUERIES))
+@pytest.mark.parametrize(("engine", "name"), cases(ALL[1:], QUERIES))
 def test_every_engine_gives_the_table_that_oxigraph_gives(run, engine, name):
     gold = run("oxigraph", QUERIES[name])
 
@@ -95,7 +100,7 @@ def test_every_engine_gives_the_table_that_oxigraph_gives(run, engine, name):
     assert agree(gold.answer, execution.answer, name), (gold.answer.rows, execution.answer.rows)
 
 
-@pytest.mark.parametrize(("engine", "name"), cases((*LOCAL, *LIVE), ANSWERS))
+@pytest.mark.parametrize(("engine", "name"), cases(ALL, ANSWERS))
 def test_answers_are_those_that_the_graph_holds(run, engine, name):
     columns, rows = ANSWERS[name]
 
@@ -107,7 +112,7 @@ def test_answers_are_those_that_the_graph_holds(run, engine, name):
     assert agree(expected, execution.answer, name), execution.answer.rows
 
 
-@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+@pytest.mark.parametrize("engine", ALL)
 def test_execution_names_the_engine_that_answered(run, engine):
     execution = run(engine, "ASK {}")
 
@@ -122,7 +127,7 @@ def test_numbers_are_written_as_in_the_file_but_for_oxigraph_which_keeps_the_sho
     assert price.lexical == written
 
 
-@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+@pytest.mark.parametrize("engine", ALL)
 def test_datatype_and_language_of_texts_are_those_of_rdf_1_1(run, engine):
     query = f'{PREFIXES} SELECT ?t {{ VALUES ?t {{ "a" "a"^^xsd:string "a"@EN-gb "5"^^xsd:integer }} }}'
 
@@ -132,7 +137,7 @@ def test_datatype_and_language_of_texts_are_those_of_rdf_1_1(run, engine):
     assert found == {Literal("a"), Literal("a", "", "en-gb"), integer}
 
 
-@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+@pytest.mark.parametrize("engine", ALL)
 def test_one_row_more_than_allowed_is_too_large(run, engine):
     query = f"{PREFIXES} SELECT ?c {{ ?c a :Concert }}"
 
@@ -144,7 +149,7 @@ def test_one_row_more_than_allowed_is_too_large(run, engine):
     assert (refused.error.kind, refused.error.message) == ("too_large", "more than 3 rows")
 
 
-@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+@pytest.mark.parametrize("engine", ALL)
 def test_graph_of_more_triples_than_allowed_is_too_large(run, engine):
     query = f"{PREFIXES} CONSTRUCT {{ ?c a :Thing }} {{ ?c a :Concert }}"
 
@@ -172,7 +177,7 @@ def test_query_that_does_not_parse_is_invalid_and_the_parser_is_quoted(run, engi
     assert error.message.isprintable()
 
 
-@pytest.mark.parametrize("engine", [*LOCAL, *LIVE])
+@pytest.mark.parametrize("engine", ALL)
 def test_a_prefix_that_a_query_does_not_declare_is_named_without_a_list_of_the_grammar(run, engine):
     error = run(engine, "SELECT ?x WHERE { ?x house:label ?label }").error
 

@@ -1,12 +1,13 @@
-"""ORDER BY and LIMIT of gold SPARQL queries: which orders, and which choices among ties, are right."""
+"""ORDER BY and LIMIT of gold SPARQL, on every engine: which orders, and which choices among ties, are right."""
 
 from dataclasses import replace
 
 import pytest
+from every_engine import SPARQL, source_on
 from samples import make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS
-from pytest_queryeval.core.model import Source, Stated
+from pytest_queryeval.core.model import Stated
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
@@ -23,14 +24,14 @@ PLAYERS = "{ ?player :team ?team OPTIONAL { ?player :score ?score } }"
 BY_SCORE = f"{P}SELECT ?player {PLAYERS} ORDER BY DESC(?score) ?team"
 
 
-@pytest.fixture(scope="module", params=["oxigraph", "rdflib"])
+# Beside the engines, the other evaluator of files.
+@pytest.fixture(scope="module", params=[*SPARQL, "rdflib"])
 def judge(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("order")
-    (folder / "players.ttl").write_text(GRAPH, encoding="utf-8")
-    settings = {"files": "players.ttl", "engine": request.param}
-    source = Source(name="players", engine="rdf", settings=settings, folder=folder)
-    case = make_case(kind="sparql", source=source, thresholds={}, max_rows=100, timeout=30.0)
-    with Session() as session:
+    folder = tmp_path_factory.mktemp(f"order_{request.param}")
+    engine, settings = ("rdf", {"engine": "rdflib"}) if request.param == "rdflib" else (request.param, {})
+    with source_on(engine, folder, GRAPH, request) as source, Session() as session:
+        source = replace(source, settings={**source.settings, **settings})
+        case = make_case(kind="sparql", source=source, thresholds={}, max_rows=100, timeout=30.0)
 
         def judged(gold, predicted, **changes):
             stated = {"golds": (Stated(query=gold),), "predicted": Stated(query=predicted)}

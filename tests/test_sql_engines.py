@@ -210,10 +210,11 @@ def test_queries_are_timed_everywhere(opened, name):
 
     timed = engine.time("select * from hall", "select name from hall", iterations=3, timeout=20)
     unsafe = engine.time("select * from hall", "delete from hall", iterations=3, timeout=20)
+    broken = engine.time("select * from hall", "select * from nowhere", iterations=3, timeout=20)
 
     assert [len(row) for row in timed.answer.rows] == [2, 2, 2]
     assert min(seconds for row in timed.answer.rows for seconds in row) > 0
-    assert unsafe.error.kind == "unsafe"
+    assert (unsafe.error.kind, broken.error.kind) == ("unsafe", "invalid")
 
 
 @pytest.mark.parametrize("name", SQL)
@@ -232,7 +233,7 @@ def test_all_default_metrics_are_scored_everywhere(source, opened, name):
     # Without a schema nothing tells whose column `title` is.
     unknown = {} if isinstance(opened(name), SupportsSchema) else {"exact_set_match": 0.0}
     assert result.scores == dict.fromkeys(KINDS["sql"].default_metrics, 1.0) | unknown
-    assert result.details.keys() == {"counts", "partial_match"}
+    assert result.details.keys() == {"counts", "partial_match", *unknown}
 
 
 @pytest.mark.parametrize("name", SQL)
