@@ -30,11 +30,16 @@ def make_report(*cases, **about):
 def full_disk(monkeypatch):
     """A disk on which nothing more can be written, though files can be made."""
 
-    def refuse(handle, mode):
-        os.close(handle)
-        raise OSError(28, "No space left on device")
+    open_file = Path.open
 
-    monkeypatch.setattr("pytest_queryeval.reports.os.fdopen", refuse)
+    def refuse(path, mode, *arguments):
+        opened = open_file(path, mode, *arguments)
+        if mode == "xb":
+            opened.close()
+            raise OSError(28, "No space left on device")
+        return opened
+
+    monkeypatch.setattr(Path, "open", refuse)
 
 
 def names(folder):

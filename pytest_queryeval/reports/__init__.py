@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.results.aggregation import Report
@@ -110,23 +110,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A symbolic link is followed: what it points to is written.
     """
-    real = Path(os.path.realpath(path))
     try:
-        real.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=real.parent, prefix=".queryeval-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(real)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_atomically(Path(os.path.realpath(path)), content)
     except OSError as error:
         raise ReportError(f"report {path} cannot be written: {error.strerror or error}") from error
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -1,0 +1,34 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+
+def write_atomically(path: Path, content: bytes, *, keep_existing: bool = False) -> None:
+    """Write a file, and make its folders; whoever reads meanwhile finds the file as it was before, or none.
+
+    With `keep_existing` a file that is there stays as it is, also one that another process writes at the same time.
+    Raise OSError where the file cannot be written; nothing of it is left behind then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".queryeval-{uuid4().hex}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+        if not (keep_existing and _link(path, temporary)):
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _link(path: Path, file: Path) -> bool:
+    """Give a file the name `path` too unless that is taken; return False on a file system without links."""
+    try:
+        path.hardlink_to(file)
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    return True
