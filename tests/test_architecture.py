@@ -124,6 +124,7 @@ CHILDREN = {
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
 SHARED_WITH_CHILDREN = {
     *("sandbox.cells", "sandbox.driver", "sandbox.start_child", "core.table_definition", "core.json_path"),
+    "documents.strict_json",
     *("engines.servers.commands", "engines.servers.databases", "engines.servers.postgres_values"),
     *(f"http.{name}" for name in ("answers", "auth", "messages", "pause", "request", "session", "template")),
     *("text.redaction", "languages.sparql.json_results", "languages.sparql.request"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Never
+from typing import Any
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, File, Node
+from pytest_queryeval.documents.strict_json import JsonError, StrictJson, TooDeepError
 
 MAX_JSONL_BYTES = 256 * MEBIBYTE
 MAX_JSONL_LINE = 4 * MEBIBYTE
@@ -88,13 +88,15 @@ def json_within(node: Node) -> Node:
 def _parsed(text: str, file: File, line: int) -> Node:
     text = text.removeprefix("\ufeff")
     try:
-        return _node(_DECODER.decode(text.strip()), file, line, 0)
+        return _node(_JSON.read(text.strip()), file, line, 0)
     except json.JSONDecodeError as error:
         before = text[: len(text) - len(text.lstrip()) + error.pos]
         column = len(before) - before.rfind("\n")
         raise _RefusedError(f"not JSON: {error.msg}", before.count("\n") + 1, column) from error
-    except RecursionError as error:
+    except TooDeepError as error:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels") from error
+    except JsonError as error:
+        raise _RefusedError(str(error)) from error
 
 
 def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
@@ -122,16 +124,4 @@ def _sound(text: str) -> str:
     return text
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise _RefusedError(f"duplicate key '{repeated}'")
-    return entries
-
-
-def _refuse(constant: str) -> Never:
-    raise _RefusedError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_Number, parse_float=_Number, parse_constant=_refuse)
+_JSON = StrictJson(read_number=_Number)

@@ -5,11 +5,10 @@ Imported by child processes.
 
 from __future__ import annotations
 
-import json
-import math
-from typing import Any, NoReturn
+from typing import Any
 
 from pytest_queryeval.core.json_path import kind_of
+from pytest_queryeval.documents.strict_json import Pairs, StrictJson
 
 AGAIN = "\0"  # stands behind a name that comes again in one object, before the number of the time
 SHOWN_KEYS = 8
@@ -20,13 +19,10 @@ class Repeating(dict[str, Any]):
 
 
 def read_json(body: bytes) -> tuple[Any, list[Repeating]]:
-    """The document, and the objects in it that repeat a name; raises ValueError for what is no JSON (RFC 8259).
-
-    NaN and numbers beyond those of a double are refused, and so is what nests too deep.
-    """
+    """Return the document, and the objects in it that repeat a name; raise ValueError as `StrictJson.read` does."""
     repeating: list[Repeating] = []
 
-    def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def read_object(pairs: Pairs) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
@@ -34,11 +30,7 @@ def read_json(body: bytes) -> tuple[Any, list[Repeating]]:
         repeating.append(Repeating(zip(names, (value for _, value in pairs), strict=True)))
         return repeating[-1]
 
-    try:
-        document = json.loads(body, object_pairs_hook=read_object, parse_float=_finite, parse_constant=_refused)
-    except RecursionError:
-        raise ValueError("it nests too deep") from None
-    return document, repeating
+    return StrictJson(read_object=read_object).read(body), repeating
 
 
 def told_apart(names: list[str]) -> list[str]:
@@ -63,14 +55,3 @@ def shape(document: Any) -> str:
         parts = [f"{name} ({kind_of(item)})" for name, item in list(document.items())[:SHOWN_KEYS]]
         return f"an object with {', '.join(parts)}{', …' if len(document) > SHOWN_KEYS else ''}"
     return kind_of(document)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"the number {text[:40]} is too large")
-    return number
-
-
-def _refused(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")

@@ -16,7 +16,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
-from pytest_queryeval.predictors.entries import PREDICTED, is_seconds, parsed, told_prediction
+from pytest_queryeval.predictors.entries import JSON, PREDICTED, is_seconds, told_prediction
 from pytest_queryeval.text.plain import one_line, shortened
 from pytest_queryeval.text.redaction import redact
 
@@ -66,7 +66,7 @@ def whole_reply(text: str, case: CaseView, question: Mapping[str, Any], *, by: s
     try:
         entry = told_prediction(text)
     except ValueError as error:
-        raise PredictorError(f"{by} printed JSON with a {error}") from error
+        raise PredictorError(f"{by} printed JSON with a {one_line(str(error), 60)}") from error
     if entry is None:
         _refuse_object(text, case, by)
         return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
@@ -78,7 +78,7 @@ def _refuse_object(text: str, case: CaseView, by: str) -> None:
     if KINDS[case.kind].answer_type is not Table or not text.lstrip().startswith("{"):
         return
     with suppress(ValueError):
-        if isinstance(found := parsed(text), dict):
+        if isinstance(found := JSON.read(text), dict):
             names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MOST_NAMES]) or "nothing"
             raise PredictorError(f"{by} printed an object with {names}: the answer stands under `{PREDICTED}`")
 
@@ -87,7 +87,7 @@ def line_entry(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
     """A line as an object with `predicted`; raises `PredictorError` for everything else but a JSON text."""
     text = utf8(line, by=by)
     try:
-        entry = parsed(text)
+        entry = JSON.read(text)
     except ValueError as error:
         raise PredictorError(f"{by} printed {shown(text)}: {_LINES}") from error
     if isinstance(entry, str):

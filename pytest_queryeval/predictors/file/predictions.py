@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.values import scalar
-from pytest_queryeval.predictors.entries import MAX_SECONDS, PREDICTED, is_seconds, parsed, parsed_from
+from pytest_queryeval.predictors.entries import JSON, MAX_SECONDS, PREDICTED, is_seconds
 from pytest_queryeval.text.plain import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
@@ -117,7 +117,7 @@ def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
         if not text.strip():
             continue
         try:
-            value = parsed(text.strip(_BLANKS))
+            value = JSON.read(text.strip(_BLANKS))
         except json.JSONDecodeError as error:
             raise file.problem(f"not JSON: {error.msg}", line, error.colno) from error
         except ValueError as error:
@@ -156,7 +156,7 @@ class _Scanner:
     def value(self) -> Any:
         """The value that comes next; raises `CaseError`."""
         try:
-            value, end = parsed_from(self._text, self._place)
+            value, end = JSON.read_at(self._text, self._place)
         except json.JSONDecodeError as error:
             raise self._file.problem(f"not JSON: {error.msg}", error.lineno, error.colno) from error
         except ValueError as error:
