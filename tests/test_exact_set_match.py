@@ -11,7 +11,7 @@ from query_pairs import DIFFERENT, DIFFERENT_BY_DIALECT, GOLDS, MATCHING, MATCHI
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import COMPONENTS
-from pytest_queryeval.languages.sql.trees.match import matched
+from pytest_queryeval.languages.sql.trees.match import match_queries
 from pytest_queryeval.metrics import exact_set_match as metrics
 
 UNREADABLE = "SELECT name FROM (("
@@ -27,7 +27,7 @@ def component(name, gold, predicted):
 
 def verdicts(gold, predicted, dialect, schema):
     """Both ways round: which of the two is gold makes no difference."""
-    return {matched(*pair, dialect, schema).exact for pair in ((gold, predicted), (predicted, gold))}
+    return {match_queries(*pair, dialect, schema).exact for pair in ((gold, predicted), (predicted, gold))}
 
 
 @pytest.mark.parametrize(("gold", "predicted"), MATCHING)
@@ -52,14 +52,14 @@ def test_queries_of_a_dialect_do_not_match(dialect, gold, predicted):
 
 @pytest.mark.parametrize(("dialect", "query"), [(name, query) for name, queries in GOLDS.items() for query in queries])
 def test_a_query_matches_itself_in_the_words_of_its_dialect(dialect, query):
-    assert matched(query, f"{query}\n", dialect, Schema()).exact
-    assert matched(query, f"{query}\n", dialect, TOWN).exact
+    assert match_queries(query, f"{query}\n", dialect, Schema()).exact
+    assert match_queries(query, f"{query}\n", dialect, TOWN).exact
 
 
 @pytest.mark.parametrize("query", sorted({query for pair in (*MATCHING, *DIFFERENT) for query in pair}))
 def test_a_query_matches_itself_with_and_without_a_schema(query):
-    assert matched(query, f" {query}", "sqlite", TOWN).exact
-    assert matched(query, f" {query}", "sqlite", Schema()).exact
+    assert match_queries(query, f" {query}", "sqlite", TOWN).exact
+    assert match_queries(query, f" {query}", "sqlite", Schema()).exact
 
 
 @pytest.mark.parametrize(("gold", "predicted"), MATCHING)
@@ -193,7 +193,9 @@ def test_clauses_match_in_the_one_order_that_databases_read(engine):
         return True
 
     orders = [f"SELECT s.id FROM shop s {' '.join(order)}" for order in permutations(clauses)]
-    assert [query for query in orders if matched(gold, query, engine, Schema()).exact] == list(filter(runs, orders))
+    assert [query for query in orders if match_queries(gold, query, engine, Schema()).exact] == list(
+        filter(runs, orders)
+    )
 
 
 BROKEN = [
@@ -223,7 +225,7 @@ def test_what_the_database_cannot_read_is_no_match(engine, query):
     except (sqlite3.Error, duckdb.Error):
         runs = False
 
-    broken = matched("SELECT id FROM shop", query, engine, Schema()).broken
+    broken = match_queries("SELECT id FROM shop", query, engine, Schema()).broken
 
     assert (broken == "") == runs
     assert runs or re.search(r" after |a comma without an item", broken)
@@ -245,4 +247,4 @@ def test_what_the_database_cannot_read_is_no_match(engine, query):
     ],
 )
 def test_what_a_dialect_allows_is_read(dialect, query):
-    assert matched(query, f"{query} ", dialect, Schema()).exact
+    assert match_queries(query, f"{query} ", dialect, Schema()).exact

@@ -7,7 +7,7 @@ import pytest
 from query_pairs import TOWN
 
 from pytest_queryeval.core.schema import Schema
-from pytest_queryeval.languages.sql.trees.match import matched
+from pytest_queryeval.languages.sql.trees.match import match_queries
 from pytest_queryeval.languages.sql.trees.parsing import (
     MAX_CHARACTERS,
     MAX_NESTING,
@@ -138,7 +138,7 @@ DIALECTS = ["sqlite", "bigquery", "clickhouse"]
 
 def broken(query, dialect="sqlite", schema=TOWN):
     """What is wrong with a prediction; empty where nothing is."""
-    return matched(GOLD, query, dialect, schema).broken
+    return match_queries(GOLD, query, dialect, schema).broken
 
 
 def assert_one_short_line(text):
@@ -154,7 +154,7 @@ def test_what_is_nested_deeply_is_read_or_refused(sort, depth, dialect):
 
     for query in (start + opening * depth + inside + closing * depth, (start + opening * depth)[:MAX_CHARACTERS]):
         assert_one_short_line(broken(query, dialect))
-        itself = matched(query, f"{query} ", dialect, Schema())
+        itself = match_queries(query, f"{query} ", dialect, Schema())
         assert itself is None or itself.exact or itself.broken
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_query_is_refused(query, dialect):
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800", "\u202e", "\u05d0", "\x1b[31m", "a\u2028b"])
 def test_names_and_texts_may_hold_any_character(name):
     for query in (f"SELECT '{name}' FROM shop", f'SELECT "{name}" FROM shop', f"SELECT name AS `{name}` FROM shop"):
-        assert matched(query, f" {query}", "sqlite", TOWN).exact
+        assert match_queries(query, f" {query}", "sqlite", TOWN).exact
         assert_one_short_line(broken(query))
 
 

@@ -86,7 +86,7 @@ def test_what_the_grammar_knows_is_read(query):
         ("SELECT name FROM shop LIMIT few", "LIMIT without a whole number"),
         ("SELECT name FROM shop UNION ALL SELECT city FROM shop", "'all' in place of 'select'"),
         ("SELECT name FROM shop WHERE id = 1 city = 'a' and id = 3", "without a connector"),
-        ("SELECT name FROM shop LIMIT 1 as", "nothing behind AS"),
+        ("SELECT name FROM shop LIMIT 1 as", "nothing after AS"),
     ],
 )
 def test_what_the_grammar_does_not_know_is_rejected_with_a_reason(query, reason):

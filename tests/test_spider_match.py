@@ -2,14 +2,14 @@
 
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import COMPONENTS, Component
-from pytest_queryeval.languages.sql.published.match import matched_as_published, scored_pair
+from pytest_queryeval.languages.sql.published.match import match_as_published, scored_pair
 
 SHOP = Schema(tables={"shop": ("id", "name", "city")})
 GOLD = "SELECT name FROM shop WHERE id = 1"
 
 
 def test_a_match_has_hardness_verdict_and_all_components():
-    found = matched_as_published(GOLD, "SELECT name FROM shop WHERE id = 7", SHOP)
+    found = match_as_published(GOLD, "SELECT name FROM shop WHERE id = 7", SHOP)
 
     assert (found.exact, found.hardness, found.rejected) == (True, "easy", "")
     assert list(found.components) == list(COMPONENTS)
@@ -17,7 +17,7 @@ def test_a_match_has_hardness_verdict_and_all_components():
 
 
 def test_a_prediction_outside_of_the_grammar_is_rejected_with_a_reason():
-    found = matched_as_published(GOLD, "SELECT name AS n FROM shop WHERE id = 1", SHOP)
+    found = match_as_published(GOLD, "SELECT name AS n FROM shop WHERE id = 1", SHOP)
 
     assert not found.exact
     assert found.rejected == "no column 'as'"
@@ -25,11 +25,11 @@ def test_a_prediction_outside_of_the_grammar_is_rejected_with_a_reason():
 
 
 def test_a_gold_outside_of_the_grammar_has_no_match():
-    assert matched_as_published("SELECT name AS n FROM shop", "SELECT name FROM shop", SHOP) is None
+    assert match_as_published("SELECT name AS n FROM shop", "SELECT name FROM shop", SHOP) is None
 
 
 def test_a_pair_comes_back_from_its_details_as_it_was():
-    found = matched_as_published(GOLD, "SELECT city FROM shop", SHOP)
+    found = match_as_published(GOLD, "SELECT city FROM shop", SHOP)
 
     pair = scored_pair(found.to_json(), 0.0)
 
@@ -38,5 +38,5 @@ def test_a_pair_comes_back_from_its_details_as_it_was():
 
 
 def test_details_name_a_rejection_only_where_there_is_one():
-    assert "rejected" not in matched_as_published(GOLD, GOLD, SHOP).to_json()
-    assert matched_as_published(GOLD, "nothing", SHOP).to_json()["rejected"]
+    assert "rejected" not in match_as_published(GOLD, GOLD, SHOP).to_json()
+    assert match_as_published(GOLD, "nothing", SHOP).to_json()["rejected"]

@@ -27,9 +27,9 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
     """
-    from pytest_queryeval.languages.sql.trees.match import matched
+    from pytest_queryeval.languages.sql.trees.match import match_queries
 
-    match = matched(gold, predicted, dialect, schema)
+    match = match_queries(gold, predicted, dialect, schema)
     if match is None:
         return None
     details: dict[str, Any] = {
@@ -47,9 +47,9 @@ def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
     """Three metrics of one component of `languages.sql.components.partial_match`: its F1, its precision, its recall."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
-        from pytest_queryeval.languages.sql.trees.match import matched
+        from pytest_queryeval.languages.sql.trees.match import match_queries
 
-        match = matched(gold, predicted, dialect, schema)
+        match = match_queries(gold, predicted, dialect, schema)
         if match is None:
             return {}
         part = match.components[name]
@@ -64,9 +64,9 @@ def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
             shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
             0. None as `exact_set_match`, 0 where nothing of predicted can be read.
             """
-            from pytest_queryeval.languages.sql.trees.match import matched
+            from pytest_queryeval.languages.sql.trees.match import match_queries
 
-            match = matched(gold, predicted, dialect, schema)
+            match = match_queries(gold, predicted, dialect, schema)
             if match is None:
                 return None
             return 0.0 if match.unread else float(getattr(match.components[name], figure))

@@ -20,7 +20,7 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
     >>> exact_set_match_spider("SELECT count(*) FROM singer", "SELECT count(*) AS n FROM singer").value
     0.0
     """
-    from pytest_queryeval.languages.sql.published.match import matched_as_published
+    from pytest_queryeval.languages.sql.published.match import match_as_published
 
-    match = matched_as_published(gold, predicted, schema)
+    match = match_as_published(gold, predicted, schema)
     return None if match is None else Score(value=float(match.exact), details={"spider": match.to_json()})

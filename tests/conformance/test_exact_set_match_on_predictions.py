@@ -14,7 +14,7 @@ from conftest import Records
 from sqlglot import exp
 
 from pytest_queryeval.core.schema import Schema, schema_of_entry
-from pytest_queryeval.languages.sql.trees.match import Match, matched
+from pytest_queryeval.languages.sql.trees.match import Match, match_queries
 
 Pair: TypeAlias = dict[str, Any]
 Golds: TypeAlias = list[tuple[str, Schema]]
@@ -39,7 +39,7 @@ def golds(pairs: list[Pair], schemas: dict[str, Schema]) -> Golds:
 
 
 def match(gold: str, predicted: str, schema: Schema) -> Match:
-    found = matched(gold, predicted, "sqlite", schema)
+    found = match_queries(gold, predicted, "sqlite", schema)
     assert found is not None, gold
     return found
 
@@ -90,15 +90,15 @@ def test_every_gold_matches_itself_in_another_dress(golds):
 def test_every_query_of_the_battery_matches_itself(records):
     for record in records("battery.jsonl"):
         for side in ("gold", "predicted"):
-            found = matched(record[side], f"{record[side]} ", "sqlite", Schema())
+            found = match_queries(record[side], f"{record[side]} ", "sqlite", Schema())
             assert found is None or found.exact, record[side]
 
 
 @pytest.mark.parametrize("name", [*SETS, "edge"])
 def test_the_verdict_is_the_same_both_ways(name, records, schemas):
     for pair in records(f"spider/{name}.jsonl"):
-        both = matched(pair["gold"], pair["predicted"], "sqlite", schemas[pair["db_id"]])
-        back = matched(pair["predicted"], pair["gold"], "sqlite", schemas[pair["db_id"]])
+        both = match_queries(pair["gold"], pair["predicted"], "sqlite", schemas[pair["db_id"]])
+        back = match_queries(pair["predicted"], pair["gold"], "sqlite", schemas[pair["db_id"]])
         if both is not None and back is not None:
             assert both.exact == back.exact, pair
 

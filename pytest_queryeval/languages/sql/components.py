@@ -6,18 +6,15 @@ Both functions take normalised views, gold first. A prediction that could not be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_queryeval.languages.sql.view import View
 
-_COMPARED_OPERATORS = ("in", "like")
-_ARMS = ("intersect", "except", "union")
-
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """How many items of one component gold and predicted have, and how many of them they share."""
+    """How many items of one component gold and predicted have, and how many they share."""
 
     gold_total: int
     pred_total: int
@@ -49,15 +46,23 @@ def _share(count: int, total: int, *, empty: bool) -> float:
 
 
 def partial_match(gold: View, predicted: View) -> dict[str, Component]:
-    """The components of a pair by name, in the order in which tables list them.
+    """Return the components of a pair by name, in the order in which tables list them.
 
     `select` and `where` are multisets of items and conditions, `select_no_agg` and `where_no_op` of their expressions
     alone, `group_no_having` of the names of columns without their tables. `group` and `order` count 1 where the clause
-    is there, and agree iff the lists do, with HAVING and with the presence of LIMIT. `iuen` counts set operations,
-    which agree iff their second queries match exactly; `keywords` the words that the function `keywords` gives.
-    `and_or` is 1 of 1 where both use the same connectors in WHERE; otherwise its totals are swapped, as published:
-    `gold_total` counts those of the prediction.
+    exists, and agree iff the lists do, with HAVING and with the presence of LIMIT. `iuen` counts set operations, at
+    most one per query as chains nest to the right, which agree iff their second queries match exactly; `keywords`
+    counts the words that the function `keywords` returns. `and_or` is 1 of 1 where both use the same connectors in
+    WHERE; otherwise its totals are swapped, as published: `gold_total` counts those of the prediction.
     """
+    same_group = gold.group == predicted.group and gold.having == predicted.having
+    same_order = gold.order == predicted.order and (gold.limit is None) == (predicted.limit is None)
+    same_set_operation = gold.operation == predicted.operation
+    if same_set_operation and gold.arm is not None and predicted.arm is not None:
+        same_set_operation = exact_match(gold.arm, predicted.arm)
+    connectors, predicted_connectors = set(gold.where.connectors), set(predicted.where.connectors)
+    same_connectors = connectors == predicted_connectors
+    words, predicted_words = keywords(gold), keywords(predicted)
     return {
         "select": _overlap(gold.select, predicted.select),
         "select_no_agg": _overlap(
@@ -68,11 +73,11 @@ def partial_match(gold: View, predicted: View) -> dict[str, Component]:
             [term.left for term in gold.where.terms], [term.left for term in predicted.where.terms]
         ),
         "group_no_having": _overlap([key.column for key in gold.group], [key.column for key in predicted.group]),
-        "group": _clause(len(gold.group) > 0, len(predicted.group) > 0, _same_group(gold, predicted)),
-        "order": _clause(gold.order is not None, predicted.order is not None, _same_order(gold, predicted)),
-        "and_or": _connectors(gold, predicted),
-        "iuen": _set_operations(gold, predicted),
-        "keywords": _keywords(keywords(gold), keywords(predicted)),
+        "group": _clause(bool(gold.group), bool(predicted.group), same_group),
+        "order": _clause(gold.order is not None, predicted.order is not None, same_order),
+        "and_or": Component(1, 1, 1) if same_connectors else Component(len(predicted_connectors), len(connectors), 0),
+        "iuen": _clause(gold.arm is not None, predicted.arm is not None, same_set_operation),
+        "keywords": Component(len(words), len(predicted_words), len(words & predicted_words)),
     }
 
 
@@ -91,9 +96,9 @@ COMPONENTS = (
 
 
 def exact_match(gold: View, predicted: View, components: Mapping[str, Component] | None = None) -> bool:
-    """The published verdict: every component agrees, and so do the tables of FROM in any order.
+    """Return the published verdict: every component agrees, and so do the tables of FROM in any order.
 
-    `components` are those of the same pair, where they are known already. Conditions of joins are not compared, and a
+    `components` are those of the same pair, if known already. Conditions of joins are not compared, and a
     gold without tables agrees with any.
     """
     parts = partial_match(gold, predicted) if components is None else components
@@ -103,7 +108,7 @@ def exact_match(gold: View, predicted: View, components: Mapping[str, Component]
 
 
 def keywords(view: View) -> set[Hashable]:
-    """The words of a query, without those of nested queries and of the query after a set operation.
+    """Return the keywords of a query, without those of nested queries and of the query after a set operation.
 
     These are where, group, having, order and its direction, limit, the set operation, or, not, in, like.
     """
@@ -118,22 +123,18 @@ def keywords(view: View) -> set[Hashable]:
         words |= {"order", view.order.direction}
     if view.operation is not None:
         words.add(view.operation)
-    words.update(_words_of_conditions(view))
+    if "or" in view.connectors():
+        words.add("or")
+    for term in view.terms():
+        if term.negated:
+            words.add("not")
+        if term.operator in ("in", "like"):
+            words.add(term.operator)
     return words
 
 
-def _words_of_conditions(view: View) -> Iterator[str]:
-    if "or" in view.connectors():
-        yield "or"
-    for term in view.terms():
-        if term.negated:
-            yield "not"
-        if term.operator in _COMPARED_OPERATORS:
-            yield term.operator
-
-
 def _overlap(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Component:
-    """Two multisets: their sizes and the size of what they share."""
+    """Return the sizes of two multisets and of their intersection."""
     if not gold or not predicted:
         return Component(len(gold), len(predicted), 0)
     if gold == predicted:
@@ -141,32 +142,5 @@ def _overlap(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Compone
     return Component(len(gold), len(predicted), (Counter(gold) & Counter(predicted)).total())
 
 
-def _keywords(gold: set[Hashable], predicted: set[Hashable]) -> Component:
-    return Component(len(gold), len(predicted), len(gold & predicted))
-
-
 def _clause(in_gold: bool, in_predicted: bool, same: bool) -> Component:
     return Component(int(in_gold), int(in_predicted), int(in_gold and in_predicted and same))
-
-
-def _same_group(gold: View, predicted: View) -> bool:
-    return gold.group == predicted.group and gold.having == predicted.having
-
-
-def _same_order(gold: View, predicted: View) -> bool:
-    return gold.order == predicted.order and (gold.limit is None) == (predicted.limit is None)
-
-
-def _connectors(gold: View, predicted: View) -> Component:
-    of_gold, of_predicted = set(gold.where.connectors), set(predicted.where.connectors)
-    if of_gold == of_predicted:
-        return Component(1, 1, 1)
-    return Component(len(of_predicted), len(of_gold), 0)
-
-
-def _set_operations(gold: View, predicted: View) -> Component:
-    """At most one a query, as chains nest to the right."""
-    same = gold.operation == predicted.operation
-    if same and gold.arm is not None and predicted.arm is not None:
-        same = exact_match(gold.arm, predicted.arm)
-    return _clause(gold.arm is not None, predicted.arm is not None, same)

@@ -11,7 +11,7 @@ from sqlglot.dialects.dialect import Dialect, Dialects
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.text.credentials import discreet
 
-# A name that needs no quotes: no word that SQL reserves.
+# A name that needs no quotes: none of the words that SQL reserves.
 _PLAIN = re.compile(
     r"""(?!(?:all|alter|and|any|as|asc|between|by|case|cast|check|collate|column|constraint|create|cross|current_date
     |current_time|current_timestamp|default|delete|desc|distinct|drop|else|end|except|exists|false|fetch|for|foreign|from
@@ -32,15 +32,15 @@ def check_dialect(name: object) -> None:
 
 
 def quote_in(dialect: str, *, keep_case: bool = False) -> Callable[[str], str]:
-    """Return a function that puts quotes around a name where the dialect needs them.
+    """Return a function that quotes a name where the dialect needs it.
 
-    With `keep_case` that is also where the dialect would else read the name in other letters.
+    With `keep_case` it also quotes a name that the dialect would otherwise fold to upper or lower case.
     """
-    speaks = Dialect.get_or_raise(dialect)
+    rules = Dialect.get_or_raise(dialect)
 
     def quote(name: str) -> str:
-        if _PLAIN.fullmatch(name) and not (keep_case and speaks.case_sensitive(name)):
+        if _PLAIN.fullmatch(name) and not (keep_case and rules.case_sensitive(name)):
             return name
-        return exp.to_identifier(name, quoted=True).sql(dialect=speaks)
+        return exp.to_identifier(name, quoted=True).sql(dialect=rules)
 
     return quote

@@ -12,17 +12,14 @@ from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 
 @lru_cache(maxsize=4096)
 def query_hardness(query: str, dialect: str) -> str | None:
-    """`easy`, `medium`, `hard` or `extra`; None where the text cannot be read.
+    """Return `easy`, `medium`, `hard` or `extra`; None where the text cannot be read.
 
-    Read by the published grammar where that is possible, so that labels agree with published tables, else by sqlglot.
+    The published grammar reads the query if it can, so that labels agree with published tables, else sqlglot does.
     """
     try:
         return hardness(published_view(query))
     except UnreadableQueryError:
-        return _by_tree(query, dialect)
-
-
-def _by_tree(query: str, dialect: str) -> str | None:
+        pass
     from pytest_queryeval.languages.sql.trees.parsing import UnreadableError
     from pytest_queryeval.languages.sql.trees.reader import read_tree
 

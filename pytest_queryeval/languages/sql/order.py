@@ -1,4 +1,4 @@
-"""What the ORDER BY and LIMIT of a SQL query say of its rows, read by sqlglot."""
+"""What ORDER BY and LIMIT of a SQL query say about its rows, read by sqlglot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ORDER_BY = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 @lru_cache(maxsize=1024)
 def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: str) -> OrderPlan | None:
-    """Return the plan of a query whose answer has these columns and so many rows.
+    """Return the plan of a query whose answer has these columns and `row_count` rows.
 
     None where its top level has neither ORDER BY nor LIMIT, or cannot be parsed.
     """
@@ -31,8 +31,14 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         return None
     tree = statements[0]
     order, limit = tree.args.get("order"), tree.args.get("limit")
-    offset = _whole_number(tree.args.get("offset"))
-    if order is None and (limit is None or _orders_inside(tree)):
+    offset_clause, offset = tree.args.get("offset"), 0
+    if offset_clause is not None:
+        number = offset_clause.expression.name if offset_clause.expression else ""
+        offset = int(number) if number.isdigit() else None
+    # An ORDER BY below the top level, other than that of a window, may have ordered the rows that LIMIT takes.
+    if order is None and (
+        limit is None or any(not isinstance(inner.parent, exp.Window) for inner in tree.find_all(exp.Order))
+    ):
         return None
     uncut = tree.copy()
     for clause in ("order", "limit", "offset"):
@@ -52,11 +58,11 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
 def _tie_query(
     ranked: exp.Query, columns: Sequence[str], places: tuple[int, int] | None, dialect: str, *notes: str
 ) -> TieQuery:
-    """Read a ranked query by rank, with `places` only from the first row that ties within them to the last.
+    """Return a query that reads a ranked one by rank, given `places` only the rows that tie with one of these.
 
     The rows that tie with the one at place n, from 1, are those of the highest rank that is at most n.
     """
-    # Engines name columns of their own where names are missing or repeated, or refuse them.
+    # Where names are missing or repeated, engines make up names or reject the query.
     names = [name.lower() for name in columns]
     has_names = all(names) and len(set(names)) == len(names)
     rows = _selected_from(ranked, ROWS, () if has_names else [*_numbered(columns), RANK])
@@ -70,21 +76,8 @@ def _tie_query(
     return TieQuery(text=text, key_columns=1, is_ranked=True, notes=notes)
 
 
-def _whole_number(clause: exp.Expression | None) -> int | None:
-    """The number of an OFFSET clause, 0 without one, None where it is not a plain number."""
-    if clause is None:
-        return 0
-    text = clause.expression.name if clause.expression else ""
-    return int(text) if text.isdigit() else None
-
-
-def _orders_inside(query: exp.Query) -> bool:
-    """Whether some ORDER BY below the top level may have ordered the rows that LIMIT takes (windows order nothing)."""
-    return any(not isinstance(order.parent, exp.Window) for order in query.find_all(exp.Order))
-
-
 def _selected_from(query: exp.Query, name: str, columns: Sequence[str] = ()) -> exp.Select:
-    """Return a query of all rows of another one, whose columns get these names if there are any."""
+    """Return a query of all rows of another one, whose columns are renamed to `columns` if given."""
     alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
     every = exp.Column(this=exp.Star(), table=exp.to_identifier(name))
     return exp.select(every).from_(name).with_(alias, as_=query)
@@ -100,14 +93,14 @@ def _rank(keys: Sequence[exp.Expression]) -> exp.Expr:
 
 
 def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
-    """Yield `uncut` with the rank of its sort keys behind its columns; nothing for DISTINCT and set operations.
+    """Yield `uncut` with the rank of its sort keys as last column; nothing for DISTINCT and set operations.
 
     A name within a sort expression is a column of the tables first, and an alias only where there is no such column:
     the second query, if it differs, reads it so.
     """
     if not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
         return
-    readings = [[replace(key, uncut) for key in order.expressions] for replace in (_expanded, _fully_expanded)]
+    readings = [[_expanded(key, uncut, inner=inner) for key in order.expressions] for inner in (False, True)]
     for keys in readings if readings[0] != readings[1] else readings[:1]:
         known = [key for key in keys if key is not None]
         if len(known) == len(keys):
@@ -117,7 +110,7 @@ def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
 def _ranked_by_columns(
     uncut: exp.Query, order: exp.Expression, keys: Sequence[int], names: Sequence[str]
 ) -> exp.Select:
-    """Return `uncut` with the rank of its sort keys, which stand in these of its columns."""
+    """Return `uncut` with the rank of its sort keys, which are these of its columns."""
     by_columns = [
         exp.Ordered(**{**key.copy().args, "this": exp.column(names[place])})
         for key, place in zip(order.expressions, keys, strict=True)
@@ -125,57 +118,39 @@ def _ranked_by_columns(
     return _selected_from(uncut, "queryeval_answer", names).select(_rank(by_columns))
 
 
-def _expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
-    """The sort key with a position or an alias replaced by what it stands for, as a window cannot use them."""
+def _expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Expression | None:
+    """Return a sort key with its position or alias replaced by the selected expression, as a window cannot use them.
+
+    With `inner` aliases within an expression are replaced too. None where the position is of no known column.
+    """
     key = key.copy()
-    core = _core(key)
+    core = key  # without direction, collation and parentheses
+    while isinstance(core, exp.Ordered | exp.Collate | exp.Paren):
+        core = core.this
     if isinstance(core, exp.Literal) and not core.is_string:
-        column = _projection_at(select, core.name)
-        if column is None:
+        items = select.selects
+        place = int(core.name) - 1 if core.name.isdigit() else -1
+        if not 0 <= place < len(items) or any(item.is_star for item in items[: place + 1]):
             return None
-        core.replace(exp.paren(column.unalias().copy()))
-    elif isinstance(core, exp.Column) and not core.table and core.name.lower() in (aliases := _aliases(select)):
-        core.replace(exp.paren(aliases[core.name.lower()].copy()))
-    return key
-
-
-def _fully_expanded(key: exp.Expression, select: exp.Select) -> exp.Expression | None:
-    """`_expanded`, also with the aliases within an expression."""
-    expanded = _expanded(key, select)
-    if expanded is None or isinstance(_core(key), exp.Column):
-        return expanded
-    aliases = _aliases(select)
-    for column in list(expanded.find_all(exp.Column)):
+        core.replace(exp.paren(items[place].unalias().copy()))
+    aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    columns = [core] if isinstance(core, exp.Column) else [*key.find_all(exp.Column)] if inner else []
+    for column in columns:
         if not column.table and column.name.lower() in aliases:
             column.replace(exp.paren(aliases[column.name.lower()].copy()))
-    return expanded
-
-
-def _core(key: exp.Expression) -> exp.Expression:
-    """What a sort key sorts by, without direction, collation and parentheses."""
-    while isinstance(key, exp.Ordered | exp.Collate | exp.Paren):
-        key = key.this
     return key
-
-
-def _aliases(select: exp.Select) -> dict[str, exp.Expression]:
-    return {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
-
-
-def _projection_at(query: exp.Query, ordinal: str) -> exp.Expr | None:
-    items = query.selects
-    place = int(ordinal) - 1 if ordinal.isdigit() else -1
-    if not 0 <= place < len(items) or any(item.is_star for item in items[: place + 1]):
-        return None
-    return items[place]
 
 
 def _selected_keys(query: exp.Query, order: exp.Expression, columns: Sequence[str]) -> tuple[int, ...] | None:
     """Return the output column of each sort key, from 0; None where some key is not selected."""
-    keys = [(key.this if isinstance(key, exp.Ordered) else key).unnest() for key in order.expressions]
-    found = [_output_column(key, query, [name.lower() for name in columns]) for key in keys]
-    places = tuple(place for place in found if place is not None and 0 <= place < len(columns))
-    return places if len(places) == len(keys) else None
+    names = [name.lower() for name in columns]
+    places = []
+    for key in order.expressions:
+        place = _output_column((key.this if isinstance(key, exp.Ordered) else key).unnest(), query, names)
+        if place is None or not 0 <= place < len(columns):
+            return None
+        places.append(place)
+    return tuple(places)
 
 
 def _output_column(key: exp.Expression, query: exp.Query, names: Sequence[str]) -> int | None:

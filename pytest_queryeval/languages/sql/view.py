@@ -1,6 +1,6 @@
-"""One query as its parts, whichever reader made it: what components, verdicts and hardness are computed from.
+"""The parts of one query, whichever reader made them: components, verdicts and hardness are computed from these.
 
-A reader gives a raw view, with values and DISTINCT as written, and a second one that is normalised for comparison.
+A reader makes a raw view, with values and DISTINCT as written, and a second one that is normalized for comparison.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of one clause and what stands between them, `and` or `or`, as a flat list."""
+    """The conditions of one clause and the connectors between them, `and` or `or`, as a flat list."""
 
     terms: tuple[Condition, ...] = ()
     connectors: tuple[Hashable, ...] = ()
@@ -60,7 +60,7 @@ NO_CONDITIONS = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """ORDER BY; `direction` is `asc` or `desc`, or whatever else a reader compares directions by."""
+    """ORDER BY; `direction` is `asc` or `desc`, or any other value by which a reader compares directions."""
 
     direction: Hashable
     expressions: tuple[Expression, ...]
@@ -87,13 +87,13 @@ class View:
     arm: View | None = None
 
     def terms(self) -> Iterator[Condition]:
-        """The conditions of ON, WHERE and HAVING."""
+        """Yield the conditions of ON, WHERE and HAVING."""
         yield from self.on.terms
         yield from self.where.terms
         yield from self.having.terms
 
     def connectors(self) -> Iterator[Hashable]:
-        """What stands between the conditions of ON, of WHERE and of HAVING."""
+        """Yield the connectors of the conditions of ON, of WHERE and of HAVING."""
         yield from self.on.connectors
         yield from self.where.connectors
         yield from self.having.connectors

@@ -12,9 +12,9 @@ What it reads is narrow, and this is all of it:
     value:      number, literal, query, column; [in parentheses] but for a column; two with AND for BETWEEN
 
 So there are no column aliases, aliases without AS, commas or INNER, LEFT, CROSS between tables, functions, literals as
-expressions, CASE, `<>`, EXISTS, IS NULL, lists of values, UNION ALL. Whatever stands behind what was read is ignored.
-So is the rest up to a clause, a comma, `)`, AND or JOIN behind a column that stands as a value. One direction, the last
-one, counts for all of ORDER BY.
+expressions, CASE, `<>`, EXISTS, IS NULL, lists of values, UNION ALL. Whatever follows what was read is ignored. So is
+the rest up to a clause, a comma, `)`, AND or JOIN after a column that is used as a value. One direction, the last one,
+counts for all of ORDER BY.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ CONDITION_ENDS = CLAUSE_ENDS | {"join", "on", "as"}
 COLUMN_VALUE_ENDS = CLAUSES | {"join", "on", "as", "and", ",", ")", END}
 
 Operand: TypeAlias = tuple[str, Column, bool | None]  # aggregate, column, DISTINCT
-# What is between two operands, and them; the key of an expression, but for those of GROUP BY, which are operands
+# The operator between two operands, and these; the key of an expression, except in GROUP BY, where it is one operand
 Arithmetic: TypeAlias = tuple[str, Operand, Operand | None]
 
 
 def published_view(query: str, schema: Schema | None = None) -> View:
-    """The raw view of a query, with its values and DISTINCT.
+    """Return the raw view of a query, with its values and DISTINCT.
 
-    Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raises
+    Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raise
     `UnreadableQueryError` for what the published grammar rejects.
     """
     return read(query, names_of(schema))
@@ -55,12 +55,12 @@ def published_view(query: str, schema: Schema | None = None) -> View:
 
 @lru_cache(maxsize=1024)
 def read(query: str, names: Names) -> View:
-    """`published_view` with a schema's names made ready."""
+    """Return the `published_view` of a query, with the lookup of a schema."""
     return _Reader(tokens_of(query), names).query()
 
 
 class _Reader(Cursor):
-    """Reads tokens once from left to right; only FROM is read before the SELECT in front of it."""
+    """Reader of tokens, once from left to right; only FROM is read before the SELECT that precedes it."""
 
     def __init__(self, tokens: list[str], names: Names) -> None:
         super().__init__(tokens)
@@ -104,7 +104,7 @@ class _Reader(Cursor):
         )
 
     def from_clause(self) -> tuple[tuple[Hashable, ...], Conditions]:
-        """The next FROM of the text, wherever it stands; `place` is behind it afterwards."""
+        """Read the next FROM of the text, wherever it is; `place` is after it then."""
         try:
             self.place = self.tokens.index("from", self.place) + 1
         except ValueError:
@@ -179,7 +179,7 @@ class _Reader(Cursor):
             raise UnreadableQueryError("LIMIT without a whole number") from None
 
     def conditions(self, tables: Iterable[str]) -> list[Hashable]:
-        """Conditions and connectors as they come. A second condition without a connector takes the place of one."""
+        """Read conditions and connectors; of two conditions without a connector the second takes its place."""
         found: list[Hashable] = []
         while self.word != END:
             found.append(self.condition(tables))
@@ -219,7 +219,7 @@ class _Reader(Cursor):
         return number
 
     def column_value(self, tables: Iterable[str], blocked: bool) -> Operand:
-        """A column, and whatever follows it is skipped."""
+        """Read a column, and skip whatever follows it."""
         if blocked or self.word in AGGREGATES:
             raise UnreadableQueryError("an aggregate, a list or a column in parentheses as a value")
         distinct = self.took("distinct")
@@ -242,11 +242,11 @@ class _Reader(Cursor):
         return Expression((operator, first, second), "", aggregates)
 
     def operand(self, tables: Iterable[str]) -> Operand:
-        """The parenthesis around an aggregate is left open, as published."""
+        """Read an operand; a parenthesis around an aggregate is left open, as published."""
         blocked = self.took("(")
-        aggregated = self.word in AGGREGATES
-        aggregate = AGGREGATES[self.take()] if aggregated else ""
+        aggregated, aggregate = self.word in AGGREGATES, ""
         if aggregated:
+            aggregate = AGGREGATES[self.take()]
             self.expect("(")
         distinct = self.took("distinct")
         column = self.column(tables)
@@ -259,12 +259,12 @@ class _Reader(Cursor):
 
 
 def _names(tables: Iterable[Hashable]) -> dict[str, None]:
-    """The tables that have names, each once."""
+    """Return the tables that have names, each once."""
     return {table: None for table in tables if isinstance(table, str)}
 
 
 def _as_conditions(found: Sequence[Hashable]) -> Conditions:
-    """Every other one is a condition."""
+    """Split a list whose every other item is a condition."""
     terms = tuple(term for term in found[::2] if isinstance(term, Condition))
     if len(terms) < len(found[::2]):
         raise UnreadableQueryError("conditions without a connector")

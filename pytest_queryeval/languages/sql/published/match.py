@@ -17,7 +17,7 @@ from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMatch:
-    """The verdict, gold's hardness, the components; `rejected` says why the grammar does not read predicted."""
+    """The verdict, the hardness of gold, the components; `rejected` says why the grammar does not read predicted."""
 
     exact: bool
     hardness: str
@@ -25,37 +25,30 @@ class PublishedMatch:
     rejected: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As `details.spider` has it: of each component the totals of gold and of predicted, and what they share."""
+        """Return `details.spider`: of each component the totals of gold and of predicted, and what they share."""
         components = {name: [part.gold_total, part.pred_total, part.count] for name, part in self.components.items()}
         found = {"hardness": self.hardness, "exact": self.exact, "components": components}
         return found | ({"rejected": self.rejected} if self.rejected else {})
 
 
-def matched_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch | None:
-    """Compare two queries; None where the published grammar does not read gold."""
+def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch | None:
+    """Compare two queries; return None where the published grammar does not read gold."""
     try:
         level = hardness(published_view(gold, schema))
     except UnreadableQueryError:
         return None
-    one, other = comparable_view(gold, schema), comparable_view(predicted, schema)
-    components = partial_match(one, other)
-    return PublishedMatch(
-        exact=exact_match(one, other, components),
-        hardness=level,
-        components=components,
-        rejected=_rejection(predicted, schema),
-    )
-
-
-def scored_pair(found: Mapping[str, Any], execution: float | None) -> ScoredPair:
-    """What a pair adds to the table, from its `to_json`."""
-    components = {name: Component(*totals) for name, totals in found["components"].items()}
-    return ScoredPair(hardness=found["hardness"], exact=found["exact"], components=components, execution=execution)
-
-
-def _rejection(predicted: str, schema: Schema) -> str:
+    rejected = ""
     try:
         published_view(predicted, schema)
     except UnreadableQueryError as error:
-        return str(error)
-    return ""
+        rejected = str(error)
+    one, other = comparable_view(gold, schema), comparable_view(predicted, schema)
+    components = partial_match(one, other)
+    exact = exact_match(one, other, components)
+    return PublishedMatch(exact=exact, hardness=level, components=components, rejected=rejected)
+
+
+def scored_pair(details: Mapping[str, Any], execution: float | None) -> ScoredPair:
+    """Return what a pair adds to the table, from its `PublishedMatch.to_json`."""
+    components = {name: Component(*totals) for name, totals in details["components"].items()}
+    return ScoredPair(hardness=details["hardness"], exact=details["exact"], components=components, execution=execution)

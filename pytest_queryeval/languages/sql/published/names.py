@@ -24,32 +24,32 @@ _WORD = re.compile(r"[^\W\d]\w*(?:\.\w+)?")
 
 
 class Names(Protocol):
-    """What the reader asks of names; each method raises `UnreadableQueryError` for a name that there is not."""
+    """The lookup of names for the reader; each method raises `UnreadableQueryError` for an unknown name."""
 
     def __hash__(self) -> int:
-        """By identity, for caches."""
+        """Hash by identity, for caches."""
 
     def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
-        """For each column of these tables that foreign keys make equal to others, the one that stands for all."""
+        """Return the representative of each column of these tables that foreign keys make equal to others."""
 
     def aliases(self, tokens: Sequence[str]) -> Aliases:
-        """Each alias of the query and what stands before its AS, over the whole text: a later one wins."""
+        """Return each alias of the query with what precedes its AS, over the whole text: a later one wins."""
 
     def table(self, name: str, aliases: Aliases) -> str:
-        """The table that a name in FROM stands for."""
+        """Return the table that a name in FROM refers to."""
 
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
-        """The column that a name stands for, in a query from these tables."""
+        """Return the column that a name refers to, in a query from these tables."""
 
 
 class _SchemaNames:
-    """Names of a known database: a bare name is a column of the first table in FROM that has it."""
+    """Names of a known database: an unqualified name is a column of the first table in FROM that has it."""
 
     def __init__(self, schema: Schema) -> None:
         self.tables = {table: frozenset(columns) for table, columns in schema.tables.items()}
         self._equal: dict[Hashable, dict[Column, Column]] = {}
-        for column, other in _representatives(schema).items():
-            self._equal.setdefault(column[0], {})[column] = other
+        for column, representative in _representatives(schema).items():
+            self._equal.setdefault(column[0], {})[column] = representative
 
     def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
         return {column: other for table in tables for column, other in self._equal.get(table, {}).items()}
@@ -83,9 +83,9 @@ class _SchemaNames:
 
 
 class _AnyNames:
-    """Names of a database that is not known: any word that is no word of SQL.
+    """Names of an unknown database: any word that is no word of SQL.
 
-    What only a schema can tell from a name is rejected: aliases without AS, functions, items without a comma.
+    What only a schema can distinguish from a name is rejected: aliases without AS, functions, items without a comma.
     """
 
     def equal_columns(self, tables: Iterable[Hashable]) -> Mapping[Column, Column]:
@@ -94,7 +94,7 @@ class _AnyNames:
     def aliases(self, tokens: Sequence[str]) -> Aliases:
         for word, following in pairwise(tokens):
             if _is_name(word) and (following == "(" or _is_name(following)):
-                raise UnreadableQueryError(f"{shown(following)} behind the name {shown(word)}")
+                raise UnreadableQueryError(f"{shown(following)} after the name {shown(word)}")
         return _scanned_aliases(tokens)
 
     def table(self, name: str, aliases: Aliases) -> str:
@@ -117,17 +117,17 @@ ANY_NAMES = _AnyNames()
 
 @lru_cache(maxsize=256)
 def names_of(schema: Schema | None) -> Names:
-    """The names of a schema, made ready once; without tables any name is one."""
+    """Return the lookup of a schema, built once; without tables any name is known."""
     return _SchemaNames(schema) if schema is not None and schema.tables else ANY_NAMES
 
 
 def _scanned_aliases(tokens: Sequence[str]) -> dict[str, str]:
-    """Not by scope: an alias of a nested query also counts outside of it."""
+    """Return all aliases, whatever their scope: one of a nested query also counts outside of it."""
     found = {}
     for at, word in enumerate(tokens):
         if word == "as":
             if tokens[at + 1] == END:
-                raise UnreadableQueryError("nothing behind AS")
+                raise UnreadableQueryError("nothing after AS")
             found[tokens[at + 1]] = tokens[at - 1]
     return found
 
@@ -137,7 +137,7 @@ def _is_name(token: str) -> bool:
 
 
 def _representatives(schema: Schema) -> dict[Column, Column]:
-    """For each column of a foreign key, the one that stands for all that equal it: the first of the schema.
+    """Return for each column of a foreign key the first one of the schema among those that equal it.
 
     Sets are built in the order of the keys, and two that a later key connects stay two, as published.
     """

@@ -28,7 +28,7 @@ _HEADINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPair:
-    """What one pair adds: the hardness of its gold, the verdict, its components, and its execution score if it ran."""
+    """What one pair adds: the hardness of gold, the verdict, the components, and the execution score if it ran."""
 
     hardness: str
     exact: bool
@@ -37,7 +37,7 @@ class ScoredPair:
 
 
 def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
-    """The scores of pairs by hardness, and of all, from 0 to 1.
+    """Return the scores of pairs by hardness, and of all, from 0 to 1.
 
     `exact_match` and `execution_accuracy` are means over pairs; the latter is None where no pair was executed. A
     component counts all or nothing: accuracy is the mean over pairs where the prediction has such a part, recall over
@@ -45,11 +45,21 @@ def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
     everywhere.
     """
     known = tuple(pairs)
-    return {level: _level([pair for pair in known if level in ("all", pair.hardness)]) for level in ALL_LEVELS}
+    table: SpiderTable = {}
+    for level in ALL_LEVELS:
+        of_level = [pair for pair in known if level in ("all", pair.hardness)]
+        executed = [pair.execution for pair in of_level if pair.execution is not None]
+        table[level] = {
+            "count": len(of_level),
+            "execution_accuracy": _mean(executed) if executed else None,
+            "exact_match": _mean([pair.exact for pair in of_level]),
+            **{name: _component_scores([pair.components[name] for pair in of_level]) for name in COMPONENTS},
+        }
+    return table
 
 
 def table_lines(table: SpiderTable) -> Iterator[str]:
-    """The lines that the published tool prints; the row of execution is left out where nothing was executed."""
+    """Yield the lines that the published tool prints; without the row of execution where nothing was executed."""
     levels = [table[level] for level in ALL_LEVELS]
     yield _line("", ALL_LEVELS)
     yield _line("count", [level["count"] for level in levels])
@@ -66,28 +76,15 @@ def table_lines(table: SpiderTable) -> Iterator[str]:
             yield _line(_PRINTED.get(name, name), [level[name][score] for level in levels])
 
 
-def _level(pairs: Sequence[ScoredPair]) -> dict[str, Any]:
-    executed = [pair.execution for pair in pairs if pair.execution is not None]
-    return {
-        "count": len(pairs),
-        "execution_accuracy": _mean(executed) if executed else None,
-        "exact_match": _mean([pair.exact for pair in pairs]),
-        **{name: _component([pair.components[name] for pair in pairs]) for name in COMPONENTS},
-    }
-
-
-def _component(parts: Sequence[Component]) -> dict[str, float]:
+def _component_scores(parts: Sequence[Component]) -> dict[str, float]:
     accuracy = _mean([part.matched for part in parts if part.pred_total > 0])
     recall = _mean([part.matched for part in parts if part.gold_total > 0])
-    return {"accuracy": accuracy, "recall": recall, "f1": _harmonic(accuracy, recall) if parts else 0.0}
+    f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
+    return {"accuracy": accuracy, "recall": recall, "f1": f1 if parts else 0.0}
 
 
 def _mean(scores: Sequence[float]) -> float:
     return sum(scores) / len(scores) if scores else 0.0
-
-
-def _harmonic(accuracy: float, recall: float) -> float:
-    return 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
 
 
 def _line(name: str, cells: Sequence[str | int | float]) -> str:

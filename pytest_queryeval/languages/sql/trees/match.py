@@ -33,7 +33,7 @@ class Match:
 
 
 @lru_cache(maxsize=256)  # a dozen metrics ask for the same pair
-def matched(gold: str, predicted: str, dialect: str, schema: Schema) -> Match | None:
+def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Match | None:
     """Compare the texts of two queries; None where gold cannot be read and predicted is another text.
 
     Of a predicted text that cannot be read, or in part only, `broken` says why, and the components are those of what
