@@ -123,7 +123,7 @@ def test_without_the_default_metric_the_first_that_is_asked_and_applies_decides(
 
 def test_a_failed_prediction_scores_0_on_every_metric_of_answers_and_does_not_equal_an_empty_gold(session, engine):
     of_sql = [name for name in METRICS.names() if applies_to(name, "sql")]
-    names = tuple(name for name in of_sql if METRICS[name].reads in ("answers", "executions"))
+    names = tuple(name for name in of_sql if METRICS[name].input in ("answers", "executions"))
 
     result = evaluate_case(run_case("none", predicted="broken", metrics=names, allow_empty=True), session)
 
@@ -245,7 +245,7 @@ def test_a_metric_gets_its_options_and_the_policy_of_the_case(session, engine, r
 
 
 def test_a_metric_reads_executions_where_it_says_so(session, engine, register):
-    @metric(reads="executions")
+    @metric(input="executions")
     def same_text(gold, predicted):
         return float(gold.query == predicted.query)
 
@@ -274,7 +274,7 @@ def test_the_time_of_scoring_is_kept_and_reported(session, engine, register):
 def rewriting(register):
     """A metric that reads `better` in a prediction as `gold`, and leaves gold as it is."""
 
-    @metric(reads="executions", rewrite=(str, lambda text: text.replace("better", "gold")))
+    @metric(input="executions", rewrite=(str, lambda text: text.replace("better", "gold")))
     def rewritten(gold, predicted):
         return float(predicted.answer.rows == gold.answer.rows)
 

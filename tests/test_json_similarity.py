@@ -343,6 +343,6 @@ def test_what_the_evaluation_needs_to_know_of_them():
     assert meaning.options == {"at", "depth", "lists", "value_text", "embedding_model"}
     assert both.options == structure.options | meaning.options | {"alpha"}
     assert (structure.extra, meaning.extra, both.extra) == ("", "semantic", "semantic")
-    assert meaning.supplied == both.supplied == {"similarity"}
+    assert meaning.injected == both.injected == {"similarity"}
     assert meaning.paths == both.paths == {"embedding_model"}
     assert all(found.kinds == {"json"} for found in (structure, meaning, both))

@@ -118,7 +118,7 @@ def test_scores_do_not_depend_on_the_order_of_predicted_rows_and_columns(gold, p
 def test_every_table_metric_is_between_0_and_1(gold: Table, predicted: Table) -> None:
     for name in METRICS.names():
         metric = METRICS[name]
-        if metric.reads == "answers" and metric.applies_to("sql", Table) and "timer" not in metric.supplied:
+        if metric.input == "answers" and metric.applies_to("sql", Table) and "timer" not in metric.injected:
             assert 0.0 <= metric.function(gold, predicted) <= 1.0
 
 

@@ -166,37 +166,37 @@ def test_a_plain_function_is_a_metric_of_all_kinds_that_reads_answers():
     registry = make_metrics()
     registry.register("ours", ours)
 
-    assert registry["ours"] == Metric(function=ours, kinds=None, reads="answers")
+    assert registry["ours"] == Metric(function=ours, kinds=None, input="answers")
     assert all(registry["ours"].applies_to(kind, KINDS[kind].answer_type) for kind in ("sql", "sparql", "json"))
 
 
-def test_options_are_the_keyword_only_arguments_that_the_evaluation_does_not_supply():
+def test_options_are_the_keyword_only_arguments_that_the_evaluation_does_not_inject():
     def ours(gold, predicted, weight=1, *, alpha=0.5, beta: float = 0.1, policy: Policy, schema=None):
         return 1.0
 
     described = describe_metric(ours)
 
     assert described.options == {"alpha", "beta"}
-    assert described.supplied == {"policy", "schema"}
+    assert described.injected == {"policy", "schema"}
 
 
 def test_a_decorator_tells_what_a_metric_reads_and_how_its_options_are_checked():
     def refuse(options):
         raise SettingError("alpha", "'alpha' is wrong")
 
-    @metric(reads="queries", check=refuse)
+    @metric(input="queries", check=refuse)
     def ours(gold, predicted, *, dialect, timer, alpha=1):
         return 1.0
 
     described = describe_metric(ours)
 
-    assert (described.reads, described.check) == ("queries", refuse)
-    assert (described.options, described.supplied) == ({"alpha"}, {"dialect", "timer"})
+    assert (described.input, described.check) == ("queries", refuse)
+    assert (described.options, described.injected) == ({"alpha"}, {"dialect", "timer"})
     assert describe_metric(lambda gold, predicted: 1.0).check({"anything": 1}) is None
 
 
 def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
-    @metric(kinds=frozenset({"sql"}), reads="executions", rewrite=(str.lower, str.upper))
+    @metric(kinds=frozenset({"sql"}), input="executions", rewrite=(str.lower, str.upper))
     def ours(gold, predicted, *, alpha=0.5):
         return alpha
 
@@ -208,10 +208,10 @@ def test_a_decorated_function_stays_as_it_is_and_tells_what_it_needs():
         function=ours,
         answers=Table,
         kinds=frozenset({"sql"}),
-        reads="executions",
+        input="executions",
         rewrite=(str.lower, str.upper),
         options=frozenset({"alpha"}),
-        most=1.0,
+        max_score=1.0,
     )
     assert registry["ours"].applies_to("sql", Table)
     assert not registry["ours"].applies_to("json", JsonAnswer)

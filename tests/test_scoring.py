@@ -41,7 +41,7 @@ def same_text(register):
     """A metric of texts: 1 for the same text, a half otherwise. What it is asked about is kept."""
     asked = []
 
-    @metric(reads="queries")
+    @metric(input="queries")
     def compare(gold, predicted):
         asked.append((gold, predicted))
         return 1.0 if gold == predicted else 0.5
@@ -181,13 +181,13 @@ def test_a_score_with_details_must_be_a_finite_number_too(session, engine, regis
         evaluate_case(run_case("gold", metrics=("odd",)), session)
 
 
-# What the evaluation supplies
+# What the evaluation injects
 
 
 def test_a_metric_gets_what_it_names_of_policy_dialect_and_schema(session, engine, register):
     seen = {}
 
-    @metric(reads="queries")
+    @metric(input="queries")
     def ours(gold, predicted, *, policy, dialect, schema, alpha=1):
         seen.update(policy=policy, dialect=dialect, schema=schema, alpha=alpha)
         return 1.0
@@ -225,7 +225,7 @@ def test_options_that_a_metric_refuses_are_an_error_of_the_case(session, engine,
 def seen_schema(register):
     """What a metric gets as the schema."""
     seen = []
-    register("ours", metric(reads="queries")(lambda gold, predicted, *, schema: seen.append(schema)))
+    register("ours", metric(input="queries")(lambda gold, predicted, *, schema: seen.append(schema)))
     return seen
 
 

@@ -212,7 +212,7 @@ def test_a_query_needs_a_source_where_a_metric_needs_its_answer():
 
 
 def test_metrics_of_texts_need_no_source(monkeypatch):
-    by_text = Metric(function=lambda gold, predicted: 1.0, reads="queries")
+    by_text = Metric(function=lambda gold, predicted: 1.0, input="queries")
     monkeypatch.setattr(METRICS, "_members", {**METRICS._members, "by_text": by_text})
 
     loaded = case("metrics: [by_text]", "thresholds: {by_text: 1}", head="kind: sql\n")

@@ -217,7 +217,7 @@ def test_iterations_may_be_left_out_or_be_any_number_to_the_limit():
 def test_metrics_of_times_say_what_they_need():
     for name in ("ves", "r_ves", "r_ves_bird"):
         assert METRICS[name].options == {"iterations"}
-        assert "timer" in METRICS[name].supplied
+        assert "timer" in METRICS[name].injected
         assert applies_to(name, "sql")
         assert applies_to(name, "sparql")
         assert not applies_to(name, "json")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.alignment import Alignment, best_alignment
 from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
 from pytest_queryeval.comparison.canonical import canonical_rows
-from pytest_queryeval.comparison.tolerance import Merge, Texts, merge_near, near_matches
+from pytest_queryeval.comparison.tolerance import Merge, Texts, cluster_close, near_matches
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
@@ -94,7 +94,7 @@ class Pair:
         )
 
     def _merge(self, codes: Mapping[Hashable, int], predicted_rows: Rows) -> Merge:
-        return merge_near(codes, zip(*self.gold_rows, strict=True), zip(*predicted_rows, strict=True), self.policy)
+        return cluster_close(codes, zip(*self.gold_rows, strict=True), zip(*predicted_rows, strict=True), self.policy)
 
     @cached_property
     def alignment(self) -> Alignment | None:

@@ -57,7 +57,7 @@ class Merge:
     texts: Texts
 
 
-def merge_near(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
+def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
     """Which codes stand for equal values, given the code of each canonical value and the columns of both sides."""
     kinds = {kind for kind in set(map(type, codes)) if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)

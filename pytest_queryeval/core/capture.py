@@ -1,4 +1,4 @@
-"""Things that are opened once, or fail once and for all."""
+"""Errors kept as values, so that what failed once fails again without another attempt."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TypeVar
 from pytest_queryeval.core.errors import QueryEvalError
 
 T = TypeVar("T")
-Fault = TypeVar("Fault", bound=QueryEvalError)
+Error = TypeVar("Error", bound=QueryEvalError)
 
 
-def opened(open_it: Callable[[], T], fault: type[Fault]) -> T | Fault:
-    """What `open_it` returns, or the fault that it raises, kept so that it is raised for every case alike."""
+def capture_error(function: Callable[[], T], error_type: type[Error]) -> T | Error:
+    """Return what `function` returns, or the error of `error_type` that it raises."""
     try:
-        return open_it()
-    except fault as error:
+        return function()
+    except error_type as error:
         return error
 
 
-def or_raise(found: T | QueryEvalError) -> T:
-    """What was opened; raises the fault that was kept."""
-    if isinstance(found, QueryEvalError):
-        raise found.with_traceback(None)  # or each raise would add to the traceback of the one before
-    return found
+def unwrap(result: T | QueryEvalError) -> T:
+    """Return the result of `capture_error`, or raise the error that it kept."""
+    if isinstance(result, QueryEvalError):
+        raise result.with_traceback(None)  # each raise would add to the traceback of the one before
+    return result

@@ -12,7 +12,7 @@ from pytest_queryeval.core.table import Table
 Scorer: TypeAlias = Callable[..., "float | Score | None"]
 Rewrite: TypeAlias = Callable[[str], str]
 Check: TypeAlias = Callable[[Mapping[str, Any]], None]
-Reads: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
+MetricInput: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
 Better: TypeAlias = Literal["higher", "lower"]
 LARGEST = 1e150  # of scores and seconds: its square is still a number
 Function = TypeVar("Function", bound=Scorer)
@@ -20,8 +20,8 @@ Function = TypeVar("Function", bound=Scorer)
 Timer: TypeAlias = Callable[[int], Sequence[tuple[float, float]] | None]
 # The cosines of pairs of texts by the embedding model of that name.
 Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[float]]
-# Arguments of metrics that the evaluation supplies and suites do not set.
-SUPPLIED = frozenset({"policy", "dialect", "schema", "timer", "similarity"})
+# Arguments of metrics that the evaluation passes and suites do not set.
+INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity"})
 
 
 def unchecked(_: Mapping[str, Any]) -> None:
@@ -45,36 +45,36 @@ class Metric:
 
     It applies to kinds whose answers are of the type `answers` (a `Table`, a `JsonAnswer`, a `Selection`), and of these
     to `kinds` alone where some are named; None does not restrict it.
-    `reads` says what the function is given as gold and predicted: their answers, their whole executions, or the texts
+    `input` says what the function is given as gold and predicted: their answers, their whole executions, or the texts
     of their queries, which are scored also where the predicted query does not run; or `predictions`, for which it is
     given predicted's execution and its `Prediction`, whatever became of them. With `rewrite` both queries are
     first rewritten (gold's function, then predicted's) and run again where that changes their text; `rewrite_note`
     returns what is to be said of that where a predicted query fails as it stands, if anything.
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
-    raises `SettingError` for the first of them whose value cannot be right. The arguments in `supplied` come from the
+    raises `SettingError` for the first of them whose value cannot be right. The arguments in `injected` come from the
     evaluation: the comparison `policy`, the `dialect` of the queries as sqlglot calls it, the `schema` of the database,
     a `Timer`, and the `similarity` of texts. `extra` is the extra of this package that the metric needs, and `paths`
     are those of its options that may name a file, relative to the file that sets them. A metric with a `parameter` is
     one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
-    Scores lie from 0 to `most`, which may be infinite; None where nobody has said so. `better` tells whether higher
+    Scores lie from 0 to `max_score`, which may be infinite; None where it is not known. `better` tells whether higher
     scores are better, as where they say how right an answer is, or lower ones, as where they say what it costs.
     `counts` is what the score is made of, for `details.counts`: the name that it has there, which metrics may share,
-    and a function that gives plain values for gold, predicted and what the metric is supplied with.
+    and a function that gives plain values for gold, predicted and the injected arguments.
     """
 
     function: Scorer
     answers: type | None = None
     kinds: frozenset[str] | None = None
-    reads: Reads = "answers"
+    input: MetricInput = "answers"
     rewrite: tuple[Rewrite, Rewrite] | None = None
     rewrite_note: Rewrite | None = None
     options: frozenset[str] = frozenset()
     check: Check = unchecked
-    supplied: frozenset[str] = frozenset()
+    injected: frozenset[str] = frozenset()
     extra: str = ""
     paths: frozenset[str] = frozenset()
     parameter: str = ""
-    most: float | None = None
+    max_score: float | None = None
     better: Better = "higher"
     counts: tuple[str, Callable[..., Any]] | None = None
 
@@ -89,27 +89,32 @@ def metric(
     *,
     answers: type | None = Table,
     kinds: frozenset[str] | None = None,
-    reads: Reads = "answers",
+    input: MetricInput = "answers",  # noqa: A002 (it is the field of `Metric`)
     rewrite: tuple[Rewrite, Rewrite] | None = None,
     rewrite_note: Rewrite | None = None,
     check: Check = unchecked,
     extra: str = "",
     paths: frozenset[str] = frozenset(),
     parameter: str = "",
-    most: float = 1.0,
+    max_score: float = 1.0,
     better: Better = "higher",
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
-    """Tell what a metric function needs; the function itself stays as it is, to be called and tested plainly."""
+    """Attach a `Metric` to a function, which stays the plain function that it is. See `Metric` for the arguments."""
     facts: dict[str, Any] = {
         "answers": answers,
         "kinds": kinds,
-        "reads": reads,
+        "input": input,
         "rewrite": rewrite,
         "rewrite_note": rewrite_note,
+        "check": check,
+        "extra": extra,
+        "paths": paths,
+        "parameter": parameter,
+        "max_score": max_score,
+        "better": better,
+        "counts": counts,
     }
-    facts |= {"check": check, "extra": extra, "paths": paths, "parameter": parameter, "most": most, "better": better}
-    facts["counts"] = counts
 
     def describe(function: Function) -> Function:
         function.metric = describe_metric(function, **facts)  # type: ignore[attr-defined]
@@ -119,10 +124,10 @@ def metric(
 
 
 def describe_metric(function: Scorer, **facts: Any) -> Metric:
-    """The `Metric` of a function: as its decorator said, or else as its signature tells."""
+    """Return the `Metric` that a decorator attached to a function, else one by `facts` and its signature."""
     if not facts and isinstance(described := getattr(function, "metric", None), Metric):
         return described
     parameters = inspect.signature(function).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    options = frozenset(names - SUPPLIED - {facts.get("parameter")})
-    return Metric(function=function, options=options, supplied=frozenset(names & SUPPLIED), **facts)
+    options = frozenset(names - INJECTED - {facts.get("parameter")})
+    return Metric(function=function, options=options, injected=frozenset(names & INJECTED), **facts)

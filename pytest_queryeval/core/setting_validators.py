@@ -1,4 +1,4 @@
-"""What a setting may be: for each a test, and the words for what passes it."""
+"""Validators of single settings: a test of the value, and the words for what passes it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.text.credentials import may_hold_secrets
 
 
-class Rule(NamedTuple):
-    """What a setting may be: a test, and the words for what passes it; with `names_files`, names of files only.
+class SettingValidator(NamedTuple):
+    """A test of a setting's value, and the words for what passes it.
 
-    `suggestion` is the end of the message for a value that does not pass.
+    `suggestion` returns the end of the message for a value that does not pass. With `names_files`, the value is
+    the name of a file, or several.
     """
 
     accepts: Callable[[Any], bool]
@@ -22,33 +23,33 @@ class Rule(NamedTuple):
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a text with something in it, and without NUL."""
+    """Return whether it is a text that is not empty and holds no NUL."""
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
 def is_texts(value: Any) -> bool:
-    """Whether it is one such text, or a list of them."""
+    """Return whether it is one such text, or a list of them."""
     return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
 
 
-FILE_NAME = Rule(is_text, "the name of a file", names_files=True)
-FILE_NAMES = Rule(is_texts, "the name of a file, or a list of names", names_files=True)
+FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True)
+FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True)
 
 
-def check_rules(settings: Mapping[str, Any], known: Mapping[str, Rule]) -> None:
-    """Raise `SettingError` for the first setting that is not known, or is not what its rule says."""
+def validate_settings(settings: Mapping[str, Any], known: Mapping[str, SettingValidator]) -> None:
+    """Raise `SettingError` for the first setting that is unknown or does not pass its validator."""
     for name, value in settings.items():
         if name not in known:
             raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, known)}")
         if not known[name].accepts(value):
             raise SettingError(name, f"'{name}' is not {known[name].words}{known[name].suggestion(value)}")
-        # The name of a file stands in messages and reports.
+        # Names of files are shown in messages and reports.
         if known[name].names_files and any(map(may_hold_secrets, _names(value))):
             raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """One text, or a list of them, as a tuple."""
+    """Return one text, or a list of them, as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
-from pytest_queryeval.core.setting_validators import FILE_NAME, Rule, is_text
+from pytest_queryeval.core.setting_validators import FILE_NAME, SettingValidator, is_text
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.settings import absolute, check_settings, file_path
@@ -49,7 +49,7 @@ def _is_tables(value: Any) -> bool:
 SETTINGS = {
     "path": FILE_NAME,
     "script": FILE_NAME,
-    "tables": Rule(_is_tables, "a mapping of names of tables to names of files", names_files=True),
+    "tables": SettingValidator(_is_tables, "a mapping of names of tables to names of files", names_files=True),
 }
 
 

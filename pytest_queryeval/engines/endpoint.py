@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import Rule, texts
+from pytest_queryeval.core.setting_validators import SettingValidator, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings, is_iris
@@ -23,8 +23,8 @@ PACKAGES = ("SPARQLWrapper", "rdflib", "requests")
 PROBE = "ASK {}"
 SETTINGS = {
     **CONNECTION,
-    "default_graph": Rule(is_iris, "the IRI of a graph, or a list of IRIs"),
-    "service": Rule(lambda value: isinstance(value, bool), "true or false"),
+    "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs"),
+    "service": SettingValidator(lambda value: isinstance(value, bool), "true or false"),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import Rule, is_text
+from pytest_queryeval.core.setting_validators import SettingValidator, is_text
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
@@ -26,20 +26,22 @@ UNPARSED = ("refuse", "allow")
 NOT_TAKEN = ("invalid", "rejected", "unsafe")  # queries of these failures are none that the service knows
 _FORMAT = re.compile(r"\bFORMAT\s+\w+[\s;]*$", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_PATH = Rule(
+_PATH = SettingValidator(
     lambda value: is_text(value) and value.startswith("$") and "://" not in value, "a JSONPath, such as $.rows"
 )
 SETTINGS = {
     **CONNECTION,
-    "method": Rule(lambda value: value in ("GET", "POST"), "GET or POST"),
-    "params": Rule(is_parameters, "a mapping from names to texts and numbers"),
-    "body": Rule(is_body, 'a mapping, a list, "{query}" alone, or a form such as "sql={query}&format=json"'),
+    "method": SettingValidator(lambda value: value in ("GET", "POST"), "GET or POST"),
+    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers"),
+    "body": SettingValidator(
+        is_body, 'a mapping, a list, "{query}" alone, or a form such as "sql={query}&format=json"'
+    ),
     "rows": _PATH,
     **dict.fromkeys(PATHS, _PATH),
-    "page_size": Rule(lambda value: type(value) is int and value > 0, "a whole number above 0"),
-    "probe": Rule(is_text, "a query"),
-    "dialect": Rule(lambda value: isinstance(value, str), "the name of a dialect"),
-    "unparsed": Rule(lambda value: value in UNPARSED, "refuse or allow"),
+    "page_size": SettingValidator(lambda value: type(value) is int and value > 0, "a whole number above 0"),
+    "probe": SettingValidator(is_text, "a query"),
+    "dialect": SettingValidator(lambda value: isinstance(value, str), "the name of a dialect"),
+    "unparsed": SettingValidator(lambda value: value in UNPARSED, "refuse or allow"),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
-from pytest_queryeval.http.answers import AGAIN, Repeating, read_json, shape, told_apart
+from pytest_queryeval.http.answers import AGAIN, DuplicateKeyObject, read_json, shape, told_apart
 from pytest_queryeval.http.auth import origin
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.request import filled_request, following_request
@@ -184,7 +184,7 @@ def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], l
     return names, list(map(tuple, rows))
 
 
-def read_document(content_type: str, body: bytes) -> tuple[Any, list[Repeating]]:
+def read_document(content_type: str, body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
     """The answer as JSON, whatever it calls itself; raises `Fault` for anything else."""
     try:
         return read_json(body)
@@ -205,7 +205,7 @@ def refuse_error(document: Any, settings: Mapping[str, Any]) -> None:
         raise Failed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
 
 
-def refuse_repeating(repeating: list[Repeating], rows: list[Any]) -> None:
+def refuse_repeating(repeating: list[DuplicateKeyObject], rows: list[Any]) -> None:
     """Raise `Fault` for objects that repeat a name, unless they are rows: nobody knows which value is meant."""
     known = {id(row) for row in rows} if repeating else set()
     if strange := [item for item in repeating if id(item) not in known]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import FILE_NAMES, Rule, is_texts, texts
+from pytest_queryeval.core.setting_validators import FILE_NAMES, SettingValidator, is_texts, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.graph_store import graph_store, rdf_format
 from pytest_queryeval.engines.settings import absolute, check_settings, is_iris
@@ -30,8 +30,8 @@ EVALUATORS = {
 }
 SETTINGS = {
     "files": FILE_NAMES,
-    "engine": Rule(is_texts, "the name of an engine, or a list of names"),
-    "default_graph": Rule(
+    "engine": SettingValidator(is_texts, "the name of an engine, or a list of names"),
+    "default_graph": SettingValidator(
         lambda value: value == UNION or is_iris(value), f"'{UNION}', the IRI of a graph, or a list of IRIs"
     ),
 }

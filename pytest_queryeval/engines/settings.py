@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SourceError, nearest_file
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.setting_validators import Rule, check_rules, is_texts, texts
+from pytest_queryeval.core.setting_validators import SettingValidator, is_texts, texts, validate_settings
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 # Names the state of a live source; every source may have it.
@@ -22,9 +22,9 @@ def is_iris(value: Any) -> bool:
     return is_texts(value) and all(_IRI.fullmatch(text) for text in texts(value))
 
 
-def check_settings(settings: Mapping[str, Any], known: Mapping[str, Rule]) -> None:
+def check_settings(settings: Mapping[str, Any], known: Mapping[str, SettingValidator]) -> None:
     """Raise `SettingError` for the first setting but VERSION that is not known, or is not what its rule says."""
-    check_rules({name: value for name, value in settings.items() if name != VERSION}, known)
+    validate_settings({name: value for name, value in settings.items() if name != VERSION}, known)
 
 
 def file_path(source: Source, setting: str) -> Path:

@@ -53,21 +53,21 @@ class Scoring:
         again and cannot.
         """
         metric = METRICS[name]
-        if metric.reads == "predictions":
+        if metric.input == "predictions":
             return self._scored(name, self.predicted, self._prediction)
         gold, predicted = self._rewritten(metric)
-        if metric.reads == "queries":
+        if metric.input == "queries":
             return self._scored(name, gold.query, predicted.query)
         if predicted.error is not None:
             return self._failed(name)
-        if metric.reads == "executions":
+        if metric.input == "executions":
             return self._scored(name, gold, predicted)
         return self._scored(name, gold.answer, predicted.answer)
 
     def _failed(self, name: str) -> float | None:
         """0, or None where the metric does not apply to gold, which an empty answer tells as well as any other."""
         nothing = KINDS[self._case.kind].empty_answer
-        if nothing is None or METRICS[name].reads == "executions":
+        if nothing is None or METRICS[name].input == "executions":
             return 0.0
         return None if self._scored(name, self.gold.answer, nothing) is None else 0.0
 
@@ -86,9 +86,9 @@ class Scoring:
         metric = METRICS[name]
         options = options_of(self._case, name)
         metric.check(options)
-        supplied = {key: self._supplied(key) for key in metric.supplied}
+        injected = {key: self._injected(key) for key in metric.injected}
         try:
-            score = metric.function(gold, predicted, **options, **supplied)
+            score = metric.function(gold, predicted, **options, **injected)
         except QueryEvalError:  # of a source that is asked again
             raise
         except Exception as error:  # a metric of the user's may raise anything
@@ -96,13 +96,13 @@ class Scoring:
         if isinstance(score, Score):
             self._keep(name, score)
             score = score.value
-        is_answered = self.predicted.error is None or metric.reads == "queries"
+        is_answered = self.predicted.error is None or metric.input == "queries"
         if metric.counts is not None and score is not None and is_answered:
             key, count = metric.counts
-            self._count({key: count(gold, predicted, **supplied)})
+            self._count({key: count(gold, predicted, **injected)})
         return None if score is None else _finite(name, score)
 
-    def _supplied(self, name: str) -> Any:
+    def _injected(self, name: str) -> Any:
         match name:
             case "policy":
                 return self._case.policy

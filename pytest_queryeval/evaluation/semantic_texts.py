@@ -31,7 +31,7 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         return [1.0] * len(pairs)
 
     for case in cases:
-        names = [name for name in requested_metrics(case) if METRICS[name].supplied == {"similarity"}]
+        names = [name for name in requested_metrics(case) if METRICS[name].injected == {"similarity"}]
         similarity = listen if case.predicted is None else listen_for_differences
         for gold, predicted in _answers(case) if names else ():
             for name in names:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self, TypedDict
 
-from pytest_queryeval.core.capture import opened, or_raise
+from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, Source, Stated
@@ -100,8 +100,8 @@ class Session:
         with self._opening:
             if key not in self._engines:
                 register_secrets(source.settings)
-                self._engines[key] = opened(lambda: self._open(source), SourceError)
-        return or_raise(self._engines[key])
+                self._engines[key] = capture_error(lambda: self._open(source), SourceError)
+        return unwrap(self._engines[key])
 
     def _open(self, source: Source) -> Engine:
         for name in ENGINES[source.engine].fingerprint.files(source):
@@ -165,8 +165,8 @@ class Session:
         key = case.source.key
         if key not in self._schemas:
             source = case.source
-            self._schemas[key] = opened(lambda: self._listed(source, case.timeout), SourceError)
-        return or_raise(self._schemas[key])
+            self._schemas[key] = capture_error(lambda: self._listed(source, case.timeout), SourceError)
+        return unwrap(self._schemas[key])
 
     def _listed(self, source: Source, timeout: float) -> Schema:
         found = None if self._recording is None else self._recording.schema(source)

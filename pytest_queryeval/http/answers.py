@@ -14,20 +14,20 @@ AGAIN = "\0"  # stands behind a name that comes again in one object, before the 
 SHOWN_KEYS = 8
 
 
-class Repeating(dict[str, Any]):
+class DuplicateKeyObject(dict[str, Any]):
     """An object with a name that comes more than once: rows of two columns of one name look like that."""
 
 
-def read_json(body: bytes) -> tuple[Any, list[Repeating]]:
+def read_json(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
     """Return the document, and the objects in it that repeat a name; raise ValueError as `StrictJson.read` does."""
-    repeating: list[Repeating] = []
+    repeating: list[DuplicateKeyObject] = []
 
     def read_object(pairs: Pairs) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
         names = told_apart([name for name, _ in pairs])
-        repeating.append(Repeating(zip(names, (value for _, value in pairs), strict=True)))
+        repeating.append(DuplicateKeyObject(zip(names, (value for _, value in pairs), strict=True)))
         return repeating[-1]
 
     return StrictJson(read_object=read_object).read(body), repeating

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_queryeval.core.setting_validators import Rule, is_text
+from pytest_queryeval.core.setting_validators import SettingValidator, is_text
 from pytest_queryeval.text.credentials import discreet
 
 SCHEMES = ("basic", "digest", "bearer")
@@ -68,9 +68,11 @@ def _is_sendable(text: str) -> bool:
     return all(character <= "\xff" and character not in "\r\n" for character in text)
 
 
-CONNECTION: Mapping[str, Rule] = {
-    "url": Rule(is_url, "an http or https URL", suggestion=suggested_url),
-    "auth": Rule(is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
-    "headers": Rule(is_headers, "a mapping from names to one-line texts, in Latin-1"),
-    "verify": Rule(lambda value: isinstance(value, bool) or is_text(value), "true, false or the name of a CA file"),
+CONNECTION: Mapping[str, SettingValidator] = {
+    "url": SettingValidator(is_url, "an http or https URL", suggestion=suggested_url),
+    "auth": SettingValidator(is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
+    "headers": SettingValidator(is_headers, "a mapping from names to one-line texts, in Latin-1"),
+    "verify": SettingValidator(
+        lambda value: isinstance(value, bool) or is_text(value), "true, false or the name of a CA file"
+    ),
 }

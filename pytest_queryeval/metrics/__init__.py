@@ -129,7 +129,7 @@ METRICS = MetricRegistry(
 
 def need_answers(names: Iterable[str]) -> bool:
     """Whether some of these metrics need more than the texts of queries; also where there are none of them."""
-    reads = {METRICS[name].reads for name in names}
+    reads = {METRICS[name].input for name in names}
     return not reads or bool(reads & {"answers", "executions"})
 
 

@@ -13,7 +13,7 @@ SQL = frozenset({"sql"})
 NO_SCHEMA = Schema()
 
 
-@metric(kinds=SQL, reads="queries")
+@metric(kinds=SQL, input="queries")
 def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> Score | None:
     """1 if two queries agree in every clause once values, aliases and spelling are taken out, else 0.
 
@@ -56,7 +56,7 @@ def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
         return Counts(part.count, part.pred_total - part.count, part.gold_total - part.count).plain
 
     def component_metric(figure: str) -> Callable[..., float | None]:
-        @metric(kinds=SQL, reads="queries", counts=(f"partial_{name}", counts))
+        @metric(kinds=SQL, input="queries", counts=(f"partial_{name}", counts))
         def component(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> float | None:
             """How many items of one component are right.
 

@@ -8,7 +8,7 @@ from pytest_queryeval.core.schema import Schema
 NO_SCHEMA = Schema()
 
 
-@metric(kinds=frozenset({"sql"}), reads="queries")
+@metric(kinds=frozenset({"sql"}), input="queries")
 def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCHEMA) -> Score | None:
     """The published verdict, 1 or 0, with the published grammar and all its limits.
 

@@ -47,7 +47,7 @@ def with_value_as_one(query: str) -> str:
 
 @metric(
     kinds=frozenset({"sql"}),
-    reads="executions",
+    input="executions",
     rewrite=(first_statement_without_distinct, with_value_as_one),
     rewrite_note=note_on_ignored_text,
 )

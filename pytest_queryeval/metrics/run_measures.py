@@ -11,19 +11,19 @@ from pytest_queryeval.text.plain import one_line
 NAME_CHARACTERS = 80
 
 
-@metric(answers=None, reads="predictions", most=math.inf, better="lower")
+@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
 def prediction_seconds(predicted: Execution, prediction: Prediction) -> float:
     """The wall time of the call that gave the prediction, in seconds; 0 for one that was stated."""
     return prediction.seconds
 
 
-@metric(answers=None, reads="predictions", most=math.inf, better="lower")
+@metric(answers=None, input="predictions", max_score=math.inf, better="lower")
 def execution_seconds(predicted: Execution, prediction: Prediction) -> float:
     """The time that the source took for the predicted query, in seconds; 0 where nothing was run."""
     return predicted.seconds
 
 
-@metric(answers=None, reads="predictions", most=math.inf, better="lower", parameter="name")
+@metric(answers=None, input="predictions", max_score=math.inf, better="lower", parameter="name")
 def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> float | Score:
     """A number in the prediction's metadata, such as `metadata[tokens]`; does not apply where there is none."""
     value = prediction.metadata.get(name)

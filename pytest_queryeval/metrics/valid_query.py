@@ -6,7 +6,7 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.model import Execution
 
 
-@metric(answers=None, reads="executions")
+@metric(answers=None, input="executions")
 def valid_query(gold: Execution, predicted: Execution) -> float:
     """1 if the predicted query has an answer, whatever it is; 0 if it is invalid, unsafe, too slow or too large.
 

@@ -20,7 +20,7 @@ SHORTEST = 1e-9  # seconds; no clock tells less
 # The least ratio for each reward, as published.
 STEPS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5))
 SLOWEST = 0.25
-MOST_REWARDED = math.sqrt(STEPS[0][1])
+MAX_REWARD = math.sqrt(STEPS[0][1])
 
 
 def check_iterations(options: Mapping[str, Any]) -> None:
@@ -30,7 +30,7 @@ def check_iterations(options: Mapping[str, Any]) -> None:
         raise SettingError("iterations", f"'iterations' is not a whole number from 1 to {MOST_ITERATIONS:,}")
 
 
-@metric(check=check_iterations, most=math.inf)
+@metric(check=check_iterations, max_score=math.inf)
 def ves(
     gold: Table,
     predicted: Table,
@@ -50,7 +50,7 @@ def ves(
     return _scored(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
 
 
-@metric(check=check_iterations, most=MOST_REWARDED)
+@metric(check=check_iterations, max_score=MAX_REWARD)
 def r_ves(
     gold: Table,
     predicted: Table,
@@ -69,7 +69,7 @@ def r_ves(
     return _scored(lambda ratio: math.sqrt(reward(ratio)), timer, iterations)
 
 
-@metric(check=check_iterations, most=MOST_REWARDED)
+@metric(check=check_iterations, max_score=MAX_REWARD)
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
     """R-VES by the published rule: `r_ves` without regard to noise, so that a gold against itself may be below 1.
 

@@ -136,14 +136,14 @@ class Overrides:
         """Why a threshold binds no case; empty where it binds one."""
         from pytest_queryeval.core.errors import QueryEvalError
         from pytest_queryeval.metrics import applies_to
-        from pytest_queryeval.suites.metric_keys import beyond_reach, check_metric
+        from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 
         try:
             check_metric(name)
         except QueryEvalError as error:
             return str(error)
         if any(applies_to(name, kind) for kind in self._kinds):
-            return beyond_reach(name, self._thresholds[name])
+            return unreachable_threshold(name, self._thresholds[name])
         return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
 
     @cached_property

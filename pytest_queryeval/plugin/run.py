@@ -63,7 +63,7 @@ class Run:
         self.session.calls.expect(chain.from_iterable(self.cases.values()))
         self.session.calls.ahead(_cases([item for item in items if not _may_be_skipped(item)]))
         names = {name for metrics in {requested_metrics(case) for case in cases} for name in metrics}
-        if any("similarity" in METRICS[name].supplied for name in names):
+        if any("similarity" in METRICS[name].injected for name in names):
             self.session.prepare(cases)
 
     @property
@@ -228,7 +228,7 @@ def timed_metric(case: Case) -> str | None:
     """The first metric of a case that times queries."""
     from pytest_queryeval.metrics import METRICS
 
-    return next((name for name in (*case.metrics, *case.thresholds) if "timer" in METRICS[name].supplied), None)
+    return next((name for name in (*case.metrics, *case.thresholds) if "timer" in METRICS[name].injected), None)
 
 
 def _versions(cases: list[Case]) -> dict[str, str]:

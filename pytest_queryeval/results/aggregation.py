@@ -104,7 +104,9 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
 
 
 def _with_errors(name: str, scores: Sequence[float], errors: int) -> dict[str, float | int | None]:
-    is_share = name in OF_TRIALS or (name in METRICS and METRICS[name].most == 1 and METRICS[name].better == "higher")
+    is_share = name in OF_TRIALS or (
+        name in METRICS and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
+    )
     if not is_share:
         return {"mean_with_errors": None, "n_with_errors": None}
     n = len(scores) + errors
@@ -114,7 +116,7 @@ def _with_errors(name: str, scores: Sequence[float], errors: int) -> dict[str, f
 def _most(name: str) -> float:
     """The greatest score of a metric; 1 where nobody has said so, as for a metric that is not known here."""
     try:
-        most = METRICS[name].most
+        most = METRICS[name].max_score
     except QueryEvalError:
         return 1.0
     return 1.0 if most is None else most

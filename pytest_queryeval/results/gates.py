@@ -179,7 +179,7 @@ def _how_many(ran: int, number: int | None) -> str:
 def _settled(gate: Mapping[str, Any], value: float | None, n: int, rest: int | None) -> bool | None:
     """Whether a gate is met whatever the rest of its cases would score, or missed whatever; None where they decide."""
     name = gate["metric"]
-    most = 1.0 if name in (PASS_RATE, *OF_TRIALS) else METRICS[name].most if name in METRICS else None
+    most = 1.0 if name in (PASS_RATE, *OF_TRIALS) else METRICS[name].max_score if name in METRICS else None
     if most is None or rest is None or value is None:
         return None
     total = value * n

@@ -74,7 +74,7 @@ def read_thresholds(node: Node) -> dict[str, Threshold]:
 
 
 def _threshold(node: Node, name: str) -> Threshold:
-    most = METRICS[name].most
+    most = METRICS[name].max_score
     wanted = "a number" if most is None or math.isinf(most) else f"a number from 0 to {most:g}"
 
     def limit(value: Node) -> float:
@@ -93,14 +93,14 @@ def read_limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
     if minimum is not None and maximum is not None and minimum > maximum:
         raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
     threshold = Threshold(minimum=minimum, maximum=maximum)
-    if beyond := beyond_reach(name, threshold):
+    if beyond := unreachable_threshold(name, threshold):
         raise node.problem(beyond)
     return threshold
 
 
-def beyond_reach(name: str, threshold: Threshold) -> str:
+def unreachable_threshold(name: str, threshold: Threshold) -> str:
     """Why no score of a metric can be at a limit; empty where one can, or where nobody has said how far it reaches."""
-    most = METRICS[name].most if name in METRICS else 1.0  # a pass rate
+    most = METRICS[name].max_score if name in METRICS else 1.0  # a pass rate
     for limit in (threshold.minimum, threshold.maximum):
         if most is not None and limit is not None and not 0 <= limit <= most:
             reach = "from 0 on" if math.isinf(most) else f"from 0 to {most:g}"

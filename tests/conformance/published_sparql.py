@@ -120,7 +120,7 @@ DEFECTS: dict[str, Callable[[Side, Side, str], bool]] = {
 
 
 def score(name: str, gold: Table, predicted: Table) -> float:
-    policy = {"policy": SPARQL} if "policy" in METRICS[name].supplied else {}
+    policy = {"policy": SPARQL} if "policy" in METRICS[name].injected else {}
     return METRICS[name].function(gold, predicted, **policy)
 
 

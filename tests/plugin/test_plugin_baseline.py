@@ -408,7 +408,7 @@ WORDS = """
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.metrics import METRICS
 
-@metric(kinds=None, reads="queries", most=9, better="lower")
+@metric(kinds=None, input="queries", max_score=9, better="lower")
 def words(gold, predicted):
     return float(len(predicted.split()))
 

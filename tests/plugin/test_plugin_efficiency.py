@@ -11,7 +11,7 @@ SAME_TEXT = """
 from pytest_queryeval import METRICS
 from pytest_queryeval.core.metric import Score, metric
 
-@metric(reads="queries")
+@metric(input="queries")
 def same_text(gold, predicted, *, dialect, schema):
     shown = {"dialect": dialect, "tables": sorted(schema.tables), "notes": ["texts were compared"]}
     return Score(value=float(gold == predicted), details=shown)

@@ -290,7 +290,7 @@ def test_threshold_of_a_metric_of_ones_own_may_be_any_number(suite, write, run):
         "conftest.py",
         "import math\nfrom pytest_queryeval import METRICS\nfrom pytest_queryeval.core.metric import metric\n\n"
         "METRICS.register('points', lambda gold, predicted: 50.0)\n"
-        "METRICS.register('marks', metric(most=math.inf)(lambda gold, predicted: 50.0))\n",
+        "METRICS.register('marks', metric(max_score=math.inf)(lambda gold, predicted: 50.0))\n",
     )
     suite(case("good"), thresholds={"points": 42, "marks": {"min": 42, "max": 99}})
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_queryeval.core.capture import opened, or_raise
+from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
@@ -160,8 +160,8 @@ class Calls:
 
     def _caller(self, spec: PredictorSpec) -> Caller:
         if spec.key not in self._callers:
-            self._callers[spec.key] = opened(lambda: self._new_caller(spec), PredictorError)
-        return or_raise(self._callers[spec.key])
+            self._callers[spec.key] = capture_error(lambda: self._new_caller(spec), PredictorError)
+        return unwrap(self._callers[spec.key])
 
     def _new_caller(self, spec: PredictorSpec) -> Caller:
         predictor = cast("Predictor", self._opened(spec))
@@ -171,8 +171,10 @@ class Calls:
 
     def _held(self, spec: PredictorSpec) -> StoredPredictions:
         if spec.key not in self._holders:
-            self._holders[spec.key] = opened(lambda: cast("StoredPredictions", self._opened(spec)), PredictorError)
-        return or_raise(self._holders[spec.key])
+            self._holders[spec.key] = capture_error(
+                lambda: cast("StoredPredictions", self._opened(spec)), PredictorError
+            )
+        return unwrap(self._holders[spec.key])
 
     def _opened(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
         register_secrets(spec.settings)

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Hashable
 
-from pytest_queryeval.core.capture import opened, or_raise
+from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.schema import Schema
@@ -39,8 +39,8 @@ class SchemaText:
         if not self._listed:
             with self._clock.paused(), self._lock:
                 if not self._listed:
-                    self._listed.append(opened(self._list_it, SourceError))
-        return or_raise(self._listed[0])
+                    self._listed.append(capture_error(self._list_it, SourceError))
+        return unwrap(self._listed[0])
 
 
 class SchemaTexts:

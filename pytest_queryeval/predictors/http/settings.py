@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_path import compiled
-from pytest_queryeval.core.setting_validators import Rule, check_rules, is_text
+from pytest_queryeval.core.setting_validators import SettingValidator, is_text, validate_settings
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places, standing_alone
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
@@ -38,12 +38,16 @@ def _is_paths(value: Any) -> bool:
 
 SETTINGS = {
     **CONNECTION,
-    "method": Rule(lambda value: value in ("GET", "POST"), "GET or POST"),
-    "params": Rule(is_parameters, "a mapping from names to texts and numbers"),
-    "body": Rule(is_body, 'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"'),
-    "answer": Rule(_is_path, "a JSONPath (RFC 9535), such as $.sql"),
-    "metadata": Rule(_is_paths, "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}"),
-    SEND_SCHEMA: Rule(lambda value: isinstance(value, bool), "true or false"),
+    "method": SettingValidator(lambda value: value in ("GET", "POST"), "GET or POST"),
+    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers"),
+    "body": SettingValidator(
+        is_body, 'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"'
+    ),
+    "answer": SettingValidator(_is_path, "a JSONPath (RFC 9535), such as $.sql"),
+    "metadata": SettingValidator(
+        _is_paths, "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}"
+    ),
+    SEND_SCHEMA: SettingValidator(lambda value: isinstance(value, bool), "true or false"),
 }
 
 
@@ -52,7 +56,7 @@ def check(settings: Mapping[str, Any]) -> None:
     for name in BESIDE:
         if name in settings:
             raise SettingError(name, f"'{name}' stands beside `http`, not in it")
-    check_rules(settings, SETTINGS)
+    validate_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs url")
     if found := _PLACE_IN_URL.search(settings["url"]):
