@@ -14,7 +14,7 @@ from pytest_queryeval.engines.settings import VERSION, absolute
 
 _HEX_DIGITS = 32
 _KEPT_DIGESTS = 4_096
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 
 
 def state_of(source: Source) -> str:
@@ -41,10 +41,10 @@ def state_of(source: Source) -> str:
 
 
 def known_state(source: Source) -> str | None:
-    """`state_of` a source; None where it costs much, for files of more than MOST_BYTES together, and where it fails."""
+    """`state_of` a source; None where it costs much, for files of more than MAX_BYTES together, and where it fails."""
     try:
         names = ENGINES[source.engine].fingerprint.files(source)
-        if sum(absolute(source.folder, name).stat().st_size for name in names) > MOST_BYTES:
+        if sum(absolute(source.folder, name).stat().st_size for name in names) > MAX_BYTES:
             return None
         return state_of(source)
     except (SourceError, OSError, ValueError):

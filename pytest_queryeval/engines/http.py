@@ -16,7 +16,7 @@ from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, con
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.rules import CONNECTION
 from pytest_queryeval.http.template import is_body, is_parameters, places
-from pytest_queryeval.sandbox.host import MOST_COLUMNS, Host, Hosts, Question, text_refusal
+from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
 DRIVER = Path(__file__).with_name("http_child.py")
@@ -120,7 +120,7 @@ class HTTPEngine:
 
     def _listed(self, query: str, timeout: float) -> Table | None:
         """The answer to a query for what services need not have."""
-        execution = self.execute(query, timeout=timeout, max_rows=MOST_COLUMNS)
+        execution = self.execute(query, timeout=timeout, max_rows=MAX_COLUMNS)
         if execution.error is not None and execution.error.kind not in NOT_TAKEN:
             raise SourceError(f"source '{self._name}': the tables cannot be listed: {execution.error.message}")
         return execution.answer if isinstance(execution.answer, Table) else None

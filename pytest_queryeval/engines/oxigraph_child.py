@@ -25,7 +25,7 @@ UNION = "union"
 OPENED_AT_START = 12  # files of a store that RocksDB surely opens together with it
 DAMAGE = ("IO error", "Corruption")
 DAMAGED = "the parsed graph is damaged"
-LONGEST_LIST = 120
+MAX_LIST_CHARACTERS = 120
 # Among the tokens that a syntax error expected, Oxigraph lists its own sentences.
 SAID = re.compile(r"[A-Z][a-z]+(?: \w+)+")
 
@@ -107,7 +107,9 @@ def brief(text: str) -> str:
     if said := SAID.search(items):
         return f"{where}: {said[0].lower()}"
     return (
-        f"{where}{expected}{items}" if len(items) <= LONGEST_LIST else f"{where}: the query cannot be read from there"
+        f"{where}{expected}{items}"
+        if len(items) <= MAX_LIST_CHARACTERS
+        else f"{where}: the query cannot be read from there"
     )
 
 

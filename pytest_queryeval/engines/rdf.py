@@ -21,7 +21,7 @@ from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
 UNION = "union"
 DAMAGED = "the parsed graph is damaged"  # the beginning of what the children say
-LEAST_SECONDS = 0.1
+MIN_SECONDS = 0.1
 LOAD_SECONDS = 600.0  # for a graph that rdflib takes into memory
 # What evaluates queries: its driver, the packages that this imports, and how much memory a graph may need.
 EVALUATORS = {
@@ -85,7 +85,7 @@ class RdfEngine:
         refused: list[Execution] = []
         left = timeout - (time.monotonic() - began)
         for host in self._hosts:
-            execution = self._run(host, outline, query, max(left, LEAST_SECONDS), max_rows)
+            execution = self._run(host, outline, query, max(left, MIN_SECONDS), max_rows)
             left -= execution.seconds
             error = execution.error
             if error is None:

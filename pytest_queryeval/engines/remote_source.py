@@ -18,7 +18,7 @@ from pytest_queryeval.text.redaction import register_secrets
 # After its time limit a query has this long, in seconds, until the probe must be answered, too.
 GRACE_SECONDS = 1.7
 START_SECONDS = 0.8  # of which a new child takes this much
-LEAST_SECONDS = 0.6
+MIN_SECONDS = 0.6
 PROBE_ROWS = 1_000
 
 
@@ -85,7 +85,7 @@ class RemoteSource:
     def _ask_probe(self, failure: Failure, seconds: float) -> None:
         """Raise `SourceError` unless the service answers the probe within `seconds`, and some."""
         try:
-            answered = self._ask(self._probe, max(seconds, LEAST_SECONDS), PROBE_ROWS)
+            answered = self._ask(self._probe, max(seconds, MIN_SECONDS), PROBE_ROWS)
         except SourceError as error:
             raise SourceError(f"{error} (asked after this: {failure.message})") from error
         if answered.error:

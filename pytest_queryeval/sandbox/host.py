@@ -26,8 +26,8 @@ QUERY_CHARACTERS = 100_000
 MESSAGE_CHARACTERS = 300
 RESULT_BYTES = 256 * 2**20
 MEMORY_BYTES = 2**30
-MOST_COLUMNS = 100_000  # of a database
-LONGEST_WAIT = 2_000_000.0  # seconds; the system counts milliseconds in 31 bits
+MAX_COLUMNS = 100_000  # of a database
+MAX_WAIT_SECONDS = 2_000_000.0  # the system counts milliseconds in 31 bits
 RETRY_SECONDS = 0.5
 GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a new process
 _LOOP = Path(__file__).with_name("host_child.py")
@@ -73,11 +73,11 @@ class Host:
 
     def describe(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
         """List the columns of the source's tables, as `schema.DescribedColumn`s; raises `SourceError`."""
-        return self._answer("describe", settings, None, timeout, MOST_COLUMNS)
+        return self._answer("describe", settings, None, timeout, MAX_COLUMNS)
 
     def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
         """List the statements that make the source's tables and views, a row each; raises `SourceError`."""
-        return self._answer("ddl", settings, None, timeout, MOST_COLUMNS)
+        return self._answer("ddl", settings, None, timeout, MAX_COLUMNS)
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
         """Time two queries in turn, each run for at most `timeout` seconds, after a first pair that does not count.
@@ -85,13 +85,13 @@ class Host:
         The answer has a row an iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
         """
         asked = [(dict(question.settings), question.text) for question in (gold, predicted)]
-        payload = (*asked, iterations, min(timeout, LONGEST_WAIT))
+        payload = (*asked, iterations, min(timeout, MAX_WAIT_SECONDS))
         return self._answer("time", {}, payload, timeout, iterations, runs=2 * (iterations + 1))
 
     def _answer(
         self, action: str, settings: Mapping[str, Any], payload: object, timeout: float, max_rows: int, runs: int = 1
     ) -> Execution:
-        whole = min(timeout * runs, LONGEST_WAIT)
+        whole = min(timeout * runs, MAX_WAIT_SECONDS)
         request = (action, dict(settings), payload, whole, max_rows, RESULT_BYTES)
         with self._lock:
             child = self._started()
@@ -102,7 +102,7 @@ class Host:
                 # Perhaps it was killed before it saw the query: the end of a second child tells.
                 rows, last = self._exchange(self._started(), request, whole - elapsed)
         if last[:2] == ("failure", "timeout"):
-            last = (*last[:2], f"no answer within {min(timeout, LONGEST_WAIT):g} s")
+            last = (*last[:2], f"no answer within {min(timeout, MAX_WAIT_SECONDS):g} s")
         return self._execution(rows, last, time.monotonic() - began)
 
     def close(self) -> None:
