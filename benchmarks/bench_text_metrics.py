@@ -18,14 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.schema import Schema, schema_of_entry
-from pytest_queryeval.languages.sql import (
-    matching,
-    spider_grammar,
-    spider_match,
-    spider_names,
-    spider_normal,
-    tree_reader,
-)
+from pytest_queryeval.languages.sql.published import grammar, names, normal
+from pytest_queryeval.languages.sql.trees import match, reader
 from pytest_queryeval.metrics.exact_set_match import exact_set_match
 from pytest_queryeval.metrics.exact_set_match_spider import exact_set_match_spider
 
@@ -77,7 +71,7 @@ def score(pairs: list[Pair], schemas: Schemas) -> None:
 
 
 def forget() -> None:
-    for module in (matching, spider_grammar, spider_match, spider_names, spider_normal, tree_reader):
+    for module in (grammar, names, normal, match, reader):
         for member in vars(module).values():
             if hasattr(member, "cache_clear"):
                 member.cache_clear()

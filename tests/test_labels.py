@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_queryeval.languages.sql.labels import query_hardness
+from pytest_queryeval.languages.sql.hardness import query_hardness
 
 SHOP = "SELECT name FROM shop"
 

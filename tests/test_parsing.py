@@ -14,7 +14,7 @@ from pytest_queryeval.languages.sql.trees.parsing import (
     MAX_OPEN_JOINS,
     MESSAGE_CHARACTERS,
     UnreadableError,
-    parsed,
+    parse,
 )
 
 GOLD = "SELECT name FROM shop"
@@ -214,7 +214,7 @@ def test_queries_up_to_the_budgets_are_read():
 
 
 def test_a_part_that_can_be_read_is_given_with_what_is_wrong():
-    tree, reason = parsed("SELECT name FROM shop WHERE id = ORDER BY name", "sqlite")
+    tree, reason = parse("SELECT name FROM shop WHERE id = ORDER BY name", "sqlite")
 
     assert tree.args["order"]
     assert reason.endswith("line 1, column 41")
@@ -222,7 +222,7 @@ def test_a_part_that_can_be_read_is_given_with_what_is_wrong():
 
 def test_what_the_parser_fails_at_in_ways_of_its_own_is_refused():
     with pytest.raises(UnreadableError):
-        parsed("SELECT a" + "->'b'" * 900 + "->", "sqlite")
+        parse("SELECT a" + "->'b'" * 900 + "->", "sqlite")
 
 
 def test_the_parser_says_nothing_by_itself(caplog, capsys):

@@ -26,7 +26,7 @@ class Sql(QueryLanguage):
         check_dialect(options.get("dialect", ""))
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        from pytest_queryeval.languages.sql.labels import query_hardness
+        from pytest_queryeval.languages.sql.hardness import query_hardness
 
         return query_hardness(query, dialect)
 

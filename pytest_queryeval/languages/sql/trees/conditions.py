@@ -1,4 +1,4 @@
-"""The conditions of a clause as they stand in the text: one after the other, with what joins them."""
+"""The conditions of a clause as the text has them: one after the other, with their connectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def conditions(node: exp.Expr | None, texts: Texts, scope: Scope, nested: NestedView) -> Conditions:
-    """The conditions of a clause; sorted, as their order means nothing."""
+    """Return the conditions of a clause, sorted, as their order has no meaning."""
     if node is None:
         return NO_CONDITIONS
     leaves = list(_leaves(node, negated=False))
@@ -40,7 +40,7 @@ def conditions(node: exp.Expr | None, texts: Texts, scope: Scope, nested: Nested
 
 
 def expression(node: exp.Expr, texts: Texts, scope: Scope) -> Expression:
-    """What is selected, compared, grouped or sorted by; the column's name alone where it is a column."""
+    """Return what is selected, compared, grouped or sorted by; with the name alone where it is a column."""
     text = texts.of(node, scope)
     inner = node.unnest()
     column = text.rpartition(".")[2] if isinstance(inner, exp.Column) else ""
@@ -48,7 +48,7 @@ def expression(node: exp.Expr, texts: Texts, scope: Scope) -> Expression:
 
 
 def _leaves(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tuple[exp.Expr, bool, str]]:
-    """Single conditions, whether NOT is around them, and the word in front."""
+    """Yield single conditions, whether NOT is around them, and the connector before them."""
     if isinstance(node, exp.Paren | exp.Not):
         yield from _leaves(node.this, negated=negated != isinstance(node, exp.Not), word=word)
     elif isinstance(node, exp.And | exp.Or):
@@ -66,8 +66,9 @@ def _condition(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView, *
         return Condition(negated, node.key, expression(node, texts, scope))
     if operator == "is" and negated:  # IS NOT NULL is one operator, and no NOT
         operator, negated = "is not", False
-    left, values = node.this, _values(node)
-    if operator in MIRRORED and _belongs_right(left, values[0], texts, scope):
+    arguments = [node.args.get(name) for name in ("expression", "query", "low", "high")]
+    left, values = node.this, [value for value in (*arguments, *node.expressions[:1]) if value is not None]
+    if operator in MIRRORED and _rank(left, texts, scope) > _rank(values[0], texts, scope):
         left, values, operator = values[0], [left], MIRRORED[operator]
     return Condition(
         negated,
@@ -77,24 +78,14 @@ def _condition(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView, *
     )
 
 
-def _belongs_right(left: exp.Expr, right: exp.Expr, texts: Texts, scope: Scope) -> bool:
-    """Whether the sides of a comparison are to be swapped: values and queries stand right, columns as texts sort."""
-    first, second = _rank(left, texts, scope), _rank(right, texts, scope)
-    return first > second
-
-
 def _rank(node: exp.Expr, texts: Texts, scope: Scope) -> tuple[int, str]:
+    """Return the sort key of a side of a comparison: columns by their texts, then queries, then values."""
     text = texts.of(node, scope)
     return (2 if text == VALUE else int(isinstance(node.unnest(), exp.Query)), text)
 
 
-def _values(node: exp.Expr) -> list[exp.Expr]:
-    named = [node.args.get(name) for name in ("expression", "query", "low", "high")]
-    return [value for value in (*named, *node.expressions[:1]) if value is not None]
-
-
 def _value(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView) -> Value:
-    """A nested query, the text of an expression, or None for a literal value."""
+    """Return a nested query, the text of an expression, or None for a literal value."""
     inner = node.this if isinstance(node, exp.All | exp.Any) else node
     if isinstance(inner.unnest(), exp.Query):
         return nested(inner, scope)

@@ -18,7 +18,7 @@ from pytest_queryeval.languages.sql.view import EMPTY_VIEW, View
 class Match:
     """How two queries compare: the clauses in which they differ, their components, what is wrong with predicted.
 
-    `unread` says that nothing of predicted could be read.
+    `unread` is true where nothing of predicted could be read.
     """
 
     differs: tuple[str, ...]
@@ -32,12 +32,12 @@ class Match:
         return not self.differs and not self.broken
 
 
-@lru_cache(maxsize=256)  # a dozen metrics ask for the same pair
+@lru_cache(maxsize=256)  # a dozen metrics compare the same pair
 def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Match | None:
-    """Compare the texts of two queries; None where gold cannot be read and predicted is another text.
+    """Compare the texts of two queries; return None where gold cannot be read and predicted is another text.
 
-    Of a predicted text that cannot be read, or in part only, `broken` says why, and the components are those of what
-    could be read.
+    Where predicted cannot be read, or only in part, `broken` says why, and the components are those of what could be
+    read.
     """
     try:
         one = read_tree(gold, dialect, schema)
@@ -52,7 +52,7 @@ def match_queries(gold: str, predicted: str, dialect: str, schema: Schema) -> Ma
         components = partial_match(one.view, EMPTY_VIEW)
         return Match(differs=_differing(one, None), components=components, broken=str(error), unread=True)
     differs = _differing(one, other)
-    # What matches as a whole shares all its parts, also where another spelling has other parts: BETWEEN, say.
+    # What matches as a whole shares all parts, also where it is written with other parts, such as BETWEEN.
     components = partial_match(one.view, other.view if differs or other.broken else one.view)
     return Match(differs=differs, components=components, broken=other.broken)
 

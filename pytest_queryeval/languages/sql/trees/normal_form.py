@@ -9,15 +9,15 @@ from hashlib import blake2b
 
 from pytest_queryeval.languages.sql.view import View
 
-_LONGEST_TEXT = 500
+MAX_TEXT = 500  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """A query as a view, for its components, and clause by clause as texts: two queries match iff all texts are equal.
 
-    `outputs` are the texts of its columns by their names; None where `*` hides some. `broken` says what
-    is wrong with a text of which only a part could be read.
+    `outputs` are the texts of its columns by their names; None where `*` hides some. `broken` says what is wrong with a
+    text of which only a part could be read.
     """
 
     view: View
@@ -27,12 +27,12 @@ class Reading:
 
     @cached_property
     def text(self) -> str:
-        """The whole query as one text."""
+        """Return the whole query as one text."""
         return short("; ".join(f"{name} {', '.join(texts)}" for name, texts in self.clauses.items() if texts))
 
 
 def short(text: str) -> str:
-    """The text, or a digest of a long one: what names stand for is repeated, and could grow without end."""
-    if len(text) <= _LONGEST_TEXT:
+    """Return the text, or a digest of a long one, as texts that are repeated within others could grow without end."""
+    if len(text) <= MAX_TEXT:
         return text
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""The tree of a query, by sqlglot, of texts that nobody vouches for."""
+"""The tree of an untrusted query, by sqlglot."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from sqlglot.errors import SqlglotError, TokenError
 
 from pytest_queryeval.text.plain import one_line
 
-# Budgets, not clocks: what can be read must not depend on the machine. No query that people write comes near them.
+# Counts instead of time limits: what can be read must not depend on the machine. People's queries are far below them.
 MAX_CHARACTERS = 50_000
 MAX_NESTING = 40
-# The parser reads twice what follows a JOIN without ON, and what is broken within LATERAL: each one doubles its time.
+# The parser reads twice what follows a JOIN without ON, and an error within LATERAL: each one doubles its time.
 MAX_OPEN_JOINS = 8
 MAX_LATERALS = 6
-MAX_SUBSCRIPTS = 200  # of one after the other it copies all before, each time
+MAX_SUBSCRIPTS = 200  # for each one in a row the parser copies all before it
 
 MESSAGE_CHARACTERS = 200
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _NESTED_TYPES = frozenset((TokenType.ARRAY, TokenType.STRUCT, TokenType.MAP, TokenType.LIST, TokenType.NULLABLE))
-_SETTLING = frozenset((TokenType.ON, TokenType.USING))
+_JOIN_CONDITIONS = frozenset((TokenType.ON, TokenType.USING))
 _SET_OPERATIONS = frozenset((TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT))
 _CLAUSES = (TokenType.JOIN, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT)
-# What may follow the word LIMIT where it is no column of that name.
+# What may follow the word LIMIT unless it is the name of a column.
 _AMOUNTS = frozenset(
     (
         *(TokenType.NUMBER, TokenType.DASH, TokenType.NULL, TokenType.ALL, TokenType.L_PAREN),
@@ -51,45 +51,45 @@ class Parsed(NamedTuple):
     broken: str = ""
 
 
-def parsed(query: str, dialect: str) -> Parsed:
-    """The tree of the one query that the text holds, or of what of it can be read; raises `UnreadableError`."""
+def parse(query: str, dialect: str) -> Parsed:
+    """Return the tree of the one query in a text, or of what can be read of it; raise `UnreadableError` without one."""
     if len(query) > MAX_CHARACTERS:
         raise UnreadableError(f"longer than {MAX_CHARACTERS} characters")
+    broken = ""
     try:
-        with _quiet():
-            return _parsed(query, _dialect(dialect))
+        with _without_warnings():
+            rules = _dialect(dialect)
+            tokens = rules.tokenize(query)
+            check_budgets(tokens)
+            try:
+                trees = rules.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, query)
+            except ParseError as error:
+                broken = _first_line(error)
+                trees = rules.parser(error_level=ErrorLevel.IGNORE).parse(tokens, query)
+                for tree in trees:
+                    _fill_missing_parts(tree)
     except UnreadableError:
         raise
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
-    except Exception as error:  # the parser meets trees that its builders do not expect: any error of theirs
+    except Exception as error:  # the parser makes trees that its builders do not expect, and fails with any error
         raise UnreadableError(_first_line(error)) from error
-
-
-_dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
-
-
-def _parsed(query: str, dialect: Dialect) -> Parsed:
-    tokens = dialect.tokenize(query)
-    check_budgets(tokens)
-    broken = ""
-    try:
-        statements = _statements(query, tokens, dialect, ErrorLevel.IMMEDIATE)
-    except ParseError as error:
-        broken = _first_line(error)
-        statements = [_completed(tree) for tree in _statements(query, tokens, dialect, ErrorLevel.IGNORE)]
+    statements = [tree for tree in trees if tree is not None]
     if not statements:
         raise UnreadableError("the text holds no statement")
     if not isinstance(statements[0], exp.Query | exp.Values):
         raise UnreadableError(broken or f"no query but {statements[0].key.upper()}")
     if len(statements) > 1:
         broken = broken or f"{len(statements)} statements, not one"
-    return Parsed(statements[0], broken or _misplaced(tokens, type(dialect).__name__.lower()))
+    return Parsed(statements[0], broken or _misplaced(tokens, type(rules).__name__.lower()))
+
+
+_dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
 
 
 def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
-    """Return what the parser reads and no database does: clauses in another order, a list that misses an item."""
-    open_clauses: list[tuple[int, str]] = [(0, "")]  # the last one within each bracket that is open
+    """Describe what only the parser accepts: clauses in another order, a list without an item."""
+    open_clauses: list[tuple[int, str]] = [(0, "")]  # the last one within each open bracket
     for place, token in enumerate(tokens):
         kind, clause, (last, name) = token.token_type, _clause(tokens, place), open_clauses[-1]
         where = f"line {token.line}, column {token.col}"
@@ -112,7 +112,7 @@ def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
 
 
 def _clause(tokens: Sequence[Token], place: int) -> int | None:
-    """Return which of `_CLAUSES` begins at a place; None where none does: `USE INDEX FOR ORDER BY (i)` is a hint."""
+    """Return the index in `_CLAUSES` of the clause that begins here; None in a hint: `USE INDEX FOR ORDER BY (i)`."""
     kind = tokens[place].token_type
     if place and tokens[place - 1].token_type is TokenType.FOR:
         return None
@@ -130,13 +130,8 @@ def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
     return after == len(tokens) or tokens[after].token_type in _AFTER_LISTS or _clause(tokens, after) is not None
 
 
-def _statements(query: str, tokens: list[Token], dialect: Dialect, level: ErrorLevel) -> list[exp.Expr]:
-    trees = dialect.parser(error_level=level).parse(tokens, query)
-    return [tree for tree in trees if tree is not None]
-
-
 def check_budgets(tokens: Sequence[Token]) -> None:
-    """Raise `UnreadableError` for what the parser would recurse into, or return to, too often."""
+    """Raise `UnreadableError` for what the parser would recurse into, or read again, too often."""
     kinds = [token.token_type for token in tokens]
     if kinds.count(TokenType.L_BRACKET) > MAX_SUBSCRIPTS:
         raise UnreadableError(f"more than {MAX_SUBSCRIPTS} square brackets")
@@ -144,7 +139,7 @@ def check_budgets(tokens: Sequence[Token]) -> None:
     if few_joins and sum(map(kinds.count, (*_OPENING, *_NESTED_TYPES))) < MAX_NESTING:
         return  # most queries
     _check(sum(after is TokenType.LT for kind, after in pairwise(kinds) if kind in _NESTED_TYPES), 0, 0)
-    joins, laterals, before = [0], [0], None  # within each bracket that is open
+    joins, laterals, before = [0], [0], None  # within each open bracket
     for kind in kinds:
         if kind in _OPENING:
             joins.append(0)
@@ -154,7 +149,7 @@ def check_budgets(tokens: Sequence[Token]) -> None:
             laterals.pop()
         elif kind is TokenType.JOIN and before is not TokenType.CROSS:
             joins[-1] += 1
-        elif kind in _SETTLING:
+        elif kind in _JOIN_CONDITIONS:
             joins[-1] = max(joins[-1] - 1, 0)
         elif kind is TokenType.SELECT:
             joins[-1] = 0
@@ -171,22 +166,21 @@ def _check(nesting: int, open_joins: int, laterals: int) -> None:
         raise UnreadableError(f"more than {MAX_LATERALS} queries after LATERAL within each other")
 
 
-def _completed(tree: exp.Expr) -> exp.Expr:
-    """The tree with a placeholder wherever a part is missing that cannot be."""
-    for node in list(tree.walk()):
+def _fill_missing_parts(tree: exp.Expr | None) -> None:
+    """Put a placeholder wherever a required part is missing."""
+    for node in list(tree.walk()) if tree is not None else ():
         for name, required in node.arg_types.items():
             if required and node.args.get(name) is None:
                 node.set(name, exp.Placeholder())
-    return tree
 
 
 def _first_line(error: Exception) -> str:
-    """What the parser says, without its picture of the text and its colours."""
+    """Return the message of the parser, without its excerpt of the text and its colours."""
     first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     if first.get("description"):
-        said = str(first["description"])[:MESSAGE_CHARACTERS].rstrip(".")
-        return one_line(f"{said}, line {first['line']}, column {first['col']}")
-    if isinstance(error, TokenError):  # which quotes the text, cut anywhere
+        description = str(first["description"])[:MESSAGE_CHARACTERS].rstrip(".")
+        return one_line(f"{description}, line {first['line']}, column {first['col']}")
+    if isinstance(error, TokenError):  # its message quotes the text
         return "the text cannot be split into tokens: a quote or a comment may be left open"
     if isinstance(error, SqlglotError):
         return one_line(str(error).split("\n", 1)[0][:MESSAGE_CHARACTERS])
@@ -194,8 +188,8 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the warnings that sqlglot logs about statements it does not know, which quote them."""
+def _without_warnings() -> Iterator[None]:
+    """Suppress the warnings that sqlglot logs about unknown statements, which quote them."""
     logger = logging.getLogger("sqlglot")
     disabled, logger.disabled = logger.disabled, True
     try:

@@ -1,7 +1,7 @@
 """The second reader of queries: any dialect that sqlglot parses, normalised for comparison.
 
 Aliases are resolved, literal values are one placeholder, DISTINCT is dropped, columns that a join makes equal are one,
-and lists whose order says nothing are sorted.
+and lists whose order has no meaning are sorted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parsed
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
 from pytest_queryeval.languages.sql.trees.select import SelectReader, limit, order_clauses, ordering
 from pytest_queryeval.languages.sql.trees.texts import Texts
@@ -26,8 +26,8 @@ _READ_AROUND = frozenset((*_READ, "alias", "joins"))
 
 @lru_cache(maxsize=2048)
 def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
-    """Read the one query of a text, or what of it can be read; raises `UnreadableError` where there is none."""
-    tree, broken = parsed(query, dialect)
+    """Read the one query in a text, or what can be read of it; raise `UnreadableError` where there is none."""
+    tree, broken = parse(query, dialect)
     try:
         return replace(TreeReader().read(tree, Scope(schema)), broken=broken)
     except RecursionError as error:
@@ -35,36 +35,37 @@ def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
 
 
 class TreeReader:
-    """Reads trees of queries, and the queries within them."""
+    """Reader of trees of queries, and of the queries within them."""
 
     def __init__(self) -> None:
         self._texts = Texts(lambda node, scope: self.read(node, scope).text)
-        # Conditions ask twice for what is nested in them; the scope is kept, so that no other gets its id.
+        # Conditions read nested queries twice; the scope is kept, so that no other one gets its id.
         self._known: dict[tuple[int, int], tuple[Scope, Reading]] = {}
 
     def read(self, node: exp.Expr, outer: Scope) -> Reading:
-        """Read a query; names in it may mean what `outer` has."""
+        """Read a query; names in it may refer to relations of `outer`."""
         key = (id(node), id(outer))
-        if key not in self._known:
-            self._known[key] = outer, self._read(node, outer)
-        return self._known[key][1]
-
-    def _read(self, node: exp.Expr, outer: Scope) -> Reading:
+        if key in self._known:
+            return self._known[key][1]
         around = self._with_queries(node, outer)
         match node:
             case exp.SetOperation():
-                return self._operation(node, around)
+                reading = self._operation(node, around)
             case exp.Select():
                 reader = SelectReader(
                     node, around.within(), self._texts, self.read, lambda query: self._relation(query, around)
                 )
-                return reader.reading()
+                reading = reader.reading()
             case exp.Subquery():
-                return self._enclosed(node, around)
-        return Reading(view=View(), clauses={node.key: self._texts.others(node, around, without=frozenset())})
+                reading = self._enclosed(node, around)
+            case _:
+                clauses = {node.key: self._texts.others(node, around, without=frozenset())}
+                reading = Reading(view=View(), clauses=clauses)
+        self._known[key] = outer, reading
+        return reading
 
     def _with_queries(self, node: exp.Expr, outer: Scope) -> Scope:
-        """A scope with the queries that WITH names; within itself, a recursive one has a name that says so."""
+        """Return a scope with the queries of WITH; within itself, a recursive one is called `itself`."""
         clause = node.args.get("with_")
         if clause is None:
             return outer
@@ -77,7 +78,7 @@ class TreeReader:
         return scope
 
     def _relation(self, node: exp.Expr, scope: Scope) -> Relation:
-        """A query in FROM or WITH, whose columns may be given other names behind its alias."""
+        """Return a query in FROM or WITH, whose columns may be renamed after its alias."""
         reading = self.read(node.this, scope)
         outputs, names = reading.outputs, node.alias_column_names
         if names and outputs is not None:
@@ -86,7 +87,7 @@ class TreeReader:
         return Relation(" ".join([f"({reading.text})", *rest]), outputs)
 
     def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
-        """A query in parentheses, which may have ORDER BY and LIMIT behind them."""
+        """Read a query in parentheses, which ORDER BY and LIMIT may follow."""
         inner = self.read(node.this, scope)
         around = Scope(scope.schema, scope, aliases=dict(inner.outputs or {}))
         last = View(order=ordering(node, self._texts, around), limit=limit(node))
@@ -98,7 +99,7 @@ class TreeReader:
         return replace(inner, view=_ended(inner.view, last), clauses=clauses | order_clauses(last))
 
     def _operation(self, node: exp.SetOperation, scope: Scope) -> Reading:
-        """A set operation; the arms of one that may swap them are sorted, those of a chain together."""
+        """Read a set operation; the arms are sorted where their order has no meaning, those of a chain together."""
         word = _OPERATIONS.get(type(node), node.key)
         label = f"{word} all" if node.args.get("distinct") is False else word
         left, right = self.read(node.this, scope), self.read(node.expression, scope)
@@ -115,21 +116,21 @@ class TreeReader:
 
 
 def _arms(reading: Reading, label: str) -> list[str]:
-    """The arms of a set operation of the same kind that has nothing but arms; else the query as one arm."""
+    """Return the arms of a set operation of the same kind without other clauses; else the query as one arm."""
     if any(texts for name, texts in reading.clauses.items() if name != label):
         return [reading.text]
     return list(reading.clauses.get(label, (reading.text,)))
 
 
 def _appended(view: View, operation: str, arm: View) -> View:
-    """The view with one more set operation at its end: chains nest to the right."""
+    """Return the view with one more set operation at its end: chains nest to the right."""
     if view.arm is None:
         return replace(view, operation=operation, arm=arm)
     return replace(view, arm=_appended(view.arm, operation, arm))
 
 
 def _ended(view: View, last: View) -> View:
-    """The view with ORDER BY and LIMIT of the whole at its last arm, where texts have them."""
+    """Return the view with ORDER BY and LIMIT of the whole at its last arm, where texts have them."""
     if last.order is None and last.limit is None:
         return view
     if view.arm is not None:

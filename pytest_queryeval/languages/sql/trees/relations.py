@@ -1,4 +1,4 @@
-"""FROM and its joins: which relations there are, and what the joins make equal."""
+"""FROM and its joins: the relations, and the columns that the joins make equal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NAMES = frozenset(("this", "alias", "db", "catalog", "joins"))
 
 @dataclass(frozen=True, slots=True)
 class OuterJoin:
-    """A join that keeps rows without a partner, or one side only: what it joins, and on which conditions.
+    """A join that keeps rows without a match, or one side only: what it joins, and on which conditions.
 
-    `preserved` are the relations before it where they may be without a partner too: then their order matters.
+    `preserved` are the relations before it where they may be without a match too: then their order matters.
     """
 
     word: str
@@ -30,9 +30,9 @@ class OuterJoin:
 
 @dataclass(slots=True)
 class From:
-    """FROM and WHERE of one SELECT: conditions that all rows meet, one by one, and joins that are not plain.
+    """FROM and WHERE of one SELECT: conditions that all rows meet, one by one, and joins other than inner ones.
 
-    `on` are the conditions of all joins as they stand in the query.
+    `on` are the conditions of all joins as the query has them.
     """
 
     conditions: list[exp.Expr] = field(default_factory=list)
@@ -41,7 +41,7 @@ class From:
 
 
 class FromReader:
-    """Reads the FROM of one SELECT into its scope; `relation` makes a relation of a nested query."""
+    """Reader of the FROM of one SELECT into its scope; `relation` makes a relation of a nested query."""
 
     def __init__(self, scope: Scope, texts: Texts, relation: Callable[[exp.Expr], Relation]) -> None:
         self._scope = scope
@@ -59,28 +59,23 @@ class FromReader:
         return self._found
 
     def _add(self, node: exp.Expr) -> None:
-        """One relation, with the joins in its parentheses."""
+        """Add one relation, with the joins in its parentheses."""
         inner = node.this
         if isinstance(node, exp.Subquery) and isinstance(inner, exp.Table):
             self._add(inner)
         elif isinstance(node, exp.Table) and isinstance(inner, exp.Identifier):
-            self._scope.add((node.alias or node.name).lower(), self._table(node))
+            name, schema = node.name.lower(), node.db.lower()
+            relation = None if schema else self._scope.named_query(name)
+            if relation is None:  # a table, without the default schema, and with a sample or the like
+                qualified = name if schema in ("", *_DEFAULT_SCHEMAS) else f"{schema}.{name}"
+                rest = self._texts.others(node, self._scope, without=_NAMES)
+                relation = self._scope.table(name, " ".join([qualified, *rest]))
+            self._scope.add((node.alias or node.name).lower(), relation)
         elif isinstance(node, exp.Subquery):
             self._scope.add(node.alias.lower(), self._relation(node))
         else:
             self._scope.add(node.alias.lower(), Relation(self._texts.of(node, self._scope)))
         self._add_joins(node.args.get("joins") or ())
-
-    def _table(self, node: exp.Table) -> Relation:
-        """A table by its name, without the schema that is the default one, and with a sample or the like."""
-        name, place = node.name.lower(), node.db.lower()
-        query = None if place else self._scope.named_query(name)
-        if query:
-            return query
-        rest = self._texts.others(node, self._scope, without=_NAMES)
-        return self._scope.table(
-            name, " ".join([name if place in ("", *_DEFAULT_SCHEMAS) else f"{place}.{name}", *rest])
-        )
 
     def _add_joins(self, joins: Sequence[exp.Join]) -> None:
         for join in joins:
@@ -96,7 +91,7 @@ class FromReader:
                 self._outer_join(word.removesuffix(" outer").removeprefix("natural "), before, kept)
 
     def _outer_join(self, word: str, before: int, kept: int) -> None:
-        """Take what this join said out of the conditions that all rows meet."""
+        """Take the conditions of this join out of those that all rows meet."""
         both = word in ("right", "full")
         kept = 0 if both else kept
         conditions = tuple(self._found.conditions[kept:])
@@ -108,7 +103,7 @@ class FromReader:
         self._found.outer_joins.append(OuterJoin(word, joined, conditions, preserved))
 
     def _same_names(self, join: exp.Join, before: int) -> Iterator[exp.Expr]:
-        """The equalities that USING or NATURAL JOIN stands for."""
+        """Yield the equalities that USING or NATURAL JOIN implies."""
         if not before or not (join.args.get("using") or join.method == "NATURAL"):
             return
         *known, alias = [*self._scope.relations][: before + 1]
@@ -120,7 +115,7 @@ class FromReader:
             yield exp.EQ(this=exp.column(name, first), expression=exp.column(name, alias))
 
     def _keep(self, condition: exp.Expr) -> None:
-        """Keep the conditions that AND joins, each by itself."""
+        """Keep the conditions that AND connects, one by one."""
         for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
             inner = part.unnest()
             if isinstance(inner, exp.And):
@@ -130,7 +125,7 @@ class FromReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedTexts:
     """FROM and WHERE as texts, each list sorted: relations, what joins make equal and outer joins, other conditions."""
 
     tables: tuple[str, ...]
@@ -138,17 +133,24 @@ class Joined:
     filters: tuple[str, ...]
 
 
-def joined(found: From, scope: Scope, texts: Texts) -> Joined:
-    """Write FROM and WHERE; columns that an inner join or WHERE makes equal are one in `scope` from then on."""
-    rest = [part for part in found.conditions if not _equates(part, scope)]
+def write_joined(found: From, scope: Scope, texts: Texts) -> JoinedTexts:
+    """Return FROM and WHERE as texts; columns that an inner join or WHERE equates are one in `scope` from then on."""
+    rest = [part for part in found.conditions if not _merge_equal_columns(part, scope)]
     filters = sorted(text for part in rest for text in texts.parts(part, scope))
-    outer_joins = sorted(_outer_text(join, scope, texts) for join in found.outer_joins)
+    outer_joins = []
+    for join in found.outer_joins:
+        parts = sorted(text for part in join.conditions for text in texts.parts(part, scope))
+        right, left = (
+            ", ".join(sorted(scope.relations[alias].label or scope.relations[alias].name for alias in aliases))
+            for aliases in (join.joined, join.preserved)
+        )
+        outer_joins.append(f"{left} {join.word} {right} on {' and '.join(parts)}")
     tables = sorted(relation.name for relation in scope.relations.values())
-    return Joined(tuple(tables), (*scope.equal_columns(), *outer_joins), tuple(filters))
+    return JoinedTexts(tuple(tables), (*scope.equal_columns(), *sorted(outer_joins)), tuple(filters))
 
 
-def _equates(part: exp.Expr, scope: Scope) -> bool:
-    """Whether a condition makes columns of two relations one, which it then does."""
+def _merge_equal_columns(part: exp.Expr, scope: Scope) -> bool:
+    """Make columns of two relations one if this condition equates them; return whether it does."""
     if not isinstance(part, exp.EQ):
         return False
     sides = [side.unnest() for side in (part.this, part.expression)]
@@ -163,17 +165,8 @@ def _equates(part: exp.Expr, scope: Scope) -> bool:
     return True
 
 
-def _outer_text(join: OuterJoin, scope: Scope, texts: Texts) -> str:
-    said = sorted(text for part in join.conditions for text in texts.parts(part, scope))
-    joined, preserved = (
-        ", ".join(sorted(scope.relations[alias].label or scope.relations[alias].name for alias in aliases))
-        for aliases in (join.joined, join.preserved)
-    )
-    return f"{preserved} {join.word} {joined} on {' and '.join(said)}"
-
-
 def _is_true(node: exp.Expr) -> bool:
-    """Whether a condition says nothing: TRUE, or a value that equals itself."""
+    """Return whether a condition is always true: TRUE, or a value that equals itself."""
     if isinstance(node, exp.EQ):
         return isinstance(node.this, exp.Literal) and node.this == node.expression
     return isinstance(node, exp.Boolean) and bool(node.this)

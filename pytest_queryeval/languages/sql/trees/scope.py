@@ -1,4 +1,4 @@
-"""Which column a name means: tables, aliases, nested queries, and what joins make equal."""
+"""The column that a name refers to: tables, aliases, nested queries, and columns that joins make equal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _OUTWARD = "^"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What stands in FROM: a table, or a query by its text and what its columns stand for.
+    """An item of FROM: a table, or a query by its text.
 
-    `name` is what FROM says, `label` what stands in front of its columns. `columns` are the texts of its columns by
-    their names, None where they are not known.
+    `name` is its text in FROM, `label` the prefix of its columns where that is another one. `columns` are the texts of
+    its columns by their names, None where they are not known.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Relation:
     label: str = ""
 
     def column(self, name: str) -> str:
-        """The text of one of its columns."""
+        """Return the text of one of its columns."""
         return f"{self.label or self.name}.{(self.columns or {}).get(name, name)}"
 
 
@@ -35,7 +35,7 @@ class Relation:
 class Scope:
     """The relations of one SELECT by their aliases, and the scope around it; all names are in lower case.
 
-    `queries` are those that WITH names; `aliases` are those of the SELECT list, which ORDER BY reads before columns and
+    `queries` are those of WITH; `aliases` are those of the SELECT list, which ORDER BY looks up before columns and
     other clauses after them. `budget` is how often one SELECT in it may be read, see `numberings`.
     """
 
@@ -51,16 +51,16 @@ class Scope:
     _unknown: list[str] = field(default_factory=list)
 
     def within(self) -> Scope:
-        """A scope for a query within this one."""
+        """Return a scope for a query within this one."""
         return Scope(self.schema, self, budget=self.budget)
 
     def table(self, name: str, text: str) -> Relation:
-        """A table, as the schema has it; `text` is the name with what else FROM says of it."""
+        """Return a table with its columns in the schema; `text` is the name with what else FROM says about it."""
         columns = self.schema.tables.get(name)
         return Relation(text, None if columns is None else {column: column for column in columns})
 
     def add(self, alias: str, relation: Relation) -> str:
-        """Add a relation; returns its alias, another one where that is taken."""
+        """Add a relation; return its alias, another one where that is taken."""
         alias = alias if alias not in self.relations else f"{alias} {len(self.relations)}"
         self.relations[alias] = relation
         for column in relation.columns or ():
@@ -70,11 +70,11 @@ class Scope:
         return alias
 
     def numberings(self) -> Iterator[Scope]:
-        """The scope with each way to number what stands in FROM more than once.
+        """Yield the scope with each way to number what FROM has more than once.
 
-        A table that is joined with itself needs a number for its columns to be told apart, and no order of such tables
-        is given. So readers take the numbering that gives the least text. More ways than `budget`, which nested
-        queries share, are not tried: what is left is the order of the text.
+        A table that is joined with itself needs a number to distinguish its columns, and no order of such tables is
+        given. So readers take the numbering with the smallest text. If there are more ways than `budget`, which nested
+        queries share, only the order of the text is tried.
         """
         count = Counter(relation.name for relation in self.relations.values())
         repeated = {
@@ -89,60 +89,62 @@ class Scope:
         known = ways <= self.budget
         orders = product(*map(permutations, repeated.values())) if known else iter([tuple(repeated.values())])
         for order in orders:
-            yield self._numbered(order, self.budget // ways if known else 1)
-
-    def _numbered(self, order: Iterable[Iterable[str]], budget: int) -> Scope:
-        relations = dict(self.relations)
-        for aliases in order:
-            for number, alias in enumerate(aliases, start=1):
-                relations[alias] = replace(relations[alias], label=f"{relations[alias].name}#{number}")
-        return replace(self, relations=relations, aliases={}, budget=budget, _same={})
+            relations = dict(self.relations)
+            for aliases in order:
+                for number, alias in enumerate(aliases, start=1):
+                    relations[alias] = replace(relations[alias], label=f"{relations[alias].name}#{number}")
+            budget = self.budget // ways if known else 1
+            yield replace(self, relations=relations, aliases={}, budget=budget, _same={})
 
     def named_query(self, name: str) -> Relation | None:
-        """The query that WITH calls so, here or further out."""
+        """Return the query of WITH with this name, here or further out."""
         found = self.queries.get(name)
         return found or (self.outer.named_query(name) if self.outer else None)
 
     def column(self, table: str, name: str) -> str:
-        """The text that stands for a column: `table.column`, with a mark for each query that lies between.
+        """Return the text of a column: `table.column`, with a mark for each query in between.
 
-        Columns that a join makes equal have one text. A name that nothing explains stays as it is.
+        Columns that a join makes equal have one text. An unknown name stays as it is, unless there is a single relation
+        whose columns are not known.
         """
         if table:
             return self._qualified(table, name) or f"{table}.{name}"
         alias = self.aliases.get(name)
         if alias and self.aliases_first:
             return alias
-        return self._bare(name) or alias or self._of_only_relation(name) or name
+        found = self._unqualified(name) or alias
+        if not found and len(self._unknown) == 1:
+            found = self.representative(self.relations[self._unknown[0]].column(name))
+        return found or name
 
     def owner(self, table: str, name: str) -> str | None:
-        """The alias, in this scope, of the relation that a column belongs to; None where that is not known."""
+        """Return the alias, in this scope, of the relation that has a column; None where that is not known."""
         if table:
             return table if table in self.relations else None
         return self._owners.get(name)
 
     def is_column(self, name: str) -> bool:
-        """Whether the schema or a nested query is known to have a column of this name."""
-        return self._bare(name) is not None
+        """Return whether the schema or a nested query is known to have a column of this name."""
+        return self._unqualified(name) is not None
 
     def knows_all_columns(self) -> bool:
-        """Whether every relation, here and further out, is a query or a table of the schema."""
+        """Return whether every relation, here and further out, is a query or a table of the schema."""
         return not self._unknown and (self.outer is None or self.outer.knows_all_columns())
 
     def join_columns(self, first: str, second: str) -> None:
-        """Two texts of columns mean the same from now on."""
+        """Treat two texts of columns as equal from now on."""
         one, other = self.representative(first), self.representative(second)
         if one != other:
             self._same[max(one, other)] = min(one, other)
 
     def representative(self, text: str) -> str:
-        """The text that stands for all columns that are equal to this one."""
+        """Return the one text of all columns that are equal to this one."""
         while text in self._same:
             text = self._same[text]
         return text
 
     def equal_columns(self) -> list[str]:
-        """What the joins make equal, each set of columns as one text."""
+        """Return the columns that the joins make equal, each set as one text."""
         sets: dict[str, set[str]] = {}
         for text in self._same:
             least = self.representative(text)
@@ -150,11 +152,11 @@ class Scope:
         return sorted(" = ".join(sorted(members)) for members in sets.values())
 
     def has_column(self, alias: str, name: str) -> bool:
-        """Whether a relation of this scope is known to have a column."""
+        """Return whether a relation of this scope is known to have a column."""
         return name in (self.relations[alias].columns or ())
 
     def shared_columns(self, alias: str, others: Iterable[str]) -> list[str]:
-        """The columns that a relation has and one of the others has too, as NATURAL JOIN compares them."""
+        """Return the columns of a relation that one of the others has too, as NATURAL JOIN compares them."""
         columns = self.relations[alias].columns or ()
         return [name for name in columns if any(self.has_column(other, name) for other in others)]
 
@@ -163,18 +165,12 @@ class Scope:
             return self.representative(relation.column(name))
         return self._marked(self.outer._qualified(table, name)) if self.outer else None
 
-    def _bare(self, name: str) -> str | None:
+    def _unqualified(self, name: str) -> str | None:
         alias = self._owners.get(name)
         if alias is not None:
             return self.representative(self.relations[alias].column(name))
-        return self._marked(self.outer._bare(name)) if self.outer else None
+        return self._marked(self.outer._unqualified(name)) if self.outer else None
 
     def _marked(self, text: str | None) -> str | None:
-        """A column from further out; scopes that hold nothing but WITH do not count."""
+        """Mark a column from further out; scopes that hold nothing but WITH do not count."""
         return f"{_OUTWARD}{text}" if text and self.relations else text
-
-    def _of_only_relation(self, name: str) -> str | None:
-        """A column of the only relation there is whose columns are not known."""
-        if len(self._unknown) != 1:
-            return None
-        return self.representative(self.relations[self._unknown[0]].column(name))

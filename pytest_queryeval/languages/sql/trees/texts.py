@@ -1,11 +1,11 @@
-"""Expressions as texts: two expressions that mean the same for a comparison of queries have the same text.
+"""Expressions as texts: two expressions that are the same for a comparison of queries have the same text.
 
-Values are one placeholder, DISTINCT is dropped, names are resolved, operands that may swap are sorted.
+Values are one placeholder, DISTINCT is dropped, names are resolved, commutative operands are sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -17,25 +17,25 @@ VALUE = "?"
 Nested: TypeAlias = Callable[[exp.Expr, Scope], str]  # the text of a query within a query
 
 _VALUES = (exp.Literal, exp.Boolean, exp.Placeholder, exp.Parameter, exp.HexString, exp.BitString, exp.National)
-# Around a value these leave a value.
+# Functions and operators whose result is a value if all operands are.
 _AROUND_VALUES = (exp.Neg, exp.Cast, exp.TryCast, exp.Date, exp.Timestamp, exp.Interval)
-_SWAPPING = (exp.Add, exp.Mul, exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMMUTATIVE = (exp.Add, exp.Mul, exp.NullSafeEQ, exp.NullSafeNEQ)
 _SIGNS: dict[type[exp.Expr], str] = {exp.EQ: "=", exp.NEQ: "!=", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _OPPOSITE = {"=": "!=", "!=": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
 _CONDITIONS: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, *_SIGNS)
-# Words that change no answer, or nothing that is compared.
+# Flags that do not change the answer, or nothing that is compared.
 _IGNORED_FLAGS = frozenset(("quoted", "big_int", "distinct", "nulls_first", "negate"))
 
 
 class Texts:
-    """Writes the texts of expressions; `nested` writes those of queries within them."""
+    """Writer of the texts of expressions; `nested` writes those of queries within them."""
 
     def __init__(self, nested: Nested) -> None:
         self._nested = nested
 
     def of(self, node: exp.Expr, scope: Scope) -> str:
-        """The text of an expression."""
+        """Return the text of an expression."""
         match node:
             case exp.Column():
                 return self._column(node, scope)
@@ -58,9 +58,9 @@ class Texts:
         return self._compound(node, scope)
 
     def parts(self, node: exp.Expr, scope: Scope, *, conjunction: bool = True, negated: bool = False) -> list[str]:
-        """The texts of what a condition joins by AND, or by OR where `conjunction` is false.
+        """Return the texts of what a condition joins by AND, or by OR where `conjunction` is false.
 
-        NOT is moved to the comparisons; BETWEEN and lists are what they stand for.
+        NOT is moved to the comparisons; BETWEEN and lists become comparisons.
         """
         joins_by_and = isinstance(node, exp.And | exp.Between) != negated
         match node:
@@ -86,7 +86,7 @@ class Texts:
         return texts if joins_by_and == conjunction else [_joined(texts, conjunction=joins_by_and)]
 
     def others(self, node: exp.Expr, scope: Scope, *, without: frozenset[str]) -> tuple[str, ...]:
-        """What a node has beside the arguments of these names, as texts."""
+        """Return the arguments of a node other than those of these names, as texts."""
         parts = [
             (name, part)
             for name, value in node.args.items()
@@ -96,7 +96,7 @@ class Texts:
         return tuple(f"{name} {self.of(part, scope) if isinstance(part, exp.Expr) else part}" for name, part in parts)
 
     def _single(self, node: exp.Expr, scope: Scope, *, negated: bool) -> str:
-        """A condition that is one comparison or one predicate."""
+        """Return the text of one comparison or one predicate."""
         negated = negated != bool(node.args.get("negate"))
         match node:
             case _ if type(node) in _SIGNS:
@@ -108,8 +108,8 @@ class Texts:
             case exp.Is():
                 word = "is not" if negated else "is"
                 other = node.expression
-                said = str(other.this).lower() if isinstance(other, exp.Boolean) else self.of(other, scope)
-                return f"{self.of(node.this, scope)} {word} {said}"
+                right = str(other.this).lower() if isinstance(other, exp.Boolean) else self.of(other, scope)
+                return f"{self.of(node.this, scope)} {word} {right}"
             case exp.In():
                 text = self._compound(node, scope)
             case _:
@@ -117,39 +117,40 @@ class Texts:
         return f"not {text}" if negated else text
 
     def _column(self, node: exp.Column, scope: Scope) -> str:
-        table, name = node.table.lower(), node.name.lower()
         if isinstance(node.this, exp.Star):
             star = _words(node.this)
-            return scope.column(table, star) if len(scope.relations) > 1 else star
+            return scope.column(node.table.lower(), star) if len(scope.relations) > 1 else star
         if is_quoted_value(node, scope):
             return VALUE
-        return scope.column(table, name)
+        return scope.column(node.table.lower(), node.name.lower())
 
     def _compound(self, node: exp.Expr, scope: Scope) -> str:
-        """A function or an operator with its operands."""
+        """Return the text of a function or an operator with its operands."""
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-        operands = self._operands(node, scope)
+        match node:
+            case exp.Case():
+                operands = list(self._branches(node, scope))
+            case exp.Add() | exp.Mul() | exp.DPipe():
+                operands = [self.of(part, scope) for part in node.flatten()]
+            case _:
+                operands = [self.of(part, scope) for part in _expressions(node)]
         if isinstance(node, _AROUND_VALUES) and operands and set(operands) == {VALUE}:
             return VALUE
         if isinstance(node, exp.Count) and operands == [VALUE]:
             operands = ["*"]
-        if isinstance(node, _SWAPPING):
+        if isinstance(node, _COMMUTATIVE):
             operands.sort()
-        flags = sorted(f"{key}={value}".lower() for key, value in node.args.items() if _is_flag(key, value, node))
+        flags = sorted(  # words that change the meaning, such as the unit of an interval
+            f"{key}={value}".lower()
+            for key, value in node.args.items()
+            if key not in _IGNORED_FLAGS
+            and not (isinstance(node, exp.Anonymous) and key == "this")
+            and (isinstance(value, str | exp.DataType | exp.Identifier) or value is True)
+        )
         return f"{name}({', '.join([*operands, *flags])})"
 
-    def _operands(self, node: exp.Expr, scope: Scope) -> list[str]:
-        match node:
-            case exp.Case():
-                return list(self._branches(node, scope))
-            case exp.Add() | exp.Mul() | exp.DPipe():
-                parts: Iterable[exp.Expr] = node.flatten()
-            case _:
-                parts = _expressions(node)
-        return [self.of(part, scope) for part in parts]
-
     def _branches(self, node: exp.Case, scope: Scope) -> Iterator[str]:
-        """The branches of CASE; those that compare one value say so each."""
+        """Yield the branches of CASE; where it compares one value, each with the whole comparison."""
         operand = short(self.of(node.this, scope)) if node.this else ""
         for branch in node.args.get("ifs") or ():
             condition = self.of(branch.this, scope)
@@ -161,14 +162,14 @@ class Texts:
 
 
 def is_quoted_value(node: exp.Column, scope: Scope) -> bool:
-    """Whether a name in double quotes is a text, as SQLite reads it where there is no such column."""
+    """Return whether a name in double quotes is a text, as SQLite reads it where there is no such column."""
     if node.table or not node.this.args.get("quoted") or scope.is_column(node.name.lower()):
         return False
     return scope.knows_all_columns() or not node.name.isidentifier()
 
 
 def _compared(sign: str, first: str, second: str, *, negated: bool) -> str:
-    """A comparison of two texts, with the value to the right, and two columns in the order of their texts."""
+    """Compare two texts, with the value to the right, and two columns in the order of their texts."""
     sign = _OPPOSITE[sign] if negated else sign
     if first == VALUE or (second != VALUE and first > second):
         first, second, sign = second, first, MIRRORED[sign]
@@ -176,12 +177,12 @@ def _compared(sign: str, first: str, second: str, *, negated: bool) -> str:
 
 
 def _words(node: exp.Expr) -> str:
-    """A type, or `*` with the columns that it leaves out or replaces, as it is written."""
+    """Return a type, or `*` with the columns that it leaves out or replaces, as SQL."""
     return "*" if isinstance(node, exp.Star) and not any(node.args.values()) else node.sql().lower()
 
 
 def _expressions(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a node that are expressions, in the order of its arguments; types are flags, aliases nothing."""
+    """Yield the parts of a node that are expressions, in the order of its arguments, without aliases and types."""
     for key, value in node.args.items():
         if key in ("alias", "joins") or (isinstance(node, exp.Anonymous) and key == "this"):
             continue
@@ -190,13 +191,6 @@ def _expressions(node: exp.Expr) -> Iterator[exp.Expr]:
                 part is not value or not isinstance(part, exp.DataType | exp.Identifier)
             ):
                 yield part
-
-
-def _is_flag(key: str, value: object, node: exp.Expr) -> bool:
-    """Whether an argument is a word that changes the meaning, such as the unit of an interval."""
-    if key in _IGNORED_FLAGS or (isinstance(node, exp.Anonymous) and key == "this"):
-        return False
-    return isinstance(value, str | exp.DataType | exp.Identifier) or value is True
 
 
 def _joined(parts: list[str], *, conjunction: bool) -> str:
