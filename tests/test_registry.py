@@ -231,9 +231,3 @@ def test_a_metric_itself_can_be_registered():
     registry.register("ours", described)
 
     assert registry["ours"] is described
-
-
-@pytest.mark.parametrize("name", METRICS.names())
-def test_every_metric_of_the_package_is_described(name):
-    assert isinstance(METRICS[name], Metric)
-    assert METRICS[name].function.__doc__

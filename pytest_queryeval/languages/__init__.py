@@ -8,7 +8,7 @@ from pytest_queryeval.languages.kind import Kind as Kind
 
 KINDS: Registry[Kind] = Registry(
     "kind",
-    group="pytest_queryeval.languages",
+    group="pytest_queryeval.kinds",
     members={
         "sql": f"{__name__}.sql.kind:SQL",
         "sparql": f"{__name__}.sparql.kind:SPARQL",

@@ -1,0 +1,145 @@
+"""What holds for every member of every registry, also for those that installed packages add."""
+
+import json
+
+import pytest
+from report_maker import make_report, report_of
+
+from pytest_queryeval import METRICS, evaluate, load_cases
+from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.metric import Metric
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.metrics import applies_to
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.reports import REPORTS
+
+SQL = {
+    "kind": "sql",
+    "source": {"sqlite": {"script": "data.sql"}},
+    "gold": "SELECT a, b FROM t",
+}
+SELECTION = {
+    "dataset_id": "A",
+    "dimensions": [
+        {"dimension_name": "FREQ", "values": [{"id": "M"}]},
+        {"dimension_name": "GEO", "values": [{"id": "SE"}, {"id": "NO"}]},
+    ],
+}
+# A right case of each sort of answers, and of SQL for metrics of its texts.
+RIGHT = {
+    "sql": SQL,
+    "json": {"kind": "json", "gold": {"city": "Lund", "parts": [1, 2.5]}},
+    "sdmx": {"kind": "sdmx", "gold": [SELECTION]},
+}
+PARAMETERS = {"dimension": "FREQ", "name": "tokens"}
+
+
+def scores_of(name, tmp_path, **case):
+    (tmp_path / "data.sql").write_text("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
+    settings = {"id": "c", "question": "q", "metrics": [name], "thresholds": {}, **case}
+    (tmp_path / "a.queryeval.yaml").write_text(json.dumps({"cases": [settings]}), encoding="utf-8")
+    [result] = evaluate(load_cases(tmp_path / "a.queryeval.yaml"))["cases"]
+    assert result["outcome"] == "passed", result["message"]
+    return result["scores"].get(name)
+
+
+def named(name):
+    parameter = METRICS[name].parameter
+    return f"{name}[{PARAMETERS[parameter]}]" if parameter else name
+
+
+def case_for(name):
+    kind = next((kind for kind in RIGHT if applies_to(name, kind)), None)
+    if kind is None:
+        pytest.skip(f"no case here has the metric {name}")
+    if METRICS[name].extra:
+        pytest.skip(f"{name} needs the extra {METRICS[name].extra}")
+    return RIGHT[kind]
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_metric_is_described(name):
+    assert isinstance(METRICS[name], Metric)
+    assert METRICS[name].function.__doc__
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_metric_is_best_where_predicted_is_gold(name, tmp_path):
+    case = case_for(name)
+
+    score = scores_of(named(name), tmp_path, **case, predicted=case["gold"])
+
+    metric = METRICS[name]
+    assert score is None or score >= 0
+    if metric.better == "higher" and "timer" not in metric.supplied and score is not None:
+        assert score == (1.0 if metric.most is None else metric.most)
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_metric_gives_a_prediction_that_fails_no_credit(name, tmp_path):
+    case = case_for(name)
+    if METRICS[name].reads == "queries" or METRICS[name].better == "lower":
+        pytest.skip(f"{name} does not depend on answers")
+
+    assert scores_of(named(name), tmp_path, **case, predicted="") in (0, None)
+
+
+@pytest.mark.parametrize("name", KINDS.names())
+def test_kind_has_metrics_that_score_its_answers(name):
+    kind = KINDS[name]
+
+    assert isinstance(kind, Kind)
+    assert kind.name == name
+    assert all(applies_to(metric, name) for metric in (*kind.default_metrics, *kind.default_thresholds))
+    assert kind.paths <= kind.options
+    assert kind.check({}) is None
+
+
+@pytest.mark.parametrize("name", KINDS.names())
+@pytest.mark.parametrize(
+    "said", ["", "```\n", "Here you are:\n```sql\nSELECT 1\n```", "<think>SELECT", "\x00", "a" * 9999]
+)
+def test_kind_extracts_a_part_of_what_was_said(name, said):
+    query, note = KINDS[name].extract_query(said)
+
+    assert query in said
+    assert isinstance(note, str)
+
+
+@pytest.mark.parametrize("name", ENGINES.names())
+def test_engine_says_whose_queries_it_runs_and_what_its_answers_depend_on(name):
+    engine = ENGINES[name]
+
+    assert engine.kind is None or engine.kind in KINDS
+    assert isinstance(engine.dialect({}), str)
+    assert json.dumps(engine.fingerprint.settings({}))
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES.names() if ENGINES[name].kind])
+def test_engine_names_a_setting_that_it_does_not_know(name):
+    with pytest.raises(SettingError) as raised:
+        ENGINES[name].check({"no_such_setting": 1})
+
+    assert raised.value.setting == "no_such_setting" or "needs" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", PREDICTORS.names())
+def test_predictor_tells_what_its_answers_may_depend_on(name):
+    predictor = PREDICTORS[name]
+
+    assert callable(predictor.opener)
+    assert isinstance(predictor.text_setting, str)
+    assert all(isinstance(each, str) for each in predictor.sees({}))
+
+
+@pytest.mark.parametrize("name", REPORTS.names())
+@pytest.mark.parametrize("report", [make_report(40), make_report(30, hostile=True), report_of([])])
+def test_report_format_renders_any_report_and_the_same_twice(name, report):
+    if REPORTS[name].missing:
+        pytest.skip(f"{name} needs {', '.join(REPORTS[name].missing)}")
+
+    content = REPORTS[name].render(report)
+
+    assert isinstance(content, bytes)
+    assert content == REPORTS[name].render(report)
