@@ -72,14 +72,14 @@ def test_metric_is_best_where_predicted_is_gold(name, tmp_path):
 
     metric = METRICS[name]
     assert score is None or score >= 0
-    if metric.better == "higher" and "timer" not in metric.supplied and score is not None:
-        assert score == (1.0 if metric.most is None else metric.most)
+    if metric.better == "higher" and "timer" not in metric.injected and score is not None:
+        assert score == (1.0 if metric.max_score is None else metric.max_score)
 
 
 @pytest.mark.parametrize("name", METRICS.names())
 def test_metric_gives_a_prediction_that_fails_no_credit(name, tmp_path):
     case = case_for(name)
-    if METRICS[name].reads == "queries" or METRICS[name].better == "lower":
+    if METRICS[name].input == "queries" or METRICS[name].better == "lower":
         pytest.skip(f"{name} does not depend on answers")
 
     assert scores_of(named(name), tmp_path, **case, predicted="") in (0, None)
