@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, Outcome
+from pytest_queryeval.core.report import CaseReport, Report, RunFacts
 from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.results.aggregation import Report, aggregate
+from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import case_json, result_json
 
 
@@ -28,22 +28,35 @@ def evaluate(cases: Iterable[Case]) -> Report:
         session.calls.ahead(to_run)
         session.prepare(to_run)
         results = [_evaluated(case, session) for case in every]
-    return aggregate(results, gates=(), about={"created": datetime.now(UTC).isoformat(timespec="seconds")})
+    about: RunFacts = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": {},
+        "predictor": {"sources": sorted({case["prediction"]["source"] for case in results if case["prediction"]})},
+        "requested_paths": {"paths": ["."], "ignored": []},
+        "collected": {},
+        "unreadable_files": [],
+        "selected": False,
+        "stopped": False,
+        "interrupted": False,
+    }
+    return aggregate(results, gates=(), about=about)
 
 
-def _evaluated(case: Case, session: Session) -> dict[str, Any]:
+def _evaluated(case: Case, session: Session) -> CaseReport:
     path = case.location.path.as_posix()
-    place: dict[str, Any] = {"nodeid": f"{path}::{case.id}", "path": path}
+    nodeid = f"{path}::{case.id}"
     if case.skip is not None:
-        return case_json(case, **place, outcome="skipped", message=case.skip)
-    place["state"] = session.source_fingerprint(case.source)
+        return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=case.skip)
+    state = session.source_fingerprint(case.source)
     progress = Progress()
     try:
         result = evaluate_case(case, session, progress)
     except QueryEvalError as error:
         message = f"{error} ({fault_location(case, error)})"
-        return case_json(case, **place, outcome="error", message=message, progress=progress)
-    return result_json(result, **place, outcome=_outcome(case, missed=result.fails))
+        return case_json(
+            case, nodeid=nodeid, path=path, outcome="error", message=message, progress=progress, state=state
+        )
+    return result_json(result, nodeid=nodeid, path=path, outcome=_outcome(case, missed=result.fails), state=state)
 
 
 def _outcome(case: Case, *, missed: bool) -> Outcome:

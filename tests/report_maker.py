@@ -2,6 +2,8 @@
 
 import random
 
+from samples import HEAD
+
 from pytest_queryeval.results.aggregation import TOTAL_OF, aggregate
 from pytest_queryeval.results.baseline import compared
 from pytest_queryeval.results.gates import evaluate_gate
@@ -43,25 +45,15 @@ def make_report(size, *, hostile=False, **about):
 
 def report_of(cases, **about):
     """A report of these cases, with a gate that is met, one that is missed, and one that is not evaluated."""
-    asked = {"paths": ["."], "ignored": []}
-    run = {
-        "requested_paths": asked,
-        "collected": {},
-        "unreadable_files": [],
-        "selected": False,
-        "stopped": False,
-        "interrupted": False,
-    }
     gates = [
         make_gate(metric="pass_rate", min=0.5),
         make_gate(metric="execution_accuracy", where={"difficulty": "hard"}, min=0.95),
         make_gate(metric="execution_accuracy", folder="elsewhere", cases=1),
     ]
-    known = {
+    known = HEAD | {
         "created": "2025-03-01T09:30:00+00:00",
         "environment": {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.45.1"}},
         "predictor": {"sources": ["inline"]},
-        **run,
     }
     return aggregate(cases, gates=[evaluate_gate(gate, cases) for gate in gates], about=known | about)
 
@@ -87,7 +79,8 @@ def make_compared(size):
 
 
 def make_gate(**changes):
-    return {"folder": "suite", "cases": 0, "metric": "pass_rate", "where": {}, "min": 0.5, "max": None} | changes
+    gate = {"type": "limits", "folder": "suite", "metric": "pass_rate", "where": {}, "min": 0.5, "max": None}
+    return gate | {"cases": 0} | changes
 
 
 def make_case(number, chance):
@@ -105,12 +98,15 @@ def make_case(number, chance):
         "tags": chance.sample(TAGS, chance.randint(0, 2)),
         "difficulty": chance.choice(LEVELS) if kind == "sql" else None,
         "source": f"{kind}.db",
+        "evidence": "",
         "question": f"How many {chance.choice(NOUNS)} are there in {chance.choice(PLACES)} since {1950 + number % 70}?",
         "outcome": outcome,
         "scores": {},
         "violations": [],
         "gold": None,
         "predicted": None,
+        "scoring": None,
+        "depends_on_tie": False,
         "difference": None,
         "prediction": None,
         "trials": [],
@@ -127,6 +123,9 @@ def make_case(number, chance):
 
 def _fingerprint(metric, chance):
     return {
+        "answers": "stated",
+        "context": None,
+        "metrics": [metric],
         "thresholds": {metric: {"min": 1.0, "max": None}},
         "on_miss": "fail",
         "trials": 1,
@@ -189,15 +188,16 @@ def _sides(kind, number, missed, chance):
 def _difference(kind, gold, predicted):
     if kind == "json":
         changed = {"gold": ["$.since", "1950"], "predicted": ["$.since", "1951"]}
-        return {"summary": "1 have another value", "missing": [], "extra": [], "changed": [changed]}
+        return {"summary": "1 have another value", "missing": [], "extra": [], "changed": [changed], "repeated": []}
     if kind == "sdmx":
         terms = {"missing": [["PERIOD", "1950", None]], "extra": [["PERIOD", "1951", "Year 1951"]]}
-        return {"summary": "gold has 2 terms, predicted has 2 terms", "changed": [], **terms}
+        return {"summary": "gold has 2 terms, predicted has 2 terms", "changed": [], "repeated": [], **terms}
     return {
         "summary": "gold has 3 rows of 2 columns, predicted has 2 rows of 2 columns",
         "missing": gold["sample"][2:],
         "extra": [],
         "changed": [{"gold": gold["sample"][1], "predicted": predicted["sample"][1]}],
+        "repeated": [],
     }
 
 
@@ -231,7 +231,13 @@ def _hostile(number, chance):
         sample = {"columns": [text, "b"], "row_count": 2, "sample": [[text, None], [1, text]]}
         case["gold"] |= {"query": f"SELECT '{text}'", **sample}
         case["predicted"] |= {"query": f"SELECT {text}", "error": {"kind": "invalid", "message": text}, **sample}
-        case["difference"] = {"summary": text, "missing": [[text, None]], "extra": [[1, text]], "changed": []}
+        case["difference"] = {
+            "summary": text,
+            "missing": [[text, None]],
+            "extra": [[1, text]],
+            "changed": [],
+            "repeated": [],
+        }
         trial = {"passed": False, "scores": {text: 0.5}, "violations": [], "prediction": case["prediction"]}
-        case["trials"] = [trial | {"predicted": {"query": text, "error": None}}] * 2
+        case["trials"] = [trial | {"predicted": {"query": text, "error": None, "seconds": 0.5}}] * 2
     return case

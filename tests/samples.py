@@ -18,6 +18,7 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
+from pytest_queryeval.results.case_json import unknown_case
 
 
 def table(*rows, columns=None):
@@ -90,23 +91,46 @@ def make_result(case, *, gold, predicted, **changes):
     )
 
 
+HEAD = {
+    "created": "2024-05-01T10:00:00+00:00",
+    "environment": {},
+    "predictor": {"sources": []},
+    "requested_paths": {"paths": ["."], "ignored": []},
+    "collected": {},
+    "unreadable_files": [],
+    "selected": False,
+    "stopped": False,
+    "interrupted": False,
+}
+FINGERPRINT = {
+    "answers": "asked",
+    "context": None,
+    "metrics": ["f1"],
+    "thresholds": {"f1": {"min": 0.5, "max": None}},
+    "on_miss": "fail",
+    "trials": 1,
+    "trials_rule": "mean",
+    "golds": "0123456789abcdef",
+    "limits": {"timeout": 30.0, "max_rows": 10},
+    "schemas": {},
+    "compare": {},
+    "options": {},
+    "source": "aa",
+}
+
+
 def entry(**changes):
-    """A case as report.json has it, as far as statistics and gates look at it."""
+    """A case as report.json has it."""
     known = {
         "id": "a",
         "path": "music/s.queryeval.yaml",
         "line": 4,
         "kind": "sql",
-        "tags": [],
-        "difficulty": None,
         "source": "concerts.db",
         "outcome": "passed",
-        "scores": {},
-        "violations": [],
-        "trials": [],
-        "details": {},
     } | changes
-    return known | {"nodeid": known.get("nodeid", f"{known['path']}::{known['id']}")}
+    nodeid = f"{known['path']}::{known['id']}"
+    return unknown_case(nodeid=nodeid, message="") | known
 
 
 class FakeEngine:

@@ -1,5 +1,7 @@
 """Reports for what spreadsheets open: cases with everything that is shown, and texts that are not to act."""
 
+from samples import HEAD
+
 from pytest_queryeval.results.aggregation import aggregate
 
 CREATED = "2024-03-01T10:00:00+02:00"
@@ -56,6 +58,7 @@ def case(number=1, **changes):
         "difficulty": "easy",
         "source": "concerts.db",
         "question": "How many?",
+        "evidence": "",
         "outcome": "passed",
         "scores": {"execution_accuracy": 1.0, "soft_f1": 0.5},
         "violations": [],
@@ -68,11 +71,14 @@ def case(number=1, **changes):
             "seconds": 0.25,
             "error": None,
         },
+        "scoring": None,
+        "depends_on_tie": False,
         "difference": None,
         "prediction": {"source": "ours", "seconds": 2.0, "metadata": {}},
         "trials": [],
         "details": {},
         "message": "",
+        "fingerprint": None,
     }
     return known | changes
 
@@ -95,7 +101,7 @@ def skipped(number=1, **changes):
 
 
 def make_report(*cases, gates=(), **about):
-    head = {"created": CREATED, "environment": {}, "predictor": {"sources": ["ours"]}}
+    head = HEAD | {"created": CREATED, "predictor": {"sources": ["ours"]}}
     return aggregate(cases, gates=gates, about=head | about)
 
 

@@ -5,7 +5,7 @@ import statistics as reference
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import entry
+from samples import HEAD, entry
 
 from pytest_queryeval.results.aggregation import aggregate, group_values, metric_statistics, statistics, totals
 
@@ -18,7 +18,7 @@ def near(value):
 
 
 def test_right_answers_that_depend_on_a_tie_are_counted():
-    assert aggregate([entry(), entry(depends_on_tie=True)], gates=[], about={})["ties"] == 1
+    assert aggregate([entry(), entry(depends_on_tie=True)], gates=[], about=HEAD)["ties"] == 1
 
 
 def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
@@ -164,14 +164,14 @@ def test_cases_are_ordered_by_path_then_line_whatever_order_they_came_in():
     cases = [entry(path=path, line=line, id=f"{path}{line}") for path in "ab" for line in (2, 10, 30)]
     shuffled = random.Random(7).sample(cases, len(cases))
 
-    report = aggregate(shuffled, gates=(), about={})
+    report = aggregate(shuffled, gates=(), about=HEAD)
 
     assert [case["id"] for case in report["cases"]] == ["a2", "a10", "a30", "b2", "b10", "b30"]
-    assert report == aggregate(cases, gates=(), about={})
+    assert report == aggregate(cases, gates=(), about=HEAD)
 
 
 def test_cases_of_one_line_are_ordered_by_id():
-    report = aggregate([entry(id="t.2"), entry(id="t.1")], gates=(), about={})
+    report = aggregate([entry(id="t.2"), entry(id="t.1")], gates=(), about=HEAD)
 
     assert [case["id"] for case in report["cases"]] == ["t.1", "t.2"]
 
@@ -183,7 +183,7 @@ def test_groups_have_totals_and_metrics_of_their_own():
         entry(path="other.queryeval.yaml", source=None, scores={"f1": 0.5}),
     ]
 
-    groups = aggregate(cases, gates=(), about={})["groups"]
+    groups = aggregate(cases, gates=(), about=HEAD)["groups"]
 
     assert {name: list(members) for name, members in groups.items()} == {
         "kind": ["sql"],
@@ -210,8 +210,8 @@ def test_a_case_has_the_values_of_a_group(group, values):
 def test_a_report_says_when_and_what_and_which_gates():
     gate = {"folder": "", "metric": "f1", "ok": True}
 
-    report = aggregate([], gates=[gate], about={"created": "2024-01-01", "environment": {}})
+    report = aggregate([], gates=[gate], about=HEAD | {"created": "2024-01-01", "environment": {}})
 
-    assert (report["schema"], report["created"], report["gates"]) == (1, "2024-01-01", [gate])
+    assert (report["schema"], report["created"], report["gates"]) == (2, "2024-01-01", [gate])
     assert report["totals"]["cases"] == 0
     assert report["metrics"] == {}

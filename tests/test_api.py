@@ -52,7 +52,7 @@ def test_the_report_can_be_written_and_says_when_it_was_made(suite):
 
     assert json.loads(render_json(report)) == report
     assert datetime.fromisoformat(report["created"]).utcoffset().total_seconds() == 0
-    assert (report["schema"], report["gates"]) == (1, [])
+    assert (report["schema"], report["gates"]) == (2, [])
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,10 @@ def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
 
 
 def test_gates_without_a_baseline_load_no_statistics(tmp_path):
-    loaded = loaded_after(f"from {PACKAGE}.results.baseline.regression import nothing; nothing()", cwd=tmp_path)
+    gate = {"type": "no_regression", "metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
+    statement = f"from {PACKAGE}.results.baseline.regression import measured; measured({gate}, [], {{'cases': []}})"
+
+    loaded = loaded_after(statement, cwd=tmp_path)
 
     assert loaded & {"numpy", "scipy"} == set()
 

@@ -5,27 +5,13 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import entry
+from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.reports.comparison.baseline import LISTED, baseline_passages
 from pytest_queryeval.reports.comparison.passages import markdown_lines, text_lines
+from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline import compared
-from pytest_queryeval.results.report_file import DEFAULTS
 
-FINGERPRINT = {
-    "answers": "asked",
-    "context": None,
-    "thresholds": {"f1": {"min": 0.5, "max": None}},
-    "on_miss": "fail",
-    "trials": 1,
-    "trials_rule": "mean",
-    "golds": "0123456789abcdef",
-    "compare": {},
-    "options": {},
-    "limits": {"timeout": 30.0, "max_rows": 10},
-    "schemas": {},
-    "source": "aa",
-}
 PATH = "music/s.queryeval.yaml"
 OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
 
@@ -45,7 +31,7 @@ def case(id_="a", value=1.0, *, outcome=None, fingerprint=None, path=PATH, **cha
 
 
 def told(*cases, **about):
-    return {**DEFAULTS, "created": "2024-05-01T10:00:00+00:00", "cases": list(cases)} | about
+    return aggregate(cases, gates=about.pop("gates", ()), about=HEAD | about)
 
 
 def comparison(before, after, **arguments):
@@ -306,16 +292,6 @@ def test_answers_that_were_stated_and_are_asked_of_a_predictor_now_are_named():
     assert named(stated, stated) == []
 
 
-def test_what_an_older_report_does_not_tell_of_a_case_is_not_compared():
-    older = case()
-    for name in ("answers", "context", "limits", "schemas"):
-        del older["fingerprint"][name]
-
-    assert (
-        named(older, case(fingerprint={"answers": "stated", "context": "0", "limits": {}, "schemas": {"a": "0"}})) == []
-    )
-
-
 @pytest.mark.parametrize(
     ("old", "new", "is_other"),
     [
@@ -396,11 +372,13 @@ def test_edited_evidence_tags_and_difficulty_and_dropped_metrics_are_named():
 
 
 def gate(**changes):
-    return {"folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None} | changes
+    gate = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
+    return gate | changes
 
 
 def rule(**rules):
-    return gate(min=None, **rules)
+    (name,) = rules
+    return gate(type=name, min=None, **rules)
 
 
 def regression(*, alpha=0.05, max_drop=0.0):
@@ -495,9 +473,8 @@ def test_other_versions_are_named_and_another_predictor_is_not():
     ]
 
 
-def test_a_report_that_does_not_tell_what_was_asked_is_not_compared_in_that_and_says_so():
-    old = case()
-    del old["fingerprint"]
+def test_a_case_without_a_fingerprint_is_not_compared_in_that_and_the_report_says_so():
+    old = case() | {"fingerprint": None}
 
     found = comparison(told(old), told(case(fingerprint={"golds": "0"})))
 

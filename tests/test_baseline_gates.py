@@ -8,18 +8,18 @@ from samples import entry
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate, NoRegression
 from pytest_queryeval.results.baseline import statistics
-from pytest_queryeval.results.gates import evaluate_gate, gate_json, gate_text, merge_gates
+from pytest_queryeval.results.gates import evaluate_gate, gate_text, merge_gates, pending_gate
 
 PLACE = {"folder": Path("/suite/music"), "location": Location(Path("/suite/music/queryeval.yaml"), 2)}
 
 
 def no_regression(metric="f1", *, alpha=0.05, max_drop=0.0, **where):
     rule = NoRegression(alpha=alpha, max_drop=max_drop)
-    return gate_json(Gate(metric=metric, no_regression=rule, where=where, **PLACE), "music")
+    return pending_gate(Gate(metric=metric, no_regression=rule, where=where, **PLACE), "music")
 
 
 def max_regressions(number, **where):
-    return gate_json(Gate(metric="regressions", max_regressions=number, where=where, **PLACE), "music")
+    return pending_gate(Gate(metric="regressions", max_regressions=number, where=where, **PLACE), "music")
 
 
 def scored(*values, **changes):

@@ -9,14 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from samples import entry
+from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
 from pytest_queryeval.results.gates import evaluate_gate
-from pytest_queryeval.results.report_file import DEFAULTS
 
 HOSTILE = "<script>alert(1)</script>|`](javascript:x)\u202e"
 
@@ -35,7 +34,7 @@ def case(id_="a", value=1.0, **changes):
 
 
 def report(*cases):
-    head = DEFAULTS | {"created": "2024-05-01T10:00:00+00:00", "environment": {"pytest_queryeval": "1.0"}}
+    head = HEAD | {"created": "2024-05-01T10:00:00+00:00", "environment": {"pytest_queryeval": "1.0"}}
     return aggregate(cases, gates=(), about=head)
 
 
@@ -187,9 +186,7 @@ def test_reports_without_any_score_have_no_rank(write, capsys):
 
 def asked(id_="a", value=1.0, **fingerprint):
     """A case that tells what its suite asked of it."""
-    known = {"thresholds": {"f1": {"min": 0.5, "max": None}}, "on_miss": "fail", "trials": 1, "trials_rule": "mean"}
-    known |= {"golds": "0", "compare": {}, "options": {}, "source": None}
-    return case(id_, value, fingerprint=known | fingerprint)
+    return case(id_, value, fingerprint=FINGERPRINT | {"source": None} | fingerprint)
 
 
 LOWER = {"thresholds": {"f1": {"min": 0.1, "max": None}}}
@@ -495,7 +492,7 @@ def test_render_makes_the_same_bytes_as_the_run(write, capsys):
 
 
 def test_render_keeps_a_baseline(write):
-    head = DEFAULTS | {"created": "2024-05-01T10:00:00+00:00"}
+    head = HEAD | {"created": "2024-05-01T10:00:00+00:00"}
     write("base.json", case())
     main(["compare", write("old.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
     found = json.loads(Path("comparison.json").read_bytes())
@@ -521,6 +518,7 @@ def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
 
 def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys):
     gate = {
+        "type": "max_regressions",
         "folder": "music",
         "cases": 2,
         "metric": "regressions",
@@ -546,7 +544,15 @@ def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys)
 
 def test_a_rule_with_a_member_that_is_not_known_is_evaluated_by_those_that_are(write, capsys):
     rule = {"alpha": 0.05, "max_drop": 0.0, "of_a_later_version": 1}
-    gate = {"folder": "music", "cases": 8, "metric": "f1", "where": {}, "min": None, "max": None}
+    gate = {
+        "type": "no_regression",
+        "folder": "music",
+        "cases": 8,
+        "metric": "f1",
+        "where": {},
+        "min": None,
+        "max": None,
+    }
     write("base.json", *scores(*[1.0] * 8))
     evaluated = evaluate_gate(gate | {"no_regression": rule, "better": "higher"}, (), mode="off")
     part = report(*scores(*[0.0] * 8)) | {"gates": [evaluated]}

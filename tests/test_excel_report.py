@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
+from samples import FINGERPRINT, HEAD
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
 from strategies import costly
 
@@ -18,7 +19,6 @@ from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.excel import render_excel, sheet
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.results.baseline import compared
-from pytest_queryeval.results.report_file import DEFAULTS
 from pytest_queryeval.text.plain import storable
 
 SUMMARY = [
@@ -267,7 +267,16 @@ def test_what_a_run_has_not_measured_is_empty_and_said():
 
 
 def test_summary_begins_with_the_verdict_and_the_gates():
-    gate = {"folder": "", "metric": "soft_f1", "where": {}, "min": 0.9, "max": None, "value": 0.5, "n": 1}
+    gate = {
+        "type": "limits",
+        "folder": "",
+        "metric": "soft_f1",
+        "where": {},
+        "min": 0.9,
+        "max": None,
+        "value": 0.5,
+        "n": 1,
+    }
     gate |= {"errors": 0, "ok": False, "reason": "", "cases": 1, "ran": 1}
 
     found = texts(make_report(case(), gates=[gate]))
@@ -384,17 +393,14 @@ def test_the_overview_has_a_row_for_each_sdmx_case_with_its_details():
 
 def flipping(number, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
-    asked = {"thresholds": {}, "on_miss": "fail", "trials": 1, "trials_rule": "mean", "golds": "0"}
-    asked |= {"compare": {}, "options": {}, "source": None}
-    return case(
-        number, scores={"soft_f1": score}, outcome="passed" if score else "failed", fingerprint=asked | fingerprint
-    )
+    known = {"scores": {"soft_f1": score}, "outcome": "passed" if score else "failed"}
+    return case(number, **known, fingerprint=FINGERPRINT | fingerprint)
 
 
 def against_baseline(before, after):
     """The report of a run with the cases `after`, compared with one with the cases `before`."""
-    old, new = make_report(*before, **DEFAULTS), make_report(*after, **DEFAULTS)
-    return make_report(*after, **DEFAULTS, baseline=compared(old, new, path="main.json"))
+    old, new = make_report(*before, **HEAD), make_report(*after, **HEAD)
+    return make_report(*after, **HEAD, baseline=compared(old, new, path="main.json"))
 
 
 def test_summary_tells_the_comparison_with_a_baseline():
@@ -434,7 +440,11 @@ def test_long_lists_of_a_comparison_are_cut_and_say_so():
 
 
 def test_statistics_have_the_trials():
-    trials = [{"passed": passed, "prediction": None} for passed in (True, False)]
+    known = case()
+    trials = [
+        {"passed": passed, "prediction": known["prediction"], "predicted": known["predicted"]}
+        for passed in (True, False)
+    ]
 
     assert block(make_report(case(trials=trials)), "Trials") == [
         ["k", "cases", "pass@k", "pass^k"],
@@ -581,13 +591,3 @@ def test_the_file_says_when_the_run_was_and_its_parts_have_no_time():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert load_workbook(io.BytesIO(content)).properties.created == datetime(2024, 3, 1, 8)
-
-
-def test_a_report_of_an_older_version_has_no_times():
-    report = make_report(case())
-    del report["measures"]
-    for group in report["groups"].values():
-        for member in group.values():
-            del member["measures"]
-
-    assert summary(report)["easy"]["Mean Time (s)"] is None

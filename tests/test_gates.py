@@ -8,7 +8,7 @@ from samples import entry
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate
-from pytest_queryeval.results.gates import evaluate_gate, gate_json, gate_text
+from pytest_queryeval.results.gates import evaluate_gate, gate_text, pending_gate
 from pytest_queryeval.results.scope import matches
 
 
@@ -21,7 +21,7 @@ def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):
         folder=Path("/suite/music"),
         location=Location(Path("/suite/music/queryeval.yaml"), 2),
     )
-    return gate_json(made, folder)
+    return pending_gate(made, folder)
 
 
 def result(given_gate, *cases, number=0, **how):

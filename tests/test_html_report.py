@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from report_maker import HOSTILE, make_compared, make_report
-from samples import entry
+from samples import HEAD, entry
 
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
@@ -95,11 +95,11 @@ def test_totals_gates_and_metrics_stand_in_the_page_itself(usual):
     ],
 )
 def test_the_verdict_is_the_heading(changes, verdict):
-    assert verdict in page_of(aggregate([case(**changes)], gates=(), about={"created": "2025-01-01"})).texts
+    assert verdict in page_of(aggregate([case(**changes)], gates=(), about=HEAD | {"created": "2025-01-01"})).texts
 
 
 def test_the_rule_that_decided_stands_below_the_heading():
-    page = page_of(aggregate([case(outcome="failed")], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([case(outcome="failed")], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     assert "FAILED 1 case failed 1 case on 2025-01-01" in page.text
 
@@ -108,7 +108,7 @@ def test_the_rule_that_decided_stands_below_the_heading():
     ("about", "verdict"), [({"stopped": True}, "INTERRUPTED"), ({"unreadable_files": ["a.queryeval.yaml"]}, "FAILED")]
 )
 def test_a_run_that_is_not_whole_never_passes(about, verdict):
-    assert verdict in page_of(aggregate([case()], gates=(), about={"created": "2025-01-01", **about})).texts
+    assert verdict in page_of(aggregate([case()], gates=(), about=HEAD | {"created": "2025-01-01", **about})).texts
 
 
 def case(**changes):
@@ -192,7 +192,7 @@ def test_pieces_tell_their_first_case():
 
 def test_long_questions_and_messages_are_searched_by_their_beginnings_and_kept_whole():
     long = "so " * 200
-    page = page_of(aggregate([case(question=long, message=long)], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([case(question=long, message=long)], gates=(), about=HEAD | {"created": "2025-01-01"}))
     listed, (details,) = page.packed
 
     assert len(listed["question"][0]) == len(listed["message"][0]) == 300
@@ -218,7 +218,7 @@ def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
     difference = {"summary": "#1", "missing": [[value]], "extra": [], "changed": []}
     prediction = {"source": "", "seconds": 0.5, "metadata": {"told": value}}
     known = case(gold=side, predicted=side, difference=difference, prediction=prediction, details={"told": value})
-    page = page_of(aggregate([known], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([known], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     (details,) = page.packed[1]
 
@@ -230,7 +230,7 @@ def test_numbers_of_answers_are_packed_with_all_their_digits(value, packed):
 
 def test_thresholds_of_a_case_stand_with_its_details():
     fingerprint = {"thresholds": {"m": {"min": 0.5, "max": None}}, "gold": "0f"}
-    page = page_of(aggregate([case(fingerprint=fingerprint)], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([case(fingerprint=fingerprint)], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     assert page.packed[1][0]["thresholds"] == fingerprint["thresholds"]
 
@@ -250,7 +250,7 @@ def test_a_stored_report_renders_to_the_same_bytes(hostile):
 
 
 def test_a_report_without_cases_is_a_page():
-    page = page_of(aggregate([], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     assert "NO VERDICT" in page.texts
     assert "No case was scored." in page.texts
@@ -258,7 +258,7 @@ def test_a_report_without_cases_is_a_page():
 
 def test_a_path_that_is_no_utf8_does_not_keep_the_page_from_being_made():
     path = "caf\udce9.queryeval.yaml"
-    page = page_of(aggregate([case(path=path, nodeid=f"{path}::a")], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([case(path=path, nodeid=f"{path}::a")], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     assert page.packed[0]["path"] == [path]
 
@@ -300,7 +300,7 @@ def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():
     prediction = {"source": "", "seconds": 0.5, "metadata": {}}
     scores = {f"m{number}": 0.5 for number in range(60)}
     cases = [case(tags=[tag], scores=scores, prediction=prediction) for tag in ("a", "b")]
-    page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     caption_and_description = 2
     for said, charts in (("first 48", 3), ("most frequent 4", 1)):
@@ -331,7 +331,7 @@ def test_a_chart_that_cannot_be_drawn_leaves_its_numbers_and_the_page(monkeypatc
 
 
 def test_a_time_that_turns_text_is_shown_as_escapes():
-    page = page_of(aggregate([case()], gates=(), about={"created": "2024-03-01\u202e10:00:00+00:00"}))
+    page = page_of(aggregate([case()], gates=(), about=HEAD | {"created": "2024-03-01\u202e10:00:00+00:00"}))
 
     assert page.text.count("2024-03-01\\u202e10:00") == 2
     assert "\u202e" not in "".join([page.text, *page.values("datetime")])
@@ -352,7 +352,7 @@ def test_scores_beyond_the_limits_that_a_report_tells_lie_at_its_ends():
 
 
 def test_a_group_that_tells_no_cases_apart_has_no_chart():
-    page = page_of(aggregate([case(scores={"m": 1.0})], gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate([case(scores={"m": 1.0})], gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     assert "By kind" not in page.text
     assert "Score distributions" in page.text
@@ -370,7 +370,7 @@ def test_names_of_any_form_can_be_drawn():
     names = ["constructor", "toString", "__proto__", "", "null", "${a}", "a.b['c']\\", "a\ufffeb\uffff"]
     cases = [case(tags=[tag], scores=dict.fromkeys(names, 0.5)) for tag in names]
 
-    page = page_of(aggregate(cases, gates=(), about={"created": "2025-01-01"}))
+    page = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     assert "By tag" in page.texts
     assert "could not be drawn" not in page.text
@@ -403,7 +403,7 @@ def test_numbers_of_any_size_are_drawn(score, seconds):
     prediction = {"source": "", "seconds": seconds, "metadata": {}}
     cases = [case(prediction=prediction, scores={"m": own, "unit": 0.5}) for own in (0.0, score)]
 
-    text = render_html(aggregate(cases, gates=(), about={"created": "2025-01-01"})).decode()
+    text = render_html(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).decode()
 
     assert "NaN" not in text.partition('type="text/plain"')[0]
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from samples import entry
+from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.comparison.baseline import EXAMPLES
@@ -13,9 +13,8 @@ from pytest_queryeval.reports.markdown import COMMENT_BYTES, LISTED, MOST_BYTES,
 from pytest_queryeval.reports.markdown_text import code_span
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline import compared
-from pytest_queryeval.results.report_file import DEFAULTS
 
-GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
+GATE = {"type": "limits", "folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}
 PAIR = {
     "hardness": "hard",
@@ -26,7 +25,7 @@ PAIR = {
 
 def shown(*cases, gates=()):
     known = [{"message": ""} | case | {"nodeid": f"a::{case['id']}"} for case in cases]
-    return render_markdown(aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about={})).decode()
+    return render_markdown(aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=HEAD)).decode()
 
 
 def test_verdict_comes_first_with_the_rule_that_decided():
@@ -146,13 +145,13 @@ def test_the_table_of_spider_stands_as_the_published_tool_prints_it():
 def long_report(number=10_000, **changes):
     """A report in which everything is long: cases, messages, tags, metrics, gates; no text of it is ASCII."""
     cases = [
-        {"nodeid": f"é::{place}", "message": "é" * 5_000}
-        | entry(id=str(place), line=place, outcome="error", tags=[f"é{place}" * 20], scores={f"é{place % 99}": 0.5})
+        entry(id=str(place), line=place, outcome="error", tags=[f"é{place}" * 20], scores={f"é{place % 99}": 0.5})
+        | {"nodeid": f"é::{place}", "message": "é" * 5_000}
         | changes
         for place in range(number)
     ]
     gates = [GATE | {"errors": 0, "ok": place % 2 > 0, "folder": f"é{place}" * 20} for place in range(number // 10)]
-    return aggregate(cases, gates=gates, about={})
+    return aggregate(cases, gates=gates, about=HEAD)
 
 
 @pytest.fixture(scope="module")
@@ -215,18 +214,6 @@ def test_what_had_no_room_at_all_is_named(longest):
     assert re.search(r"^No room for: .*by tag", markdown_within(longest, 4_096).decode(), re.MULTILINE)
 
 
-FINGERPRINT = {
-    "thresholds": {"m": {"min": 0.5, "max": None}},
-    "on_miss": "fail",
-    "trials": 1,
-    "trials_rule": "mean",
-    "golds": "0",
-    "compare": {},
-    "options": {},
-    "source": None,
-}
-
-
 def flipping(nodeid, score, **fingerprint):
     """A case that passes with the score 1, and fails with 0."""
     known = {
@@ -234,7 +221,7 @@ def flipping(nodeid, score, **fingerprint):
         "nodeid": nodeid,
         "question": "",
         "scores": {"m": score},
-        "fingerprint": FINGERPRINT | fingerprint,
+        "fingerprint": FINGERPRINT | {"golds": "0"} | fingerprint,
     }
     return entry(**known, outcome="passed" if score else "failed", message="")
 
@@ -242,7 +229,7 @@ def flipping(nodeid, score, **fingerprint):
 def against_baseline(before, after, **versions):
     """The report of a run with the cases `after`, compared with one with the cases `before`."""
     old, new = (
-        DEFAULTS | {"created": "2024-01-01T00:00:00+00:00", "environment": {"pytest_queryeval": version}}
+        HEAD | {"created": "2024-01-01T00:00:00+00:00", "environment": {"pytest_queryeval": version}}
         for version in ("1.0", versions.get("version", "1.0"))
     )
     found = compared(aggregate(before, gates=(), about=old), aggregate(after, gates=(), about=new), path="main.json")
@@ -349,7 +336,7 @@ def test_foreign_text_is_one_span_of_code_in_one_cell(hostile):
 
 def test_text_that_is_no_utf8_is_written_all_the_same():
     assert b"\\udc80" in render_markdown(
-        aggregate([entry(nodeid="a::\udc80", outcome="error", message="")], gates=(), about={})
+        aggregate([entry(nodeid="a::\udc80", outcome="error", message="")], gates=(), about=HEAD)
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import entry
+from samples import HEAD, entry
 from trees import trees
 
 from pytest_queryeval.cli import main
@@ -20,11 +20,12 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.results.aggregation import GROUPS, aggregate
 from pytest_queryeval.results.gates import evaluate_gate
 from pytest_queryeval.results.merging import merge, repeated
-from pytest_queryeval.results.report_file import DEFAULTS, MAX_BYTES, read_report
+from pytest_queryeval.results.report_file import MAX_BYTES, read_report
 
-GATE = {"folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
+GATE = {"type": "limits", "folder": "music", "metric": "f1", "where": {}, "min": 0.5, "max": None}
 ONLY_2 = "and only schema 2 can be read: run the suites again with this version of pytest-queryeval"
-TRIAL = {"passed": True, "scores": {}, "violations": [], "predicted": {"query": "q", "error": None}, "prediction": None}
+TRIAL = {"passed": True, "scores": {}, "violations": [], "predicted": {"query": "q", "error": None, "seconds": 0.0}}
+TRIAL |= {"prediction": {"source": "s", "seconds": 0.0, "metadata": {}}}
 HERE = {"python": "3.11.9", "pytest_queryeval": "1.0", "engines": {"sqlite": "3.45"}}
 THERE = HERE | {"python": "3.12.1"}
 
@@ -44,7 +45,7 @@ def case(id_="a", value=1.0, **changes):
 
 def part(*cases, gates=(), **about):
     """A report of a shard with gates off."""
-    head = DEFAULTS | {"created": "2024-05-01T10:00:00+00:00", "environment": HERE}
+    head = HEAD | {"created": "2024-05-01T10:00:00+00:00", "environment": HERE}
     head["collected"] = dict.fromkeys(sorted({item["path"] for item in cases}), len(cases))
     evaluated = [evaluate_gate({"cases": 0} | gate, cases, mode="off") for gate in gates]
     return aggregate(cases, gates=evaluated, about=head | about)
@@ -208,9 +209,9 @@ def test_a_merge_of_merges_is_a_merge_of_all():
 
 
 def test_a_report_without_pytest_is_a_part():
-    report = aggregate([case()], gates=(), about={"created": "2024-05-01"})
+    report = aggregate([case()], gates=(), about=HEAD | {"created": "2024-05-01"})
 
-    assert merged(DEFAULTS | report)["totals"]["passed"] == 1
+    assert merged(HEAD | report)["totals"]["passed"] == 1
 
 
 @pytest.mark.parametrize(

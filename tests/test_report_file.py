@@ -38,7 +38,7 @@ def full_cases():
             case["details"]["spider"] = SPIDER
             case["scores"]["exact_set_match_spider"] = 1.0
             trial = {"passed": True, "scores": {"m": 1.0}, "violations": [], "prediction": case["prediction"]}
-            case["trials"] = [trial | {"predicted": {"query": "q", "error": None}}] * 2
+            case["trials"] = [trial | {"predicted": {"query": "q", "error": None, "seconds": 0.5}}] * 2
     return cases
 
 
@@ -51,8 +51,8 @@ def full_report():
     rules = {"no_regression": {"alpha": 0.05, "max_drop": 0.0}}
     gates = [
         make_gate(),
-        make_gate(min=None, metric="execution_accuracy", better="higher", **rules),
-        make_gate(min=None, max_regressions=0),
+        make_gate(type="no_regression", min=None, metric="execution_accuracy", better="higher", **rules),
+        make_gate(type="max_regressions", min=None, max_regressions=0),
         make_gate(folder="elsewhere", cases=1, where={"kind": "sql"}),
     ]
     known = {

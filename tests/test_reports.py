@@ -9,7 +9,7 @@ import pytest
 import report_maker
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import entry
+from samples import HEAD, entry
 from trees import trees
 
 from pytest_queryeval.core.errors import ReportError
@@ -17,13 +17,12 @@ from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline import compared
-from pytest_queryeval.results.report_file import DEFAULTS
 
 OLD = b"the report of the last run"
 
 
 def make_report(*cases, **about):
-    return aggregate(cases, gates=(), about={"created": "2024-01-01", **about})
+    return aggregate(cases, gates=(), about=HEAD | {"created": "2024-01-01", **about})
 
 
 @pytest.fixture
@@ -91,7 +90,7 @@ def test_a_report_is_written_into_folders_that_are_made_for_it(tmp_path):
 
     write_report(make_report(), target)
 
-    assert json.loads(target.read_bytes())["schema"] == 1
+    assert json.loads(target.read_bytes())["schema"] == 2
     assert names(target.parent) == ["report.json"]
 
 
@@ -123,7 +122,7 @@ def test_an_earlier_report_is_replaced(tmp_path):
 
     write_report(make_report(), target)
 
-    assert json.loads(target.read_bytes())["schema"] == 1
+    assert json.loads(target.read_bytes())["schema"] == 2
 
 
 def test_a_report_can_be_read_by_those_who_may_read_other_new_files(tmp_path):
@@ -215,12 +214,12 @@ SECRET = "singers-in-Bergen-2025"
 
 def whole_report():
     """A report in which every part of every format has something to say, and a text that looks like a secret."""
-    earlier = report_maker.make_report(40, **DEFAULTS) | {"created": "2025-01-01T09:30:00+00:00"}
-    later = report_maker.make_report(36, hostile=True, **DEFAULTS)
+    earlier = report_maker.make_report(40, **HEAD) | {"created": "2025-01-01T09:30:00+00:00"}
+    later = report_maker.make_report(36, hostile=True, **HEAD)
     case = later["cases"][0]
     cases = [case | {"question": SECRET, "message": SECRET, "outcome": "error"}, *later["cases"][1:], *earlier["cases"]]
-    about = {name: later[name] for name in (*DEFAULTS, "created")}
-    found = compared(earlier, about | {"cases": cases}, path=f"{SECRET}.json")
+    about = {name: later[name] for name in HEAD}
+    found = compared(earlier, about | {"cases": cases, "gates": later["gates"]}, path=f"{SECRET}.json")
     return aggregate(cases, gates=later["gates"], about=about | {"baseline": found})
 
 
@@ -252,4 +251,4 @@ def test_a_name_of_255_bytes_can_be_written(tmp_path):
     check_target(path)
     write_report(make_report(), path)
 
-    assert json.loads(path.read_bytes())["schema"] == 1
+    assert json.loads(path.read_bytes())["schema"] == 2

@@ -1,6 +1,7 @@
 """What answers cost: for the run, and as metrics with thresholds and gates."""
 
 import pytest
+import samples
 from samples import entry
 from suites import case, problem
 
@@ -101,7 +102,7 @@ def test_measures_are_told_for_the_run_and_for_each_group():
         entry(difficulty="hard", **asked(6.0, llm_time=0.0)),
     ]
 
-    report = aggregate(cases, gates=(), about={})
+    report = aggregate(cases, gates=(), about=samples.HEAD)
     easy, hard = (report["groups"]["difficulty"][level]["measures"] for level in ("easy", "hard"))
 
     assert report["measures"]["prediction_seconds"] == pytest.approx(

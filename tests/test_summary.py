@@ -3,16 +3,15 @@
 import re
 
 import pytest
-from samples import entry
+from samples import HEAD, entry
 
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.summary import LISTED, ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline import compared
-from pytest_queryeval.results.report_file import DEFAULTS
 from pytest_queryeval.text.text_table import parts_of
 
-GATE = {"folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
+GATE = {"type": "limits", "folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}
 NUMBER = re.compile(r"(?<![\w.])\d\.\d{3}(?![\w.])")
 
@@ -110,7 +109,7 @@ def test_worst_cases_are_aligned_and_in_order():
 
 
 def test_slowest_cases_are_named():
-    slow = {"seconds": 2.5}
+    slow = {"source": "bot", "seconds": 2.5, "metadata": {}}
 
     lines = summary(entry(id="slow", prediction=slow), entry(id="fast"))
 
@@ -118,7 +117,8 @@ def test_slowest_cases_are_named():
 
 
 def test_the_time_of_scoring_makes_a_case_slow():
-    lines = summary(entry(id="slow", prediction={"seconds": 0.5}, scoring={"seconds": 7.7}), entry(id="fast"))
+    prediction = {"source": "bot", "seconds": 0.5, "metadata": {}}
+    lines = summary(entry(id="slow", prediction=prediction, scoring={"seconds": 7.7}), entry(id="fast"))
 
     assert lines[lines.index("slowest cases") + 1] == "      8.20 s  a::slow"
 
@@ -166,7 +166,7 @@ def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besid
             entry(id=name, nodeid=f"a::{name}", question="", scores={"m": score}, outcome=outcome)
             for name, outcome in changes.items()
         ]
-        return {**DEFAULTS, "created": "2024-05-01T10:00:00+00:00", "cases": cases}
+        return aggregate(cases, gates=(), about=HEAD)
 
     found = compared(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
     text = "\n".join(summary(entry(id="a"), verbosity=verbosity, width=200, baseline=found))
@@ -251,7 +251,7 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
             outcome="error",
             message=hostile,
             scores={hostile: 0.5},
-            prediction={"seconds": 9.0},
+            prediction={"source": "bot", "seconds": 9.0, "metadata": {}},
             details={"empty_gold": True, "notes": [f": answered by {hostile}"]},
         )
         for number in range(2)

@@ -9,23 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.cli.output import write_files, write_lines
 from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.reports import check_target, write_whole
 from pytest_queryeval.reports.comparison.baseline import baseline_passages
 from pytest_queryeval.reports.comparison.leaderboard import leaderboard_passages
 from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
-from pytest_queryeval.results.aggregation import Report
 from pytest_queryeval.results.baseline import compared
-from pytest_queryeval.results.baseline.leaderboard import leaderboard
+from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.results.report_file import read_report
 
 SUMMARY = "compare two reports, or rank the systems of many"
 OK, FAILED = 0, 1
-Form: TypeAlias = Callable[[str, Mapping[str, Any], Sequence[Passage]], bytes]
+Form: TypeAlias = Callable[[str, Leaderboard | BaselineReport, Sequence[Passage]], bytes]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compared(
     reports: Mapping[str, Report], paths: Sequence[Path], metric: str | None
-) -> tuple[str, Mapping[str, Any], Sequence[Passage]]:
+) -> tuple[str, Leaderboard | BaselineReport, Sequence[Passage]]:
     """The title, the comparison as plain values, and as passages."""
     try:
         if len(reports) > 2 or metric is not None:
-            found = leaderboard(reports, metric)
-            return "Leaderboard", found, list(leaderboard_passages(found))
+            board = leaderboard(reports, metric)
+            return "Leaderboard", board, list(leaderboard_passages(board))
         before, after = reports.values()
         found = compared(before, after, path=str(paths[0]))
         return f"{paths[1]} against {paths[0]}", found, list(baseline_passages(found))
@@ -90,15 +90,15 @@ def _check_target(target: Path, paths: Sequence[Path]) -> None:
     check_target(target)
 
 
-def _json(_: str, found: Mapping[str, Any], __: Sequence[Passage]) -> bytes:
+def _json(_: str, found: Leaderboard | BaselineReport, __: Sequence[Passage]) -> bytes:
     return f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
 
 
-def _markdown(_: str, __: Mapping[str, Any], passages: Sequence[Passage]) -> bytes:
+def _markdown(_: str, __: Leaderboard | BaselineReport, passages: Sequence[Passage]) -> bytes:
     return ("\n".join(markdown_lines(passages)) + "\n").encode(errors="backslashreplace")
 
 
-def _html(title: str, _: Mapping[str, Any], passages: Sequence[Passage]) -> bytes:
+def _html(title: str, _: Leaderboard | BaselineReport, passages: Sequence[Passage]) -> bytes:
     return comparison_page(title, passages).encode(errors="backslashreplace")
 
 

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from pytest_queryeval.cli.output import report_files, write_files, write_lines
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.summary import summary_lines
-from pytest_queryeval.results.aggregation import Report
 from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict

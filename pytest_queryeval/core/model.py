@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
@@ -26,6 +26,20 @@ ALPHA = 0.05  # the level of tests where a gate has none of its own
 REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
+GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source"]
+GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "file", "source")
+# The cases that have these values; `not` leaves out those that have all of its own.
+Where = TypedDict(
+    "Where",
+    {
+        "kind": NotRequired[str],
+        "difficulty": NotRequired[str],
+        "tag": NotRequired[str],
+        "file": NotRequired[str],
+        "source": NotRequired[str],
+        "not": NotRequired["Where"],
+    },
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +74,7 @@ class Gate:
     """
 
     metric: str
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Where = field(default_factory=lambda: Where())
     minimum: float | None = None
     maximum: float | None = None
     no_regression: NoRegression | None = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_queryeval.comparison.counts import Counts
 from pytest_queryeval.core.metric import Score, metric
+from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.core.schema import Schema
 
 SQL = frozenset({"sql"})
@@ -43,7 +44,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
     return Score(value=float(match.exact), details=details)
 
 
-def _component_metrics(name: str) -> tuple[Callable[..., float | None], ...]:
+def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None], ...]:
     """Three metrics of one component of `languages.sql.components.partial_match`: its F1, its precision, its recall."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:

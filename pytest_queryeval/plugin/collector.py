@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,9 @@ from pytest_queryeval.plugin.stash import RUN, is_case
 from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
+    from pytest_queryeval.core.report import CaseReport, Environment, Report, RunFacts, RunResults
     from pytest_queryeval.plugin.run import Run
-    from pytest_queryeval.results.aggregation import Report
+    from pytest_queryeval.plugin.worker_summary import WorkerSummary
     from pytest_queryeval.results.gates import GateMode
 
 PROGRESS_SECONDS = 30.0
@@ -34,14 +35,14 @@ class ReportCollector:
         self.targets = targets
         self.step_summary = step_summary
         self.gate_mode = gate_mode
-        self.cases: dict[str, dict[str, Any]] = {}
+        self.cases: dict[str, CaseReport] = {}
         self.report: Report | None = None
         self.has_suites = False
         self.is_interrupted = False
         self.written: list[Path] = []
         self.faults: list[str] = []
         self.unused: list[str] = []
-        self._learnt: list[Mapping[str, Any]] = []
+        self._learnt: list[WorkerSummary] = []
         self._to_run: set[str] = set()
         self._started = self._shown = time.monotonic()
 
@@ -98,7 +99,7 @@ class ReportCollector:
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         self.report = self._aggregated(session, learnt)
         record_in_junit(self.config, self.report)
-        self._write()
+        self._write(self.report)
         self._set_status(session, self.report)
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
@@ -158,7 +159,7 @@ class ReportCollector:
         yield from summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
         yield from ((line, {}) for line in (*self.unused, *(f"report: {_shown(path)}" for path in self.written)))
 
-    def _is_concerned(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> bool:
+    def _is_concerned(self, session: pytest.Session, learnt: list[WorkerSummary]) -> bool:
         """Whether there is something to report; a call that was mistaken never replaces an earlier report."""
         if self.config.option.collectonly:
             return False
@@ -166,30 +167,31 @@ class ReportCollector:
             return bool(self.cases)
         return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
 
-    def _aggregated(self, session: pytest.Session, learnt: list[Mapping[str, Any]]) -> Report:
+    def _aggregated(self, session: pytest.Session, learnt: list[WorkerSummary]) -> Report:
         from pytest_queryeval.results.aggregation import aggregate
         from pytest_queryeval.results.gates import evaluate_gate, merge_gates
 
         cases = list(self.cases.values())
-        about = _about(learnt, cases) | _seen(learnt, cases)
-        about |= {"stopped": self._is_stopped(session), "interrupted": self.is_interrupted}
-        about["environment"] |= _conditions(self.config)
-        baseline = self.config.stash[RUN].overrides.baseline
-        gates = merge_gates(known["gates"] for known in learnt)
-        if gates:
+        about = _facts(learnt, cases, stopped=self._is_stopped(session), interrupted=self.is_interrupted)
+        about["environment"].update(_conditions(self.config))
+        baseline, unreadable_files = self.config.stash[RUN].overrides.baseline, about["unreadable_files"]
+        pending = merge_gates(known["gates"] for known in learnt)
+        if pending:
             from pytest_queryeval.plugin.left_out import with_numbers_of_cases
 
-            gates = with_numbers_of_cases(gates, session, cases, about["collected"])
-        how: Any = {"unreadable_files": about["unreadable_files"], "mode": self.gate_mode, "baseline": baseline}
-        gates = [evaluate_gate(gate, cases, **how) for gate in gates]
+            pending = with_numbers_of_cases(pending, session, cases, about["collected"])
+        gates = [
+            evaluate_gate(gate, cases, unreadable_files=unreadable_files, mode=self.gate_mode, baseline=baseline)
+            for gate in pending
+        ]
         if baseline is not None:
             from pytest_queryeval.results.baseline import compared
 
-            told = {**about, "cases": cases, "gates": gates}
-            about["baseline"] = compared(baseline, told, path=self.config.getoption("queryeval_baseline"))
+            results: RunResults = {**about, "cases": cases, "gates": gates}
+            about["baseline"] = compared(baseline, results, path=self.config.getoption("queryeval_baseline"))
         return aggregate(cases, gates=gates, about=about)
 
-    def _write(self) -> None:
+    def _write(self, report: Report) -> None:
         from pytest_queryeval.core.errors import ReportError
         from pytest_queryeval.reports import files_of, write_report
         from pytest_queryeval.reports.step_summary import append_step_summary
@@ -201,7 +203,7 @@ class ReportCollector:
         writers += [] if self.step_summary is None else [(self.step_summary, append_step_summary)]
         for path, write in writers:
             try:
-                write(self.report or {}, path)
+                write(report, path)
             except ReportError as error:
                 self.faults.append(str(error))
             else:
@@ -227,8 +229,8 @@ class ReportCollector:
         )
 
 
-def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, Any]:
-    """A case that failed once it was evaluated, as in a teardown: what is known of it stays, but for its scores."""
+def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
+    """Return a case that failed once it was evaluated, as in a teardown: all that is known stays but its scores."""
     from pytest_queryeval.plugin.failure import error_message
     from pytest_queryeval.text.plain import storable
 
@@ -242,52 +244,31 @@ def _in_error(case: Mapping[str, Any], report: pytest.TestReport) -> dict[str, A
     }
 
 
-def lost_case(run: Run, report: pytest.TestReport) -> dict[str, Any]:
-    """A case of which only the failure is known, since its worker crashed, with what its suite says of it."""
+def lost_case(run: Run, report: pytest.TestReport) -> CaseReport:
+    """Return a case of which only the failure is known, since its worker crashed, with what its suite says of it."""
     from pytest_queryeval.core.errors import SuiteError
-    from pytest_queryeval.results.case_json import case_json
+    from pytest_queryeval.results.case_json import case_json, unknown_case
 
     path, _, name = report.nodeid.partition("::")
     with suppress(SuiteError):
         case = next((case for case in run.load(run.root / path).cases if case.id == name), None)
         if case is not None:
             return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
-    return _unknown_case(report)
+    return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
 
 
-def _unknown_case(report: pytest.TestReport) -> dict[str, Any]:
-    from pytest_queryeval.text.plain import storable
+def _facts(learnt: list[WorkerSummary], cases: list[CaseReport], *, stopped: bool, interrupted: bool) -> RunFacts:
+    """Return when and where the run was, what answered and what was collected.
 
-    path, _, name = report.nodeid.partition("::")
-    nothing = dict.fromkeys(
-        ("kind", "difficulty", "source", "gold", "predicted", "difference", "prediction", "scoring")
-    )
-    return nothing | {
-        "id": name,
-        "nodeid": report.nodeid,
-        "path": path,
-        "line": 0,
-        "tags": [],
-        "question": "",
-        "evidence": "",
-        "outcome": "error",
-        "scores": {},
-        "violations": [],
-        "depends_on_tie": False,
-        "trials": [],
-        "details": {},
-        "message": storable(report.longreprtext),
-        "fingerprint": None,
-    }
-
-
-def _about(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """When and where the run was, and what answered; no setting of a predictor, since it may be secret."""
+    No setting of a predictor is told, since it may be secret.
+    """
     import platform
     from datetime import UTC, datetime
     from importlib.metadata import version
 
-    sources = {case["prediction"]["source"] for case in cases if case["prediction"]}
+    from pytest_queryeval.results.gates import are_left_out
+
+    collected = {path: number for known in learnt for path, number in known["collected"].items()}
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": {
@@ -297,28 +278,24 @@ def _about(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict
             "platform": platform.platform(terse=True),
             "engines": dict(sorted(pair for known in learnt for pair in known["engines"].items())),
         },
-        "predictor": {"sources": sorted(sources)},
-    }
-
-
-def _conditions(config: pytest.Config) -> dict[str, Any]:
-    """What else scores depend on: whether answers are recorded ones, and how often a case is run again."""
-    reruns = getattr(config.option, "reruns", None) or 0  # of pytest-rerunfailures
-    replay = {"replay": True} if config.getoption("queryeval_replay") else {}
-    return replay | ({"reruns": reruns} if reruns else {})
-
-
-def _seen(learnt: list[Mapping[str, Any]], cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was collected and what was left out."""
-    from pytest_queryeval.results.gates import are_left_out
-
-    collected = {path: number for known in learnt for path, number in known["collected"].items()}
-    return {
+        "predictor": {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})},
         "requested_paths": learnt[0]["requested_paths"],  # workers are asked for the same
         "collected": dict(sorted(collected.items())),
         "unreadable_files": sorted({path for known in learnt for path in known["unreadable_files"]}),
         "selected": any(known["selected"] for known in learnt) and are_left_out(cases, collected),
+        "stopped": stopped,
+        "interrupted": interrupted,
     }
+
+
+def _conditions(config: pytest.Config) -> Environment:
+    """Return what else scores depend on: whether answers are recorded ones, and how often a case is run again."""
+    found: Environment = {}
+    if config.getoption("queryeval_replay"):
+        found["replay"] = True
+    if reruns := getattr(config.option, "reruns", None):  # of pytest-rerunfailures
+        found["reruns"] = reruns
+    return found
 
 
 def _shown(path: Path) -> Path:

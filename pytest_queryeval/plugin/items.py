@@ -11,6 +11,7 @@ import pytest
 
 from pytest_queryeval.core.errors import Location, QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
+from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
@@ -131,7 +132,7 @@ class CaseItem(pytest.Item):
         """The place of the case in its file, counted from 0, so that editors jump to it."""
         return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), self.name
 
-    def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
+    def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
         """The case as the report has it, once its outcome is known; None in the other phases."""
         self._accuse(report, call)
         if report.when == "teardown" or (report.when == "setup" and report.passed):

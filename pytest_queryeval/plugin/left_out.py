@@ -23,8 +23,8 @@ from pytest_queryeval.suites.suites import is_suite_file
 if TYPE_CHECKING:
     import pluggy
 
+    from pytest_queryeval.core.report import CaseReport, PendingGate
     from pytest_queryeval.plugin.run import Run
-    from pytest_queryeval.results.aggregation import CaseJson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class _Suites:
 
 
 def with_numbers_of_cases(
-    gates: Iterable[Mapping[str, Any]],
+    gates: Iterable[PendingGate],
     session: pytest.Session,
-    cases: Collection[CaseJson],
+    cases: Collection[CaseReport],
     collected: Mapping[str, int],
-) -> list[dict[str, Any]]:
+) -> list[PendingGate]:
     """The gates, each with how many `cases` it is about, None where a file that was not collected cannot be read.
 
     `cases` are those that ran, `collected` the numbers of cases of the files that were collected. Other files are read
@@ -60,7 +60,7 @@ def with_numbers_of_cases(
 
 
 def _suites(
-    session: pytest.Session, folders: Iterable[str], cases: Iterable[CaseJson], collected: Mapping[str, int]
+    session: pytest.Session, folders: Iterable[str], cases: Iterable[CaseReport], collected: Mapping[str, int]
 ) -> _Suites:
     run = session.config.stash[RUN]
     places = {os.path.abspath(run.root / folder) for folder in folders}  # noqa: PTH100
@@ -84,7 +84,7 @@ def _suites(
     return found
 
 
-def _suite_of(case: CaseJson) -> str:
+def _suite_of(case: CaseReport) -> str:
     """The suite file of a case, from the root; of one above the root, pytest may call it otherwise."""
     return str(case["nodeid"]).partition("::")[0]
 

@@ -11,8 +11,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case, PredictorSpec, Threshold
+    from pytest_queryeval.core.report import Report
     from pytest_queryeval.evaluation.recording import Recording
-    from pytest_queryeval.results.aggregation import Report
 
 
 class Overrides:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,7 +16,9 @@ from pytest_queryeval.plugin.overrides import Overrides
 if TYPE_CHECKING:
     from pytest_queryeval.core.case_view import CaseView
     from pytest_queryeval.core.model import Case
+    from pytest_queryeval.core.report import PendingGate, RequestedPaths
     from pytest_queryeval.evaluation.session import Session
+    from pytest_queryeval.plugin.worker_summary import WorkerSummary
     from pytest_queryeval.suites import Suite
     from pytest_queryeval.suites.settings import FolderCache
 
@@ -190,7 +192,7 @@ class Run:
             return Path(os.path.relpath(absolute, self.root)).as_posix()
         return absolute.as_posix()
 
-    def learnt(self) -> dict[str, Any]:
+    def learnt(self) -> WorkerSummary:
         """What the controller needs to evaluate gates, as plain values."""
         return {
             "gates": self._gates(),
@@ -204,7 +206,7 @@ class Run:
             "unused": [] if self._session is None or self.config.option.collectonly else self._session.calls.unused(),
         }
 
-    def _requested_paths(self) -> dict[str, list[str]]:
+    def _requested_paths(self) -> RequestedPaths:
         """The folders and files that the run was told to collect, and those, or patterns, that it was to leave out."""
         told, start = self.config.option, self.config.invocation_params.dir
         ignored = (*(told.ignore or ()), *(told.ignore_glob or ()))
@@ -213,15 +215,15 @@ class Run:
             "ignored": [*(self.relative(start / each) for each in ignored), *self.skipped],
         }
 
-    def _gates(self) -> list[dict[str, Any]]:
+    def _gates(self) -> list[PendingGate]:
         """The gates of all folders that have a suite below them."""
         if not self._folders:
             return []
-        from pytest_queryeval.results.gates import gate_json
+        from pytest_queryeval.results.gates import pending_gate
         from pytest_queryeval.suites.settings import Folder
 
         gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
-        return [gate_json(gate, self.relative(gate.folder)) for gate in gates]
+        return [pending_gate(gate, self.relative(gate.folder)) for gate in gates]
 
 
 def timed_metric(case: Case) -> str | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_queryeval.core.report import Report
     from pytest_queryeval.plugin.collector import ReportCollector
-    from pytest_queryeval.results.aggregation import Report
 
 LEAST_VERBOSITY = -1  # with less, as under -qq, missed gates are named and nothing else
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.core.report import Report
 
 JUNIT = "junit.xml"  # what pytest itself writes beside the reports in a folder
 STEP_SUMMARY = "github"  # no file, but where GitHub shows the summary of a step

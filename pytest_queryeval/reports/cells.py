@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from pytest_queryeval.results.aggregation import CaseJson
+from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.text.visible import visible
 
 Cell: TypeAlias = str | int | float | None
@@ -21,12 +21,12 @@ def cell(value: Any) -> Cell:
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def metric_names(cases: Iterable[CaseJson]) -> list[str]:
+def metric_names(cases: Iterable[CaseReport]) -> list[str]:
     """The metrics that any case was asked for, in the order in which they first occur."""
     return list(dict.fromkeys(name for case in cases for name in case["scores"]))
 
 
-def part(case: CaseJson, *path: str) -> Any:
+def part(case: CaseReport, *path: str) -> Any:
     """What stands at a path of names, as `"gold", "query"`; None where a part of the path is missing."""
     found: Any = case
     for name in path:

@@ -7,8 +7,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.cells import TIMES, cell, metric_names, part
-from pytest_queryeval.results.aggregation import CaseJson, Report
 from pytest_queryeval.text.visible import visible
 
 # A text that begins so may be run as a formula, whatever stands around it; in full width they are read alike.
@@ -16,7 +16,7 @@ from pytest_queryeval.text.visible import visible
 ACTING = frozenset("=+-@'＝＋－＠")  # noqa: RUF001 - the wide ones are meant
 LEADING = frozenset("\t\n")
 
-COLUMNS: dict[str, Callable[[CaseJson], Any]] = {
+COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
     "path": lambda case: case["path"],
     "line": lambda case: case["line"],
     "id": lambda case: case["id"],
@@ -67,7 +67,7 @@ def guarded(value: Any) -> Any:
     return f"'{known}" if acts else known
 
 
-def _row(case: CaseJson, metrics: list[str]) -> list[Any]:
+def _row(case: CaseReport, metrics: list[str]) -> list[Any]:
     values = [read(case) for read in COLUMNS.values()]
     values += [part(case, "prediction", "metadata", name) for name in TIMES]
     return [guarded(value) for value in (*values, *(case["scores"].get(name) for name in metrics))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.core.report import Report
 
 
 def render_json(report: Report) -> bytes:

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from pytest_queryeval.core.report import (
+    BaselineReport,
+    CaseReport,
+    DimensionStatistics,
+    GateReport,
+    GroupReport,
+    MetricChange,
+    Report,
+)
 from pytest_queryeval.reports.comparison.baseline import changes_besides, flips, headline, metric_changes, signed
 from pytest_queryeval.reports.comparison.passages import Sentence, markdown_lines
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
-from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
+from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, dimension_cells, mean_of
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import GROUPS_SHOWN, by_weight, reason, ties_text, verdict, worst_first
 from pytest_queryeval.text.plain import counted, interval_text
@@ -84,7 +92,7 @@ def _rest(section: Section, room: int) -> list[str]:
     return [REST, f"The other {counted(section.count, 'case')} that did not pass:", text] if text else []
 
 
-def _sections(report: Report, worst: Sequence[CaseJson]) -> Iterator[Section]:
+def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
     """What a comment has room for, the most important first."""
     yield from _gates(report["gates"])
     yield from _metrics(report)
@@ -102,7 +110,7 @@ def _sections(report: Report, worst: Sequence[CaseJson]) -> Iterator[Section]:
 FAULTS_TITLE = "the cases that did not pass"
 
 
-def _gates(gates: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
+def _gates(gates: Sequence[GateReport]) -> Iterator[Section]:
     """Missed ones first, then those that were not evaluated."""
     ordered = sorted(gates, key=lambda gate: (False, None, True).index(gate["ok"]))
     rows = [f"- gate {_gate_word(gate['ok'])}: {code_span(gate_text(gate))}" for gate in ordered[:LISTED]]
@@ -115,7 +123,8 @@ def _gate_word(ok: bool | None) -> str:
 
 
 def _metrics(report: Report) -> Iterator[Section]:
-    metrics, before = report["metrics"], (report.get("baseline") or {}).get("metrics", {})
+    metrics, baseline = report["metrics"], report.get("baseline")
+    before = baseline["metrics"] if baseline else {}
     header = ("metric", "mean", *(("change in cases of both",) if before else ()), "95 % interval", "n", "missed")
     rows = [
         (
@@ -132,7 +141,7 @@ def _metrics(report: Report) -> Iterator[Section]:
         yield _table("metrics", header, rows, most=8_000)
 
 
-def _change(found: Mapping[str, Any] | None) -> str:
+def _change(found: MetricChange | None) -> str:
     return "new" if found is None else signed(found["change"])
 
 
@@ -153,7 +162,7 @@ def _sentences(title: str, sentences: Iterable[Sentence], *, bullet: str = "") -
         yield Section(title=title, rows=rows, count=len(rows), most=12_500)
 
 
-def _metric_changes(baseline: Mapping[str, Any]) -> Iterator[Section]:
+def _metric_changes(baseline: BaselineReport) -> Iterator[Section]:
     if not baseline["metrics"]:
         return
     names, rule, *rows, blank, note = markdown_lines(metric_changes(baseline))
@@ -162,7 +171,7 @@ def _metric_changes(baseline: Mapping[str, Any]) -> Iterator[Section]:
     )
 
 
-def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | None = None) -> Section:
+def _faults(cases: Sequence[CaseReport], *, title: str, most: int, listed: int | None = None) -> Section:
     """The cases that did not pass, worst first; their rows are made as far as they are taken."""
     rows = (
         table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(reason(case), cell=True)))
@@ -171,7 +180,7 @@ def _faults(cases: Sequence[CaseJson], *, title: str, most: int, listed: int | N
     return Section(title=title, head=table_head(("case", "outcome", "message")), rows=rows, count=len(cases), most=most)
 
 
-def _group(group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequence[str]) -> Iterator[Section]:
+def _group(group: str, members: Mapping[str, GroupReport], ranked: Sequence[str]) -> Iterator[Section]:
     """A table where the group tells cases apart; of very many metrics those that matter most."""
     if len(members) < 2:
         return
@@ -181,7 +190,7 @@ def _group(group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequenc
             code_span(value, cell=True),
             f"{member['totals']['cases']:,}",
             f"{member['totals']['passed']:,}",
-            *(_number(member["metrics"].get(name, {}).get("mean")) for name in names),
+            *(_number(mean_of(member, name)) for name in names),
         )
         for value, member in members.items()
     ]
@@ -189,7 +198,7 @@ def _group(group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequenc
     yield _table(f"by {group}", header, rows, most=12_000, folded=True)
 
 
-def _dimensions(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Section]:
+def _dimensions(found: Mapping[str, DimensionStatistics]) -> Iterator[Section]:
     rows = [(code_span(name, cell=True), *dimension_cells(cells)) for name, cells in found.items()]
     if rows:
         yield _table("by SDMX dimension", ("dimension", *DIMENSION_COLUMNS), rows, most=12_000, folded=True)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.markdown import MOST_BYTES, markdown_within
-from pytest_queryeval.results.aggregation import Report
 from pytest_queryeval.text.plain import one_line
 
 VARIABLE = "GITHUB_STEP_SUMMARY"

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import wrap
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
+from pytest_queryeval.core.report import CaseReport, DimensionStatistics, GateReport, GroupReport, MetricReport, Report
 from pytest_queryeval.reports.comparison.baseline import baseline_passages, changes_besides, headline
 from pytest_queryeval.reports.comparison.passages import text_lines
-from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, CaseJson, Report, dimension_cells
+from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, dimension_cells, mean_of
 from pytest_queryeval.results.gates import GATE_WORDS, NO_BASELINE, OFF, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
     COLOURS,
@@ -32,7 +33,13 @@ Line: TypeAlias = tuple[str, dict[str, bool]]
 LISTED = 5
 ROWS = 20  # of a table of groups or dimensions: tags are as many as one likes, and predicted may name any dimension
 SLOW_SECONDS = 0.1
-TIMED_PARTS = ("gold", "predicted", "prediction", "scoring")
+TimedPart: TypeAlias = Literal["gold", "predicted", "prediction", "scoring"]
+TIMED_PARTS: tuple[TimedPart, ...] = (
+    "gold",
+    "predicted",
+    "prediction",
+    "scoring",
+)
 NAME_WIDTH = 40
 LEAST_WIDTH = 40
 FEW_PAIRS = 10
@@ -96,7 +103,7 @@ def _baseline(report: Report, width: int, *, short: bool) -> Iterator[Line]:
         yield from ((line, {"bold": number == 0}) for number, line in enumerate(lines))
 
 
-def _metrics(metrics: Mapping[str, Mapping[str, Any]], width: int) -> Iterator[Line]:
+def _metrics(metrics: Mapping[str, MetricReport], width: int) -> Iterator[Line]:
     rows = [
         (
             name,
@@ -127,7 +134,7 @@ def _details(report: Report, width: int, *, whole: bool) -> Iterator[Line]:
 
 
 def _group(
-    group: str, members: Mapping[str, Mapping[str, Any]], ranked: Sequence[str], width: int, *, whole: bool
+    group: str, members: Mapping[str, GroupReport], ranked: Sequence[str], width: int, *, whole: bool
 ) -> Iterator[Line]:
     """A table of means where the group tells cases apart: of the metrics that matter most, as many as fit."""
     if len(members) < 2:
@@ -138,7 +145,7 @@ def _group(
             value,
             f"{member['totals']['cases']:,}",
             f"{member['totals']['passed']:,}",
-            *(score_text(member["metrics"].get(name, {}).get("mean")) for name in names),
+            *(score_text(mean_of(member, name)) for name in names),
         )
         for value, member in members.items()
     ]
@@ -155,7 +162,7 @@ def _left_out(number: int, noun: str) -> Iterator[Line]:
         yield f"… {counted(number, noun)} more: -v, or a report", {}
 
 
-def _dimensions(found: Mapping[str, Mapping[str, Any]], width: int, *, whole: bool) -> Iterator[Line]:
+def _dimensions(found: Mapping[str, DimensionStatistics], width: int, *, whole: bool) -> Iterator[Line]:
     """Precision and recall of each SDMX dimension."""
     if not found:
         return
@@ -209,7 +216,7 @@ def _worst(report: Report, width: int) -> Iterator[Line]:
         yield from ((line.rstrip(), {"red": case["outcome"] != "missed"}) for line in lines)
 
 
-def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
+def _slowest(cases: Sequence[CaseReport], width: int) -> Iterator[Line]:
     timed = sorted(((_seconds(case), case["nodeid"]) for case in cases), reverse=True)[:LISTED]
     slow = [(seconds, nodeid) for seconds, nodeid in timed if seconds >= SLOW_SECONDS]
     if slow:
@@ -220,11 +227,11 @@ def _slowest(cases: Sequence[CaseJson], width: int) -> Iterator[Line]:
         yield f"{start}{both_ends(nodeid, width - len(start))}", {}
 
 
-def _seconds(case: CaseJson) -> float:
-    return sum(float(case[part]["seconds"]) for part in TIMED_PARTS if case.get(part))
+def _seconds(case: CaseReport) -> float:
+    return sum(timed["seconds"] for part in TIMED_PARTS if (timed := case[part]) is not None)
 
 
-def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:
+def _empty_golds(cases: Sequence[CaseReport]) -> Iterator[Line]:
     empty = [case["nodeid"] for case in cases if case["details"].get("empty_gold")]
     if empty:
         yield "", {}
@@ -237,7 +244,7 @@ def _empty_golds(cases: Sequence[CaseJson]) -> Iterator[Line]:
 def _ties(report: Report) -> Iterator[Line]:
     if text := ties_text(report):
         yield "", {}
-        tied = [case["nodeid"] for case in report["cases"] if case.get("depends_on_tie")]
+        tied = [case["nodeid"] for case in report["cases"] if case["depends_on_tie"]]
         yield f"{text}: {_some(tied)}", {"yellow": True}
 
 
@@ -245,7 +252,7 @@ def _some(nodeids: Sequence[str]) -> str:
     return f"{', '.join(map(one_line, nodeids[:LISTED]))}{', …' * (len(nodeids) > LISTED)}"
 
 
-def _other_engines(cases: Sequence[CaseJson]) -> Iterator[Line]:
+def _other_engines(cases: Sequence[CaseReport]) -> Iterator[Line]:
     """How many answers came from another engine than the first of their source."""
     notes = [note for case in cases for note in case["details"].get("notes", ()) if ": answered by " in note]
     counts = Counter(note.partition(": answered by ")[2].partition(",")[0] for note in notes)
@@ -255,7 +262,7 @@ def _other_engines(cases: Sequence[CaseJson]) -> Iterator[Line]:
         yield f"{answers}, since the engine before it refused the query", {"yellow": True}
 
 
-def _gates(gates: Sequence[Mapping[str, Any]], *, short: bool) -> Iterator[Line]:
+def _gates(gates: Sequence[GateReport], *, short: bool) -> Iterator[Line]:
     """All gates, or in short those that are not met."""
     shown = [gate for gate in gates if not (short and gate["ok"])]
     if gates:

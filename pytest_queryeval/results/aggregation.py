@@ -5,27 +5,35 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.model import OF_TRIALS
+from pytest_queryeval.core.model import GROUPS, OF_TRIALS, GroupName, Outcome
+from pytest_queryeval.core.report import (
+    CaseReport,
+    DimensionStatistics,
+    GateReport,
+    GroupReport,
+    MetricReport,
+    MetricStatistics,
+    Report,
+    ReportTables,
+    RunFacts,
+    ScoreStatistics,
+    SpiderLevel,
+    TotalName,
+    Totals,
+    TrialsReport,
+)
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
-from pytest_queryeval.results.measures import measure_statistics, spread
+from pytest_queryeval.results.measures import describe, measure_statistics
 from pytest_queryeval.text.plain import score_text
 
-if TYPE_CHECKING:
-    from pytest_queryeval.languages.sql.published.table import SpiderTable
-
-CaseJson: TypeAlias = Mapping[str, Any]
-Report: TypeAlias = dict[str, Any]
-
 SCHEMA = 2
-GROUPS = ("kind", "difficulty", "tag", "file", "source")
 SPIDER_METRIC = "exact_set_match_spider"
 LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging", "extra")
-TOTAL_OF = {
+TOTAL_OF: Mapping[Outcome, TotalName] = {
     "passed": "passed",
     "failed": "failed",
     "missed": "missed",
@@ -38,49 +46,68 @@ Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
 def aggregate(
-    cases: Iterable[CaseJson],
+    cases: Iterable[CaseReport],
     *,
-    gates: Sequence[Mapping[str, Any]],
-    about: Mapping[str, Any],
+    gates: Sequence[GateReport],
+    about: RunFacts,
     better: Mapping[str, Better] | None = None,
 ) -> Report:
-    """The report of a run, cases ordered by path, then line; `about` holds created, environment, predictor.
+    """Return the report of a run, cases ordered by path, then line; `about` is its head.
 
     `better` says of metrics whether their higher or lower scores are better, for those that may not be known here.
     """
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
-    table = _spider_table(ordered)
-    whole, dimensions, trials = _member(ordered), _dimensions(ordered), _trials(ordered)
+    whole = _member(ordered)
     return {
         "schema": SCHEMA,
         **about,
-        **whole,
-        "metrics": {
-            name: {"better": (better or {}).get(name) or better_of(name)} | found
-            for name, found in whole["metrics"].items()
-        },
-        "ties": sum(case.get("depends_on_tie", False) for case in ordered),
+        "totals": whole["totals"],
+        "metrics": {name: _metric_report(name, found, better or {}) for name, found in whole["metrics"].items()},
+        "measures": whole["measures"],
+        "ties": sum(case["depends_on_tie"] for case in ordered),
         "groups": {group: _grouped(ordered, group, whole) for group in GROUPS},
-        **({"spider_table": table} if table else {}),
-        **({"dimensions": dimensions} if dimensions else {}),
-        **({"trials": trials} if trials else {}),
+        **_tables(ordered),
         "gates": list(gates),
         "cases": ordered,
     }
 
 
-def costs(metrics: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Those of the metrics of a report of which lower scores are better."""
-    return {name for name, found in metrics.items() if found.get("better") == "lower"}
+def _tables(cases: Sequence[CaseReport]) -> ReportTables:
+    tables: ReportTables = {}
+    if spider_table := _spider_table(cases):
+        tables["spider_table"] = spider_table
+    if dimensions := _dimensions(cases):
+        tables["dimensions"] = dimensions
+    if trials := _trials(cases):
+        tables["trials"] = trials
+    return tables
 
 
-def totals(cases: Sequence[CaseJson]) -> dict[str, int]:
+def _metric_report(name: str, found: MetricStatistics, better: Mapping[str, Better]) -> MetricReport:
+    return {"better": better.get(name) or better_of(name), **found}
+
+
+def costs(metrics: Mapping[str, MetricReport]) -> set[str]:
+    """Return those metrics of a report of which lower scores are better."""
+    return {name for name, found in metrics.items() if found["better"] == "lower"}
+
+
+def totals(cases: Sequence[CaseReport]) -> Totals:
     """How many cases ended how."""
     outcomes = Counter(TOTAL_OF[case["outcome"]] for case in cases)
-    return {"cases": len(cases)} | {name: outcomes[name] for name in TOTAL_OF.values()}
+    return {
+        "cases": len(cases),
+        "passed": outcomes["passed"],
+        "failed": outcomes["failed"],
+        "missed": outcomes["missed"],
+        "errors": outcomes["errors"],
+        "skipped": outcomes["skipped"],
+        "xfailed": outcomes["xfailed"],
+        "xpassed": outcomes["xpassed"],
+    }
 
 
-def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
+def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics]:
     """Per metric the `statistics` of its scores, the mean with errors, and how many thresholds were `missed`.
 
     Scores of None are left out. `mean_with_errors` is over `n_with_errors` cases: those with a score, and those in
@@ -91,26 +118,29 @@ def metric_statistics(cases: Iterable[CaseJson]) -> dict[str, dict[str, Any]]:
     missed: Counter[str] = Counter()
     errors: Counter[str] = Counter()
     for case in cases:
-        if case["outcome"] == "error":
-            errors.update((case.get("fingerprint") or {}).get("metrics", ()))
+        if case["outcome"] == "error" and case["fingerprint"] is not None:
+            errors.update(case["fingerprint"]["metrics"])
         missed.update(entry["metric"] for entry in case["violations"])
         for name, value in case["scores"].items():
             if value is not None:
                 values[name].append(value)
     return {
-        name: statistics(scores, most=_most(name)) | _with_errors(name, scores, errors[name]) | {"missed": missed[name]}
+        name: _metric_statistics(name, scores, errors=errors[name], missed=missed[name])
         for name, scores in values.items()
     }
 
 
-def _with_errors(name: str, scores: Sequence[float], errors: int) -> dict[str, float | int | None]:
+def _metric_statistics(name: str, scores: Sequence[float], *, errors: int, missed: int) -> MetricStatistics:
     is_share = name in OF_TRIALS or (
         name in METRICS and METRICS[name].max_score == 1 and METRICS[name].better == "higher"
     )
-    if not is_share:
-        return {"mean_with_errors": None, "n_with_errors": None}
     n = len(scores) + errors
-    return {"mean_with_errors": math.fsum(scores) / n, "n_with_errors": n}
+    return {
+        **statistics(scores, most=_most(name)),
+        "mean_with_errors": math.fsum(scores) / n if is_share else None,
+        "n_with_errors": n if is_share else None,
+        "missed": missed,
+    }
 
 
 def _most(name: str) -> float:
@@ -122,7 +152,7 @@ def _most(name: str) -> float:
     return 1.0 if most is None else most
 
 
-def statistics(values: Sequence[float], *, most: float = 1.0) -> dict[str, Any]:
+def statistics(values: Sequence[float], *, most: float = 1.0) -> ScoreStatistics:
     """Mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
 
     The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n,
@@ -132,8 +162,8 @@ def statistics(values: Sequence[float], *, most: float = 1.0) -> dict[str, Any]:
     0.75
     """
     ordered = sorted(values)
-    found = spread(ordered)
-    return found | {"ci95": _interval(ordered, found["mean"], found["std"], most)}
+    found = describe(ordered)
+    return {**found, "ci95": _interval(ordered, found["mean"], found["std"], most)}
 
 
 def _interval(ordered: Sequence[float], mean: float, std: float | None, most: float) -> list[float] | None:
@@ -150,45 +180,59 @@ def _interval(ordered: Sequence[float], mean: float, std: float | None, most: fl
     return [max(0.0, centre - half), min(most, centre + half)]
 
 
-def _grouped(cases: Sequence[CaseJson], group: str, whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _grouped(cases: Sequence[CaseReport], group: GroupName, whole: GroupReport) -> dict[str, GroupReport]:
     """What is counted of each value of a group; `whole` is that of all cases."""
-    members: defaultdict[str, list[CaseJson]] = defaultdict(list)
+    members: defaultdict[str, list[CaseReport]] = defaultdict(list)
     for case in cases:
         for value in group_values(case, group):
             members[value].append(case)
     ordered = {value: members[value] for value in sorted(members, key=_place)}
-    return {value: dict(whole) if len(own) == len(cases) else _member(own) for value, own in ordered.items()}
+    return {value: whole.copy() if len(own) == len(cases) else _member(own) for value, own in ordered.items()}
 
 
-def _member(cases: Sequence[CaseJson]) -> dict[str, Any]:
+def _member(cases: Sequence[CaseReport]) -> GroupReport:
     return {"totals": totals(cases), "metrics": metric_statistics(cases), "measures": measure_statistics(cases)}
 
 
-def _dimensions(cases: Sequence[CaseJson]) -> dict[str, dict[str, Any]]:
+def _dimensions(cases: Sequence[CaseReport]) -> dict[str, DimensionStatistics]:
     """Per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
     values: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
-        told = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
-        for name, found in told.items() if isinstance(told, dict) else ():
+        dimensions = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
+        for name, found in dimensions.items() if isinstance(dimensions, dict) else ():
             for metric in ("precision", "recall"):
-                if isinstance(found, dict) and isinstance(found.get(metric), float):
-                    values[name][metric].append(found[metric])
-    return {name: {metric: statistics(values[name][metric]) for metric in values[name]} for name in sorted(values)}
+                if isinstance(found, dict) and isinstance(score := found.get(metric), float):
+                    values[name][metric].append(score)
+    return {name: _dimension(values[name]) for name in sorted(values)}
+
+
+def _dimension(scores: Mapping[str, Sequence[float]]) -> DimensionStatistics:
+    found: DimensionStatistics = {}
+    if "precision" in scores:
+        found["precision"] = statistics(scores["precision"])
+    if "recall" in scores:
+        found["recall"] = statistics(scores["recall"])
+    return found
+
+
+def mean_of(group: GroupReport, metric: str) -> float | None:
+    """Return the mean of a metric in a group; None where no case of it has a score."""
+    found = group["metrics"].get(metric)
+    return None if found is None else found["mean"]
 
 
 DIMENSION_COLUMNS = ("precision", "n", "recall", "n")
 
 
-def dimension_cells(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def dimension_cells(found: DimensionStatistics) -> tuple[str, ...]:
     """Precision and recall of a dimension with their numbers of cases, for a table of `DIMENSION_COLUMNS`."""
-    cells = []
-    for metric in ("precision", "recall"):
-        known = found.get(metric)
+    cells: list[str] = []
+    for known in (found.get("precision"), found.get("recall")):
         cells += [score_text(known["mean"]), f"{known['n']:,}"] if known else ["n/a", "0"]
     return tuple(cells)
 
 
-def _trials(cases: Sequence[CaseJson]) -> dict[str, Any] | None:
+def _trials(cases: Sequence[CaseReport]) -> TrialsReport | None:
     """How likely one of k trials passes, and all of them: for k from 1 on, means over the cases with several trials."""
     passed = [[bool(trial["passed"]) for trial in case["trials"]] for case in cases if _has_verdicts(case)]
     if not passed:
@@ -201,11 +245,11 @@ def _trials(cases: Sequence[CaseJson]) -> dict[str, Any] | None:
     }
 
 
-def _has_verdicts(case: CaseJson) -> bool:
+def _has_verdicts(case: CaseReport) -> bool:
     return bool(case["trials"]) and all(trial["passed"] is not None for trial in case["trials"])
 
 
-def _spider_table(cases: Sequence[CaseJson]) -> SpiderTable | None:
+def _spider_table(cases: Sequence[CaseReport]) -> dict[str, SpiderLevel] | None:
     """The table of Spider's published tool over the cases that its metric scored; None where there are none.
 
     The row of execution has the published score where it was asked for, else `execution_accuracy`.
@@ -228,7 +272,7 @@ def _place(value: str) -> tuple[int, str]:
     return (LEVELS.index(value) if value in LEVELS else len(LEVELS)), value
 
 
-def group_values(case: CaseJson, group: str) -> Sequence[str]:
+def group_values(case: CaseReport, group: GroupName) -> Sequence[str]:
     """The values that a case has in a group: none, one, or several tags."""
     if group == "tag":
         return tuple(dict.fromkeys(case["tags"]))

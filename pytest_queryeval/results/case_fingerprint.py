@@ -10,10 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import OF_TRIALS, Case, Stated, Threshold
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.report import CaseFingerprint, Limits
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Selection, Structure
 from pytest_queryeval.evaluation.recording.answers import written_answer
@@ -27,11 +28,10 @@ _KEPT_DIGESTS = 64
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def case_fingerprint(case: Case, state: str | None) -> dict[str, Any]:
-    """What a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
+def case_fingerprint(case: Case, state: str | None) -> CaseFingerprint:
+    """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
-    `answers` are `stated` by the case or `asked` of a predictor; `context` is a digest of its metadata and of what was
-    said before it, None where there is neither. `state` is that of the source, None where it is not known.
+    `state` is that of the source, None where it is not known.
     """
     schemas = {"json_schema": case.json_schema, "structure": case.structure, "db_schema": case.db_schema}
     return {
@@ -102,12 +102,12 @@ def _said(gold: Stated) -> Any:
         return plain(getattr(answer, "rows", answer))
 
 
-def _limits(threshold: Threshold) -> dict[str, float | None]:
+def _limits(threshold: Threshold) -> Limits:
     return {"min": threshold.minimum, "max": threshold.maximum}
 
 
-def _compare(case: Case) -> dict[str, Any]:
-    """The settings of the comparison that are not those which the kind has without any."""
+def _compare(case: Case) -> dict[str, JsonValue]:
+    """Return the settings of the comparison that are not those which the kind has without any."""
     usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
     if case.policy == usual:
         return {}
@@ -115,8 +115,8 @@ def _compare(case: Case) -> dict[str, Any]:
     return {name: plain(value) for name in names if (value := getattr(case.policy, name)) != getattr(usual, name)}
 
 
-def _options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a metric or a kind; of files their names, since where they lie differs from machine to machine."""
+def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
+    """Return the options of a metric or a kind; of files their names, since folders differ between machines."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
-    named = {key: Path(value).name if key in paths else value for key, value in options.items()}
+    named = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
     return {key: plain(value, text=told) for key, value in named.items()}

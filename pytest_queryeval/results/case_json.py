@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core import report
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.metric import LARGEST
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation
+from pytest_queryeval.core.report import (
+    CaseReport,
+    DifferenceReport,
+    FailureReport,
+    PredictedReport,
+    PredictionReport,
+    QueryReport,
+    TrialReport,
+    ViolationReport,
+)
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import Progress
 from pytest_queryeval.languages import KINDS, difficulty_of
@@ -31,6 +43,36 @@ class ShortLabels:
         return self._labels.setdefault(cell, BlankNode(f"b{len(self._labels) + 1}"))
 
 
+def unknown_case(*, nodeid: str, message: str) -> CaseReport:
+    """Return a case in error of which nothing but its node id is known, since its suite cannot be read."""
+    path, _, name = nodeid.partition("::")
+    return {
+        "id": name,
+        "nodeid": nodeid,
+        "path": path,
+        "line": 0,
+        "kind": None,
+        "tags": [],
+        "difficulty": None,
+        "source": None,
+        "question": "",
+        "evidence": "",
+        "outcome": "error",
+        "scores": {},
+        "violations": [],
+        "gold": None,
+        "predicted": None,
+        "scoring": None,
+        "depends_on_tie": False,
+        "difference": None,
+        "prediction": None,
+        "trials": [],
+        "details": {},
+        "message": told(message),
+        "fingerprint": None,
+    }
+
+
 def case_json(
     case: Case,
     *,
@@ -40,37 +82,18 @@ def case_json(
     message: str = "",
     progress: Progress | None = None,
     state: str | None = None,
-) -> dict[str, Any]:
-    """A case that has no result: skipped, or in error; `progress` is how far its evaluation came.
+) -> CaseReport:
+    """Return a case that has no result: skipped, or in error; `progress` is how far its evaluation came.
 
-    `state` is that of the case's source, where it is known.
+    `nodeid` and `path` are as pytest names the test and its file; `state` is that of the case's source, where it is
+    known.
     """
     known = progress or Progress()
     gold, prediction = known.gold, known.prediction
     return {
+        **unknown_case(nodeid=nodeid, message=message),
         "id": case.id,
-        "nodeid": nodeid,
         "path": path,
-        **_stated(case),
-        "outcome": outcome,
-        "scores": {},
-        "violations": [],
-        "gold": _execution(gold, case, ShortLabels()) | {"index": known.gold_index} if gold else None,
-        "predicted": _unexecuted(prediction, case) if prediction else None,
-        "scoring": None,
-        "depends_on_tie": False,
-        "difference": None,
-        "prediction": _prediction(prediction) if prediction else None,
-        "trials": [],
-        "details": {},
-        "message": told(message),
-        "fingerprint": case_fingerprint(case, state),
-    }
-
-
-def _stated(case: Case) -> dict[str, Any]:
-    """What the suite says of the case."""
-    return {
         "line": case.location.line,
         "kind": case.kind,
         "tags": list(case.tags),
@@ -78,6 +101,11 @@ def _stated(case: Case) -> dict[str, Any]:
         "source": told(case.source.name) if case.source else None,
         "question": told(case.question),
         "evidence": told(case.evidence),
+        "outcome": outcome,
+        "gold": {**_query_report(gold, case, ShortLabels()), "index": known.gold_index} if gold else None,
+        "predicted": _unexecuted(prediction, case) if prediction else None,
+        "prediction": _prediction(prediction) if prediction else None,
+        "fingerprint": case_fingerprint(case, state),
     }
 
 
@@ -89,18 +117,19 @@ def result_json(
     outcome: Outcome,
     message: str = "",
     state: str | None = None,
-) -> dict[str, Any]:
-    """A case that was scored; `nodeid` and `path` are as pytest names the test and its file."""
+) -> CaseReport:
+    """Return a case that was scored; the arguments are those of `case_json`."""
     case = result.case
     labels = ShortLabels()
     began = perf_counter()
     difference = _difference(result, labels)
     scoring_seconds = sum(trial.scoring_seconds for trial in result.trials) + perf_counter() - began
-    return case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message, state=state) | {
+    return {
+        **case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message, state=state),
         "scores": dict(result.scores),
         "violations": [_violation(violation) for violation in result.violations],
-        "gold": _execution(result.gold, case, labels) | {"index": result.gold_index},
-        "predicted": _execution(result.predicted, case, labels) | {"error": _failure(result.predicted)},
+        "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index},
+        "predicted": {**_query_report(result.predicted, case, labels), "error": _failure(result.predicted)},
         "scoring": {"seconds": scoring_seconds},
         "depends_on_tie": result.shown.depends_on_tie,
         "difference": difference,
@@ -125,7 +154,7 @@ def stated_text(execution: Execution, case: Case) -> str | None:
     return KINDS[case.kind].text(execution.answer)
 
 
-def _trials(result: CaseResult) -> list[dict[str, Any]]:
+def _trials(result: CaseResult) -> list[TrialReport]:
     """Each trial with its own scores, where there are several."""
     if len(result.trials) == 1:
         return []
@@ -150,7 +179,7 @@ def _query(execution: Execution, case: Case) -> str | None:
     return None if query is None else shortened(told(query), QUERY_CHARACTERS)
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
+def _prediction(prediction: Prediction) -> PredictionReport:
     return {
         "source": told(prediction.predictor),
         "seconds": _seconds(prediction.seconds),
@@ -158,22 +187,22 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _unexecuted(prediction: Prediction, case: Case) -> dict[str, Any]:
+def _unexecuted(prediction: Prediction, case: Case) -> PredictedReport:
     stated = Execution(query=prediction.stated.query, answer=prediction.stated.answer)
-    return _execution(stated, case, ShortLabels()) | {"error": None}
+    return {**_query_report(stated, case, ShortLabels()), "error": None}
 
 
-def _violation(violation: ThresholdViolation) -> dict[str, Any]:
+def _violation(violation: ThresholdViolation) -> ViolationReport:
     low, high = violation.threshold.minimum, violation.threshold.maximum
     return {"metric": violation.metric, "min": low, "max": high, "value": violation.value}
 
 
-def _failure(execution: Execution) -> dict[str, str] | None:
+def _failure(execution: Execution) -> FailureReport | None:
     error = execution.error
     return None if error is None else {"kind": error.kind, "message": told(error.message)}
 
 
-def _execution(execution: Execution, case: Case, labels: ShortLabels) -> dict[str, Any]:
+def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> QueryReport:
     table = execution.answer if isinstance(execution.answer, Table) else None
     return {
         "query": _query(execution, case),
@@ -184,7 +213,7 @@ def _execution(execution: Execution, case: Case, labels: ShortLabels) -> dict[st
     }
 
 
-def _difference(result: CaseResult, labels: ShortLabels) -> dict[str, Any] | None:
+def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | None:
     found = result_difference(result, limit=result.case.report_rows)
     if found is None:
         return None
@@ -201,7 +230,7 @@ def _difference(result: CaseResult, labels: ShortLabels) -> dict[str, Any] | Non
     }
 
 
-def _seconds(seconds: Any) -> float:
+def _seconds(seconds: float) -> float:
     """Return a time as the user's predictor told it; 0 where that is no number."""
     try:
         return float(seconds) if 0.0 <= seconds < LARGEST else 0.0
@@ -209,17 +238,17 @@ def _seconds(seconds: Any) -> float:
         return 0.0
 
 
-def _rows(rows: Any, labels: ShortLabels) -> list[list[Any]]:
+def _rows(rows: Sequence[Row], labels: ShortLabels) -> list[report.Row]:
     return [_row(row, labels) for row in rows]
 
 
-def _row(row: Row, labels: ShortLabels) -> list[Any]:
+def _row(row: Row, labels: ShortLabels) -> report.Row:
     return [plain_cell(labels.of(cell)) for cell in row]
 
 
-def plain_cell(value: Any) -> Any:
+def plain_cell(value: Cell) -> JsonValue:
     """A cell for a report: plain, and text without secrets of at most CELL_CHARACTERS characters."""
     if isinstance(value, str | bytes):
         value = value[:CELL_AHEAD]  # looked through for secrets before it is cut to what is shown
-    value = plain(value, text=told)
-    return shortened(value, CELL_CHARACTERS) if isinstance(value, str) else value
+    shown: JsonValue = plain(value, text=told)
+    return shortened(shown, CELL_CHARACTERS) if isinstance(shown, str) else shown

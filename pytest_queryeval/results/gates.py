@@ -6,22 +6,21 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Case, Gate, Threshold
+from pytest_queryeval.core.model import GROUPS, OF_TRIALS, PASS_RATE, REGRESSIONS, Case, Gate, GroupName, Threshold
+from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
-from pytest_queryeval.results.aggregation import CaseJson, group_values, totals
-from pytest_queryeval.results.baseline.regression import measured, nothing
+from pytest_queryeval.results.aggregation import group_values, totals
+from pytest_queryeval.results.baseline.regression import measured
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.plain import counted, score_text, told
 
-HIGHER = "higher"
-GATE_FIELDS = ("folder", "metric", "where", "min", "max")
 GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
 NOTHING = "no case was evaluated"
 NO_BASELINE = "no baseline was given"
@@ -39,21 +38,25 @@ class LeftOut:
     case: Case
 
 
-def gate_json(gate: Gate, folder: str) -> dict[str, Any]:
-    """What a gate requires, as plain values; `folder` is relative to the root of the run."""
-    return {
+def pending_gate(gate: Gate, folder: str) -> PendingGate:
+    """Return what a gate requires, as plain values; `folder` is relative to the root of the run."""
+    pending: PendingGate = {
+        "type": "limits",
         "folder": folder,
         "metric": gate.metric,
-        "where": dict(gate.where),
+        "where": gate.where,
         "min": gate.minimum,
         "max": gate.maximum,
-        **({} if gate.no_regression is None else {"no_regression": asdict(gate.no_regression), **_better(gate.metric)}),
-        **({} if gate.max_regressions is None else {"max_regressions": gate.max_regressions}),
+        "cases": None,
     }
-
-
-def _better(metric: str) -> dict[str, str]:
-    return {"better": HIGHER if metric == PASS_RATE else better_of(metric)}
+    if gate.no_regression is not None:
+        pending["type"] = "no_regression"
+        pending["no_regression"] = {"alpha": gate.no_regression.alpha, "max_drop": gate.no_regression.max_drop}
+        pending["better"] = "higher" if gate.metric == PASS_RATE else better_of(gate.metric)
+    if gate.max_regressions is not None:
+        pending["type"] = "max_regressions"
+        pending["max_regressions"] = gate.max_regressions
+    return pending
 
 
 def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
@@ -74,7 +77,7 @@ def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
     return replace(case, metrics=(*case.metrics, *added)) if added else case
 
 
-def _values_of(case: Case, path: str, group: str) -> Sequence[str]:
+def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
     """`group_values` of a case that has not run."""
     match group:
         case "tag":
@@ -90,30 +93,47 @@ def _values_of(case: Case, path: str, group: str) -> Sequence[str]:
     return () if value is None else (value,)
 
 
-def is_relative(gate: Mapping[str, Any]) -> bool:
-    """Whether a gate compares with a baseline."""
-    return any(gate.get(rule) is not None for rule in RULES)
+def is_relative(gate: PendingGate) -> bool:
+    """Return whether a gate compares with a baseline."""
+    return gate["type"] != "limits"
 
 
-def merge_gates(several: Iterable[Iterable[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """The gates that several processes, hosts or shards have met, each once: by folder, then as its file has them.
+def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
+    """Return the gates that several processes, hosts or shards have met, each once: by folder, then as its file has it.
 
     A gate that one of them has twice stays twice. Results are left behind, but for the greatest number of `cases`.
     """
-    fields = (*GATE_FIELDS, *RULES, "better")
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    found: dict[tuple[str, int], PendingGate] = {}
     for gates in several:
         times: Counter[str] = Counter()
         for gate in gates:
-            required = {name: gate[name] for name in fields if name in GATE_FIELDS or gate.get(name) is not None}
-            key = json.dumps(required, sort_keys=True)
+            pending = _without_result(gate)
+            key = json.dumps({**pending, "cases": None}, sort_keys=True)
             times[key] += 1
-            known = found.setdefault((key, times[key]), required | {"cases": None})
-            known["cases"] = max((n for n in (known["cases"], gate.get("cases")) if n is not None), default=None)
+            known = found.setdefault((key, times[key]), pending)
+            known["cases"] = max((n for n in (known["cases"], gate["cases"]) if n is not None), default=None)
     return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
 
 
-def count_cases(gate: Mapping[str, Any], cases: Iterable[CaseJson], left_out: Iterable[LeftOut]) -> int:
+def _without_result(gate: PendingGate) -> PendingGate:
+    pending: PendingGate = {
+        "type": gate["type"],
+        "folder": gate["folder"],
+        "metric": gate["metric"],
+        "where": gate["where"],
+        "min": gate["min"],
+        "max": gate["max"],
+        "cases": gate["cases"],
+    }
+    if gate["type"] == "no_regression":
+        pending["no_regression"] = gate["no_regression"]
+        pending["better"] = gate["better"]
+    if gate["type"] == "max_regressions":
+        pending["max_regressions"] = gate["max_regressions"]
+    return pending
+
+
+def count_cases(gate: PendingGate, cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> int:
     """How many cases a gate is about, those that ran and those that did not; skipped ones do not count."""
     folder, where = gate["folder"], gate["where"]
     ran = [case for case in cases if case["outcome"] != "skipped" and is_below(case["path"], folder)]
@@ -123,21 +143,21 @@ def count_cases(gate: Mapping[str, Any], cases: Iterable[CaseJson], left_out: It
     )
 
 
-def are_left_out(cases: Iterable[CaseJson], collected: Mapping[str, int]) -> bool:
+def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
     """Whether files have more cases than ran, or nothing is known of files; `collected` is their numbers by file."""
     ran = Counter(case["path"] for case in cases)
     return not collected or any(number > ran[path] for path, number in collected.items())
 
 
 def evaluate_gate(
-    gate: Mapping[str, Any],
-    cases: Sequence[CaseJson],
+    gate: PendingGate,
+    cases: Sequence[CaseReport],
     *,
     unreadable_files: Iterable[str] = (),
     mode: GateMode = "complete",
-    baseline: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """A gate with its result: `ok` is True, False, or None where it is not evaluated, for a `reason`.
+    baseline: Report | None = None,
+) -> GateReport:
+    """Return a gate with its result: `ok` is True, False, or None where it is not evaluated, for a `reason`.
 
     `cases` are those that ran; the gate's own `cases` is how many it is about, None where that is not known. Where
     more of them than ran could change the result, a gate with limits is not evaluated, unless the `mode` is
@@ -149,23 +169,24 @@ def evaluate_gate(
     ran = sum(case["outcome"] != "skipped" for case in matching)
     number = None if gate["cases"] is None else max(gate["cases"], ran)
     unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
-    found: dict[str, Any] = {"value": None, "n": 0, "errors": 0}
+    found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
+    ok: bool | None = None
     if mode == "off":
-        ok, reason = None, OFF
+        reason = OFF
     elif is_relative(gate) and baseline is None:
-        ok, reason = None, NO_BASELINE
+        reason = NO_BASELINE
     else:
-        found = _measured(gate, matching, baseline)
-        ok, reason = found.pop("is_met"), ""
+        found, ok = _measured(gate, matching, baseline)
+        reason, value = "", found["value"]
         rest = None if number is None else number - ran
         if unread is not None:
             ok, reason = False, f"{unread} could not be read"
-        elif found["value"] is None and rest == 0:
+        elif value is None and rest == 0:
             ok, reason = False, _why_nothing(gate, matching, below)
         elif is_relative(gate):
-            ok, reason = (None, NOT_COMPARABLE if ran else NOTHING) if found["value"] is None else (ok, "")
-        elif rest != 0 and (mode == "complete" or found["value"] is None):
-            ok = _settled(gate, found["value"], found["n"], rest)
+            ok, reason = (None, NOT_COMPARABLE if ran else NOTHING) if value is None else (ok, "")
+        elif rest != 0 and (mode == "complete" or value is None):
+            ok = _settled(gate, value, found["n"], rest)
             reason = _how_many(ran, number) if ok is None else ""
     return {**gate, **found, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
@@ -176,7 +197,7 @@ def _how_many(ran: int, number: int | None) -> str:
     return f"{ran:,} of {counted(number, 'case')} ran"
 
 
-def _settled(gate: Mapping[str, Any], value: float | None, n: int, rest: int | None) -> bool | None:
+def _settled(gate: PendingGate, value: float | None, n: int, rest: int | None) -> bool | None:
     """Whether a gate is met whatever the rest of its cases would score, or missed whatever; None where they decide."""
     name = gate["metric"]
     most = 1.0 if name in (PASS_RATE, *OF_TRIALS) else METRICS[name].max_score if name in METRICS else None
@@ -193,11 +214,11 @@ def _settled(gate: Mapping[str, Any], value: float | None, n: int, rest: int | N
     return False if is_below_all or is_above_all else None
 
 
-def _why_nothing(gate: Mapping[str, Any], matching: Sequence[CaseJson], below: Sequence[CaseJson]) -> str:
+def _why_nothing(gate: PendingGate, matching: Sequence[CaseReport], below: Sequence[CaseReport]) -> str:
     """Why a gate has no value though all of its cases ran."""
-    for group, value in gate["where"].items():
-        known = {} if group == "not" else {name: None for case in below for name in group_values(case, group)}
-        if known and value not in known:
+    for group in GROUPS:
+        value, known = gate["where"].get(group), {name: None for case in below for name in group_values(case, group)}
+        if value is not None and known and value not in known:
             return f"no case in this run has the {group} '{value}'{did_you_mean(value, known)}"
     evaluated = [case for case in matching if case["outcome"] not in ("skipped", "error")]
     if is_relative(gate):
@@ -205,17 +226,17 @@ def _why_nothing(gate: Mapping[str, Any], matching: Sequence[CaseJson], below: S
     return f"no case has a score of {gate['metric']}" if evaluated and gate["metric"] != PASS_RATE else NOTHING
 
 
-def _measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The `value` that a gate is about and `is_met`, of how many cases, and how many are in error beside them."""
-    if is_relative(gate):
-        return nothing() if baseline is None else measured(gate, cases, baseline)
+def _measured(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | None) -> tuple[GateMeasurement, bool]:
+    """Return what a gate is about, and whether it is met."""
+    if baseline is not None and is_relative(gate):
+        return measured(gate, cases, baseline)
     value, n = _value(gate, cases)
-    is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
     errors = 0 if gate["metric"] == PASS_RATE else totals(cases)["errors"]
-    return {"value": value, "n": n, "errors": errors, "is_met": is_met}
+    is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
+    return {"value": value, "n": n, "errors": errors}, is_met
 
 
-def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | None, int]:
+def _value(gate: PendingGate, cases: Sequence[CaseReport]) -> tuple[float | None, int]:
     """The mean of the metric over the cases that have a score, or the pass rate; None without any."""
     if gate["metric"] == PASS_RATE:
         counts = totals(cases)
@@ -226,59 +247,61 @@ def _value(gate: Mapping[str, Any], cases: Sequence[CaseJson]) -> tuple[float | 
     return (math.fsum(known) / len(known) if known else None), len(known)  # the same in any order of cases
 
 
-def gate_text(gate: Mapping[str, Any]) -> str:
+def gate_text(gate: GateReport) -> str:
     """What a gate is about, where, and what came of it, in words."""
     return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
 
 
-def gate_line(gate: Mapping[str, Any]) -> str:
+def gate_line(gate: GateReport) -> str:
     """`gate_text` with the file that states the gate first, as pytest's short summary has places."""
     place = PurePosixPath(gate["folder"] or ".") / "queryeval.yaml"
     return f"{place} - {_subject(gate)}: {_result_text(gate)}"
 
 
-def _subject(gate: Mapping[str, Any]) -> str:
+def _subject(gate: GateReport) -> str:
     where = where_text(gate["where"])
-    if gate.get("max_regressions") is not None:
+    if gate["type"] == "max_regressions":
         return f"at most {counted(gate['max_regressions'], 'regression')}{where}"
-    if rule := gate.get("no_regression"):
+    if gate["type"] == "no_regression":
+        rule = gate["no_regression"]
         tolerated = f" of more than {rule['max_drop']:g}" if rule["max_drop"] else ""
         proven = f"without a proven {_worsening(gate)}{tolerated} from the baseline"
         return f"{gate['metric']} {proven} (alpha {rule['alpha']:g}){where}"
     return f"{gate['metric']}{where}"
 
 
-def _result_text(gate: Mapping[str, Any]) -> str:
-    if gate["value"] is None or (gate["ok"] is False and gate["reason"]):
-        return str(gate["reason"])
+def _result_text(gate: GateReport) -> str:
+    value = gate["value"]
+    if value is None or (gate["ok"] is False and gate["reason"]):
+        return gate["reason"]
     if gate["ok"] is None:
-        return f"{gate['reason']} ({_value_text(gate)})"
+        return f"{gate['reason']} ({_value_text(gate, value)})"
     about = [] if is_relative(gate) else [counted(gate["n"], "case")]
     about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
     about += [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
-    return f"{_value_text(gate)} ({', '.join(about)})" if about else _value_text(gate)
+    return f"{_value_text(gate, value)} ({', '.join(about)})" if about else _value_text(gate, value)
 
 
-def _value_text(gate: Mapping[str, Any]) -> str:
-    """The value and what is required of it."""
-    if gate.get("max_regressions") is not None:
-        return f"{gate['value']:,} of {gate['n']:,}"
-    if not gate.get("no_regression"):
+def _value_text(gate: GateReport, value: float) -> str:
+    """Return the value and what is required of it."""
+    if gate["type"] == "max_regressions":
+        return f"{value:,} of {gate['n']:,}"
+    if gate["type"] == "limits":
         low = [] if gate["min"] is None else [f"at least {gate['min']:g}"]
         high = [] if gate["max"] is None else [f"at most {gate['max']:g}"]
-        return f"{_distinct_text(gate)}, needs {' and '.join(low + high)}"
+        limits = Threshold(minimum=gate["min"], maximum=gate["max"])
+        return f"{_distinct_text(value, limits)}, needs {' and '.join(low + high)}"
     least, change = gate["detectable"], _worsening(gate)
     proven = f"a {change} of {score_text(least)} is proven in 4 of 5 runs" if least is not None else ""
     means = f"{score_text(gate['before'])} before, {score_text(gate['after'])} now over {gate['n']:,}"
     return f"{means} (p {gate['p']:.3f}; {proven or f'so few cases can prove no {change}'})"
 
 
-def _distinct_text(gate: Mapping[str, Any]) -> str:
-    """The value with as many digits as it takes to see on which side of the limits it lies."""
-    limits, value = Threshold(minimum=gate["min"], maximum=gate["max"]), gate["value"]
+def _distinct_text(value: float, limits: Threshold) -> str:
+    """Return the value with as many digits as it takes to see on which side of the limits it lies."""
     texts = (score_text(value), f"{value:.6g}", repr(value))
     return next((text for text in texts if limits.admits(float(text)) is limits.admits(value)), texts[-1])
 
 
-def _worsening(gate: Mapping[str, Any]) -> str:
-    return "drop" if gate.get("better", HIGHER) == HIGHER else "rise"
+def _worsening(gate: GateReport) -> str:
+    return "drop" if gate["better"] == "higher" else "rise"

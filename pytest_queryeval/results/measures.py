@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
+
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.report import CaseReport, MeasureStatistics, Spread, TrialReport
 
 MOST_MEASURES = 200  # metadata may hold any number of names
 LARGEST = 1e15
 P95 = 0.95
 
 
-def measure_statistics(cases: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Per measure its `spread` and its 95th percentile `p95`.
+def measure_statistics(cases: Iterable[CaseReport]) -> dict[str, MeasureStatistics]:
+    """Return for each measure what `describe` tells, and its 95th percentile `p95`.
 
     Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
     trial counts, since each is a call. Times of 0 seconds are left out: those predictions were stated or stood in a
@@ -23,11 +26,11 @@ def measure_statistics(cases: Iterable[Mapping[str, Any]]) -> dict[str, dict[str
     for name, value in (measure for case in cases for measure in _measures(case)):
         if name in values or len(values) < MOST_MEASURES:
             values[name].append(value)
-    return {name: spread(own) | {"p95": _p95(own)} for name, own in values.items()}
+    return {name: {**describe(own), "p95": _p95(own)} for name, own in values.items()}
 
 
-def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, n, sample standard deviation (None for n = 1), min, median and max of at least one value."""
+def describe(values: Sequence[float]) -> Spread:
+    """Return mean, n, sample standard deviation (None for n = 1), min, median and max of at least one value."""
     ordered, n = sorted(values), len(values)
     mean = math.fsum(ordered) / n
     std = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered) / (n - 1)) if n > 1 else None
@@ -44,22 +47,18 @@ def _p95(values: Sequence[float]) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-def _measures(case: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """What a case says; it may come from anywhere."""
-    answered: list[Any] = [trial for trial in case["trials"] if isinstance(trial, dict)] or [case]
-    for each in answered:
-        prediction, predicted = (_mapping(each.get(part)) for part in ("prediction", "predicted"))
-        told = {
-            "prediction_seconds": prediction.get("seconds") or None,
-            "execution_seconds": predicted.get("seconds") or None,
-            **{f"metadata[{name}]": value for name, value in _mapping(prediction.get("metadata")).items()},
-        }
-        yield from ((name, float(value)) for name, value in told.items() if _is_measured(value))
+def _measures(case: CaseReport) -> Iterator[tuple[str, float]]:
+    answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
+    for answer in answers:
+        prediction, predicted = answer["prediction"], answer["predicted"]
+        if prediction is not None and prediction["seconds"]:
+            yield "prediction_seconds", prediction["seconds"]
+        if predicted is not None and predicted["seconds"]:
+            yield "execution_seconds", predicted["seconds"]
+        for name, value in prediction["metadata"].items() if prediction is not None else ():
+            if _is_measured(value):
+                yield f"metadata[{name}]", float(value)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _is_measured(value: Any) -> bool:
+def _is_measured(value: JsonValue) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST

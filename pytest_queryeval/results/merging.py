@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.results.aggregation import Report, aggregate, costs
+from pytest_queryeval.core.report import CaseReport, Environment, Report, RequestedPaths, RunFacts
+from pytest_queryeval.results.aggregation import aggregate, costs
 from pytest_queryeval.results.baseline import compared
 from pytest_queryeval.results.gates import are_left_out, evaluate_gate, merge_gates
 from pytest_queryeval.text.plain import one_line
@@ -32,18 +32,12 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     _check_cases(parts)
     reports = list(parts.values())
     cases = list({case["nodeid"]: case for report in reports for case in report["cases"]}.values())
-    seen = _seen(reports, cases)
-    about: dict[str, Any] = {
-        "created": max((report["created"] for report in reports), key=_moment),
-        "environment": _environment(reports),
-        "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
-        **seen,
-    }
+    about = _facts(reports, cases)
+    unreadable_files, earlier = about["unreadable_files"], None if baseline is None else baseline[1]
     try:
-        earlier = None if baseline is None else baseline[1]
-        gates = merge_gates(report["gates"] for report in reports)
         gates = [
-            evaluate_gate(gate, cases, unreadable_files=seen["unreadable_files"], baseline=earlier) for gate in gates
+            evaluate_gate(gate, cases, unreadable_files=unreadable_files, baseline=earlier)
+            for gate in merge_gates(report["gates"] for report in reports)
         ]
         if baseline is not None:
             about["baseline"] = compared(baseline[1], {**about, "cases": cases, "gates": gates}, path=baseline[0])
@@ -59,7 +53,7 @@ def repeated(parts: Mapping[str, Report]) -> list[str]:
 
 
 def _check_cases(parts: Mapping[str, Report]) -> None:
-    seen: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    seen: dict[str, tuple[str, CaseReport]] = {}
     for name, report in parts.items():
         for case in report["cases"]:
             first, other = seen.setdefault(case["nodeid"], (name, case))
@@ -81,8 +75,8 @@ def _check_versions(parts: Mapping[str, Report]) -> None:
             )
 
 
-def _named(version: Any) -> str:
-    return "of an unknown version" if version is None else one_line(str(version))
+def _named(version: str | None) -> str:
+    return "of an unknown version" if version is None else one_line(version)
 
 
 def _moment(created: str) -> datetime:
@@ -90,38 +84,8 @@ def _moment(created: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _environment(reports: Iterable[Report]) -> dict[str, Any]:
-    """The environment of the first report, and those that differ from it in more than which engines they opened."""
-    every: list[dict[str, Any]] = []
-    for report in reports:
-        own = {name: value for name, value in report["environment"].items() if name != "parts"}
-        for environment in (own, *report["environment"].get("parts", ())):
-            _add_environment(every, environment)
-    first, *others = every
-    return first | ({"parts": others} if others else {})
-
-
-def _add_environment(every: list[dict[str, Any]], other: Mapping[str, Any]) -> None:
-    """Put it among those that are known: into one that agrees with it where there is such, else behind them."""
-    if other in every:
-        return
-    for known in every:
-        if _agree(known, other):
-            known["engines"] = dict(sorted({**known["engines"], **other["engines"]}.items()))
-            return
-    every.append(dict(other))
-
-
-def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two environments differ in nothing but in which engines they name."""
-    engines, others = one.get("engines"), other.get("engines")
-    if not isinstance(engines, dict) or not isinstance(others, dict):
-        return False
-    return {**one, "engines": 0} == {**other, "engines": 0} and engines | others == others | engines
-
-
-def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the parts collected together, and whether they left cases out together.
+def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
+    """Return the head of the report, with what the parts collected, and whether they left cases out, together.
 
     Where a part was told to leave out cases and does not know which, as under --lf, nothing is known of all of them.
     """
@@ -131,6 +95,9 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
         for path, number in sorted(item for report in reports for item in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     return {
+        "created": max((report["created"] for report in reports), key=_moment),
+        "environment": _environment(reports),
+        "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},
         "requested_paths": _requested_paths(reports),
         "collected": collected,
         "unreadable_files": sorted({path for report in reports for path in report["unreadable_files"]}),
@@ -140,8 +107,40 @@ def _seen(reports: Sequence[Report], cases: Sequence[Mapping[str, Any]]) -> dict
     }
 
 
-def _requested_paths(reports: Sequence[Report]) -> dict[str, list[str]]:
-    """What the parts were asked for; where that differs, all below the folder that holds it, as for gates."""
+def _environment(reports: Iterable[Report]) -> Environment:
+    """Return the environment of the first report, and those that differ in more than which engines they opened."""
+    every: list[Environment] = []
+    for report in reports:
+        own = report["environment"].copy()
+        for environment in (own, *own.pop("parts", [])):
+            _add_environment(every, environment)
+    first, *others = every
+    if others:
+        first["parts"] = others
+    return first
+
+
+def _add_environment(every: list[Environment], other: Environment) -> None:
+    """Put it among those that are known: into one that agrees with it where there is such, else behind them."""
+    if other in every:
+        return
+    for known in every:
+        if _agree(known, other):
+            known["engines"] = dict(sorted({**known["engines"], **other["engines"]}.items()))
+            return
+    every.append(other.copy())
+
+
+def _agree(one: Environment, other: Environment) -> bool:
+    """Return whether two environments differ in nothing but in which engines they name."""
+    if "engines" not in one or "engines" not in other:
+        return False
+    engines, others = one["engines"], other["engines"]
+    return {**one, "engines": 0} == {**other, "engines": 0} and engines | others == others | engines
+
+
+def _requested_paths(reports: Sequence[Report]) -> RequestedPaths:
+    """Return what the parts were asked for; where that differs, all below the folder that holds it, as for gates."""
     first, *others = (report["requested_paths"] for report in reports)
     paths = first["paths"]
     if any(other["paths"] != paths for other in others):

@@ -7,13 +7,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Never, TypeAlias
+from typing import Any, Never, TypeAlias, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
+from pytest_queryeval.core.model import GROUPS
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.languages.sql.published.table import ALL_LEVELS
-from pytest_queryeval.results.aggregation import GROUPS, SCHEMA, TOTAL_OF, Report
+from pytest_queryeval.results.aggregation import SCHEMA, TOTAL_OF
 from pytest_queryeval.text.plain import one_line
 
 MAX_BYTES = 512 * 2**20
@@ -46,7 +48,7 @@ def read_report(path: Path) -> Report:
     if problem:
         raise ReportError(f"{one_line(str(path))}: {problem}")
     missing = {name: value for name, value in DEFAULTS.items() if name not in report}
-    return dict(report) | missing  # in its own order, so that it can be written again as it was
+    return cast("Report", dict(report) | missing)  # in its own order, so that it can be written again as it was
 
 
 def _content(path: Path) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any
+
+from pytest_queryeval.core.model import GROUPS, GroupName, Where
 
 
 @lru_cache(maxsize=4_096)  # as many cases are in a file
@@ -17,25 +18,25 @@ def is_below(path: str, folder: str) -> bool:
     return parts[: len(above)] == above and parts[len(above) :][:1] not in (("..",), ("/",))
 
 
-def matches(where: Mapping[str, Any], values: Callable[[str], Sequence[str]]) -> bool:
-    """Whether a case whose `values` of each group are given is one of those that `where` names.
+def matches(where: Where, values: Callable[[GroupName], Sequence[str]]) -> bool:
+    """Return whether a case whose `values` of each group are given is one of those that `where` names.
 
     >>> matches({"kind": "sql", "not": {"tag": "slow"}}, {"kind": ["sql"], "tag": ["nightly"]}.__getitem__)
     True
     """
     if (excluded := where.get("not")) and matches(excluded, values):
         return False
-    return all(value in values(group) for group, value in where.items() if group != "not")
+    return all(where[group] in values(group) for group in GROUPS if group in where)
 
 
-def where_text(where: Mapping[str, Any]) -> str:
-    """Which cases a gate is about, in words; empty where it is about all.
+def where_text(where: Mapping[str, object]) -> str:
+    """Say which cases a gate is about, in words; empty where it is about all.
 
     >>> where_text({"kind": "sql", "not": {"tag": "slow", "difficulty": "hard"}})
     ' where kind is sql and not (tag is slow and difficulty is hard)'
     """
     named = [f"{group} is {value}" for group, value in where.items() if group != "not"]
-    if excluded := where.get("not"):
+    if isinstance(excluded := where.get("not"), Mapping) and excluded:
         named.append(f"not ({' and '.join(f'{group} is {value}' for group, value in excluded.items())})")
     return f" where {' and '.join(named)}" if named else ""
 

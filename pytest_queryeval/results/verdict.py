@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from pytest_queryeval.results.aggregation import TOTAL_OF, CaseJson, Report, costs
+from pytest_queryeval.core.model import GroupName
+from pytest_queryeval.core.report import CaseReport, GateReport, Report
+from pytest_queryeval.results.aggregation import TOTAL_OF, costs
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.plain import counted
 
-GROUPS_SHOWN = ("difficulty", "tag", "kind")  # of a report in short
+GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")  # of a report in short
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 LISTED = 3  # changes besides the system
@@ -69,12 +71,12 @@ def _decided(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     return PASSED, [", ".join(("no case failed", *_gate_counts(gates)))]
 
 
-def _first_of(gates: Sequence[Mapping[str, Any]], quoted: Quote) -> str:
+def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
     others = f" and {len(gates) - 1:,} more" if gates[1:] else ""
     return f"{quoted(gate_text(gates[0]))}{others}"
 
 
-def _gate_counts(gates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _gate_counts(gates: Sequence[GateReport]) -> Iterator[str]:
     if not gates:
         yield "no gate is set"
     for ok in (True, None):
@@ -91,32 +93,32 @@ def ties_text(report: Report) -> str:
     )
 
 
-def worst_first(report: Report) -> list[CaseJson]:
+def worst_first(report: Report) -> list[CaseReport]:
     """The cases that did not pass: without any score first, as in error, then by mean score; failed before missed."""
     beside = costs(report["metrics"])
     faulty = (case for case in report["cases"] if case["outcome"] in FAULTS)
     return sorted(faulty, key=lambda case: _badness(case, beside))
 
 
-def said(case: CaseJson) -> str:
+def said(case: CaseReport) -> str:
     """The first line of a case's message, without its place, which the node id tells."""
     place = rf" \([^()]*{re.escape(PurePosixPath(case['path']).name)}:{case['line']}(:\d+)?\)$"
-    return re.sub(place, "", str(case["message"]).partition("\n")[0])
+    return re.sub(place, "", case["message"].partition("\n")[0])
 
 
-def reason(case: CaseJson) -> str:
+def reason(case: CaseReport) -> str:
     """Why a case did not pass: what it said, and how the answers differ."""
-    summary = (case.get("difference") or {}).get("summary")
-    return f"{said(case)}: {summary}" if summary else said(case)
+    difference = case["difference"]
+    return f"{said(case)}: {difference['summary']}" if difference is not None else said(case)
 
 
 def by_weight(report: Report) -> list[str]:
     """Metrics by how much hangs on them: those of gates, those with missed thresholds, those of most cases."""
-    metrics, gated = report["metrics"], {gate.get("metric") for gate in report["gates"]}
+    metrics, gated = report["metrics"], {gate["metric"] for gate in report["gates"]}
     return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
 
 
-def _badness(case: CaseJson, beside: Collection[str]) -> tuple[float, int]:
+def _badness(case: CaseReport, beside: Collection[str]) -> tuple[float, int]:
     known = [min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in beside]
     return (sum(known) / len(known) if known else -1.0), FAULTS.index(case["outcome"])
 
@@ -138,7 +140,7 @@ def _counts_beside(report: Report, quoted: Quote) -> Iterator[str]:
         yield f"{counted(missed, 'gate')} missed"
     if unreadable := len(report.get("unreadable_files", ())):
         yield f"{counted(unreadable, 'suite file')} could not be read"
-    if changes := (report.get("baseline") or {}).get("changes"):
+    if (baseline := report.get("baseline")) and (changes := baseline["changes"]):
         told = [
             f"{quoted(change['what'])} ({len(change['cases']):,})" for change in changes[:LISTED] if change["cases"]
         ]

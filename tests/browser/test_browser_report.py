@@ -4,6 +4,7 @@ from operator import itemgetter
 
 import pytest
 from report_maker import HOSTILE, make_report
+from samples import HEAD
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -249,7 +250,7 @@ def test_names_that_a_script_might_take_for_its_own_are_names(browser, written):
         odd = {"__proto__": 0.5, "constructor": 0.25, "id": 0.125, "seconds": 1.0}
         case |= {"scores": odd, "kind": "constructor", "tags": ["__proto__"], "outcome": "passed", "id": "toString"}
         case |= {"details": {"__proto__": "told", "violations": {"a": 1}, "notes": []}, "nodeid": "the same"}
-    report = aggregate(report["cases"], gates=(), about={"created": "2025-01-01"})
+    report = aggregate(report["cases"], gates=(), about=HEAD | {"created": "2025-01-01"})
     browser.open(written("odd", report), "#sort=__proto__&tag=__proto__&kind=constructor")
 
     hrefs = browser.run("return Array.from(document.querySelectorAll(arguments[0]), link => link.hash)", IDS)
@@ -273,7 +274,7 @@ def test_long_texts_of_any_form_are_shown_whole(browser, written, kind):
     pieces = ("'", '"', "`", "(", "/*", "<", "<a", "\\", "'\\", "a b ", "--\n", "1e")
     known = next(case for case in make_report(60)["cases"] if case["gold"])
     cases = [long_case(kind, piece, known) for piece in pieces]
-    page = written(f"long-{kind}", aggregate(cases, gates=(), about={"created": "2025-01-01"}))
+    page = written(f"long-{kind}", aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}))
 
     for case in cases:
         browser.open_case(page, case["nodeid"])
@@ -292,7 +293,7 @@ def test_an_address_of_no_case_shows_the_table(browser, small_page):
 def test_a_path_that_is_no_utf8_has_a_link(browser, written):
     path = "caf\udce9.queryeval.yaml"
     cases = [case | {"path": path, "nodeid": f"{path}::{case['id']}"} for case in make_report(3)["cases"]]
-    browser.open(written("surrogate", aggregate(cases, gates=(), about={"created": "2025-01-01"})))
+    browser.open(written("surrogate", aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})))
 
     link = browser.driver.find_element(By.CSS_SELECTOR, IDS)
     name = link.text

@@ -1,6 +1,7 @@
 """A case's page shows what the report has: numbers, queries and characters as they are."""
 
 from report_maker import make_report
+from samples import HEAD
 
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.text.visible import visible
@@ -10,7 +11,9 @@ def opened_case(browser, written, name, **changes):
     """Open the page of a case of SQL that has these changes."""
     known = next(case for case in make_report(60)["cases"] if case["kind"] == "sql" and case["difference"])
     case = known | {side: known[side] | changes.pop(side, {}) for side in ("gold", "predicted", "prediction")} | changes
-    browser.open_case(written(name, aggregate([case], gates=(), about={"created": "2025-01-01"})), case["nodeid"])
+    browser.open_case(
+        written(name, aggregate([case], gates=(), about=HEAD | {"created": "2025-01-01"})), case["nodeid"]
+    )
 
 
 def test_numbers_beyond_those_of_javascript_are_shown_and_compared_exactly(browser, written):

@@ -219,7 +219,7 @@ def _without_properties(junit: ElementTree.Element) -> ElementTree.Element:
 def parsed_report(path: Path) -> dict[str, Any]:
     """Read a report.json; asserts that it is one."""
     report = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse_constant)
-    assert report["schema"] == 1
+    assert report["schema"] == 2
     assert report.keys() >= TOP
     assert list(report["totals"]) == TOTALS
     assert report["totals"]["cases"] == len(report["cases"]) == sum(report["totals"].values()) / 2

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.languages.sql.view import View
 
 
@@ -45,7 +46,7 @@ def _share(count: int, total: int, *, empty: bool) -> float:
     return count / total if total else float(empty)
 
 
-def partial_match(gold: View, predicted: View) -> dict[str, Component]:
+def partial_match(gold: View, predicted: View) -> dict[ComponentName, Component]:
     """Return the components of a pair by name, in the order in which tables list them.
 
     `select` and `where` are multisets of items and conditions, `select_no_agg` and `where_no_op` of their expressions
@@ -81,7 +82,7 @@ def partial_match(gold: View, predicted: View) -> dict[str, Component]:
     }
 
 
-COMPONENTS = (
+COMPONENTS: tuple[ComponentName, ...] = (
     "select",
     "select_no_agg",
     "where",
@@ -95,7 +96,7 @@ COMPONENTS = (
 )
 
 
-def exact_match(gold: View, predicted: View, components: Mapping[str, Component] | None = None) -> bool:
+def exact_match(gold: View, predicted: View, components: Mapping[ComponentName, Component] | None = None) -> bool:
     """Return the published verdict: every component agrees, and so do the tables of FROM in any order.
 
     `components` are those of the same pair, if known already. Conditions of joins are not compared, and a

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Literal
 
+from pytest_queryeval.core.report import BaselineReport, MetricChange
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
 from pytest_queryeval.text.plain import counted, interval_text, score_text
 
 LISTED = 20  # names of cases that changed sides
 EXAMPLES = 3  # names of cases that were asked otherwise
 HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
-COUNTS = {
+COUNTS: Mapping[Literal["added", "removed", "skipped", "errors", "not_run"], str] = {
     "added": "added",
     "removed": "removed",
     "skipped": "newly skipped",
     "errors": "newly in error",
     "not_run": "not run this time",
 }
-FLIPS = {"regressions": "regressions", "fixes": "fixes", "errors": "newly in error"}
+FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
+    "regressions": "regressions",
+    "fixes": "fixes",
+    "errors": "newly in error",
+}
 NOTE = (
     "p: two-sided paired test of 'nothing changed', adjusted for all metrics, as intervals and the p of gates are not; "
     "detects: the smallest drop that it would prove in 4 of 5 runs of so many cases"
 )
 
 
-def baseline_passages(baseline: Mapping[str, Any]) -> Iterator[Passage]:
+def baseline_passages(baseline: BaselineReport) -> Iterator[Passage]:
     """The comparison, what may explain its figures before them."""
     yield headline(baseline)
     yield from changes_besides(baseline)
@@ -33,7 +38,7 @@ def baseline_passages(baseline: Mapping[str, Any]) -> Iterator[Passage]:
     yield from flips(baseline)
 
 
-def headline(baseline: Mapping[str, Any]) -> Sentence:
+def headline(baseline: BaselineReport) -> Sentence:
     """What is compared, and how many cases changed sides."""
     counts = baseline["cases"]
     place = ("against the baseline ", Foreign(baseline["path"]), " of ", Foreign(baseline["created"]))
@@ -41,18 +46,18 @@ def headline(baseline: Mapping[str, Any]) -> Sentence:
         return (*place, ": no case in common; node ids begin at the root folder, which has to be the same")
     fixes, regressions = len(baseline["fixes"]), len(baseline["regressions"])
     said = [f"{fixes:,} fix{'es' * (fixes != 1)}", counted(regressions, "regression")]
-    said += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts.get(name)]
+    said += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts[name]]
     return (*place, f": {counts['common']:,} case{'s' * (counts['common'] != 1)} in both, {', '.join(said)}")
 
 
-def changes_besides(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
+def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
     """What changed besides the system, and of how many cases nobody knows."""
     for change in baseline["changes"]:
         what = ("changed besides the system: ", Foreign(change["what"]))
         cases = change["cases"]
         number = f" ({len(cases):,} case{'s' * (len(cases) != 1)}): "
         yield (*what, number, *listed(cases, EXAMPLES)) if cases else what
-    if unknown := baseline["cases"].get("unknown"):
+    if unknown := baseline["cases"]["unknown"]:
         yield (unknown_text(unknown),)
 
 
@@ -62,21 +67,21 @@ def unknown_text(number: int) -> str:
     return f"of {cases} a report does not tell thresholds, golds and policies, so no change of these is named"
 
 
-def metric_changes(baseline: Mapping[str, Any]) -> Iterator[Passage]:
+def metric_changes(baseline: BaselineReport) -> Iterator[Passage]:
     """The table of metrics and what its columns mean."""
     if baseline["metrics"]:
         yield Table(HEADER, [_row(name, found) for name, found in baseline["metrics"].items()])
         yield (NOTE,)
 
 
-def flips(baseline: Mapping[str, Any]) -> Iterator[Sentence]:
+def flips(baseline: BaselineReport) -> Iterator[Sentence]:
     """The cases that changed sides."""
     for name, word in FLIPS.items():
         if baseline[name]:
             yield (f"{word} ({len(baseline[name]):,}): ", *listed(baseline[name]))
 
 
-def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
+def _row(name: str, found: MetricChange) -> Sequence[str]:
     return (
         Foreign(name),
         score_text(found["before"]),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from pytest_queryeval.reports.comparison.baseline import listed, p_text
 from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
+from pytest_queryeval.results.baseline.leaderboard import Leaderboard, Mean, System
 from pytest_queryeval.text.plain import counted, interval_text, score_text
 
 LISTED = 100  # metrics beside that of the ranking
 RANKED = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")
-System: TypeAlias = Mapping[str, Any]
 NOTE = (
     "p: paired test against the best, adjusted for the number of systems; those with a p above 0.05 may be as good as "
     "the best"
@@ -19,7 +19,7 @@ NOTE = (
 OTHER_CASES = "means are over other cases, and each p is over those that a system shares with the best"
 
 
-def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
+def leaderboard_passages(board: Leaderboard) -> Iterator[Passage]:
     """The ranking by one metric, the means of the others, and what makes the systems hard to compare."""
     systems, metric = board["systems"], board["metric"]
     start = f"{counted(len(systems), 'system')}, {counted(board['cases'], 'case')}, "
@@ -37,13 +37,13 @@ def leaderboard_passages(board: Mapping[str, Any]) -> Iterator[Passage]:
 
 
 def _ranked(system: System, metric: str | None) -> Sequence[str]:
-    found, counts = system["metrics"].get(metric, {}), system["totals"]
+    found, counts = None if metric is None else system["metrics"].get(metric), system["totals"]
     return (
         Foreign(system["name"]),
         "-" if system["rank"] is None else str(system["rank"]),
-        score_text(found.get("mean")),
-        interval_text(found.get("ci95")) or "-",
-        f"{found.get('n', 0):,}",
+        score_text(found["mean"] if found else None),
+        (interval_text(found["ci95"]) if found else "") or "-",
+        f"{found['n'] if found else 0:,}",
         "-" if system["p"] is None else p_text(system["p"]),
         f"{counts['passed']:,}",
         f"{counts['cases']:,}",
@@ -67,7 +67,7 @@ def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Pa
         yield (f"and {counted(len(names) - len(shown), 'metric')} more: the JSON form has all",)
 
 
-def _means(of_systems: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
+def _means(of_systems: Sequence[Mean | None]) -> Iterator[str]:
     """The means of a metric, with their numbers of cases where these differ."""
     differ = len({found["n"] for found in of_systems if found}) > 1
     for found in of_systems:
@@ -84,7 +84,7 @@ def _asked_otherwise(systems: Sequence[System]) -> Iterator[Sentence]:
         yield ("changed besides the system in ", best, " against ", *listed(names), f": {told}")
 
 
-def _alike(systems: Sequence[System], member: str) -> Iterator[tuple[str, Sequence[str]]]:
+def _alike(systems: Sequence[System], member: Literal["changes", "eased"]) -> Iterator[tuple[str, Sequence[str]]]:
     """What changed, in words, with the names of all systems of which the same is told."""
     alike: dict[str, list[str]] = {}
     for system in systems:

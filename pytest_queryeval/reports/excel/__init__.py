@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import ReportFormat
-from pytest_queryeval.results.aggregation import Report
 
 
 def render_excel(report: Report) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from pytest_queryeval.core.report import BaselineReport, MetricChange
 from pytest_queryeval.reports.comparison.baseline import COUNTS, FLIPS, HEADER, NOTE, changes_besides
 from pytest_queryeval.reports.excel.sheet import Sheet
 
@@ -15,7 +16,7 @@ STYLES = ("text", "score", "score", "change", "change", "change", "count", "scor
 Line: TypeAlias = Sequence[tuple[Any, str]]  # values side by side, each with its style
 
 
-def write_baseline(sheet: Sheet, baseline: Mapping[str, Any] | None, row: int) -> int:
+def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> int:
     """Write the comparison from a row on; returns the first row below it."""
     if not baseline:
         return row
@@ -26,7 +27,7 @@ def write_baseline(sheet: Sheet, baseline: Mapping[str, Any] | None, row: int) -
     return row + len(lines) + 1
 
 
-def _lines(baseline: Mapping[str, Any]) -> Iterator[Line]:
+def _lines(baseline: BaselineReport) -> Iterator[Line]:
     yield (("Against the baseline", "title"),)
     yield from (((name, "name"), (value, "left")) for name, value in _facts(baseline))
     yield from ((("".join(sentence), "text"),) for sentence in changes_besides(baseline))
@@ -37,14 +38,14 @@ def _lines(baseline: Mapping[str, Any]) -> Iterator[Line]:
         yield from _list(word, baseline[name])
 
 
-def _facts(baseline: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _facts(baseline: BaselineReport) -> Iterator[tuple[str, Any]]:
     counts = baseline["cases"]
     yield from (("baseline", baseline["path"]), ("created", baseline["created"]), ("cases in both", counts["common"]))
-    yield from ((name, len(baseline[name])) for name in ("fixes", "regressions"))
-    yield from ((word, counts[name]) for name, word in COUNTS.items() if name in counts)
+    yield from (("fixes", len(baseline["fixes"])), ("regressions", len(baseline["regressions"])))
+    yield from ((word, counts[name]) for name, word in COUNTS.items())
 
 
-def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
+def _metrics(metrics: Mapping[str, MetricChange]) -> Iterator[Line]:
     yield [(header, "header") for header in COLUMNS]
     for name, found in list(metrics.items())[:METRICS]:
         interval = found["ci95"] or (None, None)

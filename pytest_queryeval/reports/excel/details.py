@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
+from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.cells import TIMES, metric_names, part
 from pytest_queryeval.reports.excel.published import DETAILS, Published, details_note, metric_of
 from pytest_queryeval.reports.excel.sheet import Column, Sheet
-from pytest_queryeval.results.aggregation import CaseJson, Report, costs
+from pytest_queryeval.results.aggregation import costs
 
 OUTCOME = "Outcome"
 OUTCOME_STYLES = {
@@ -79,20 +80,20 @@ def _published(column: Published, report: Report) -> Column:
     return Column(header=heading.text, read=read, style=style, note=details_note(column, report))
 
 
-def at(*path: str) -> Callable[[CaseJson], Any]:
+def at(*path: str) -> Callable[[CaseReport], Any]:
     """A reader of what stands at a path of names in a case."""
     return lambda case: part(case, *path)
 
 
-def _score(metric: str, scale: int = 1) -> Callable[[CaseJson], Any]:
-    def read(case: CaseJson) -> Any:
+def _score(metric: str, scale: int = 1) -> Callable[[CaseReport], Any]:
+    def read(case: CaseReport) -> Any:
         value = case["scores"].get(metric)
         return None if value is None else scale * value
 
     return read
 
 
-def _nothing(case: Mapping[str, Any]) -> None:
+def _nothing(case: CaseReport) -> None:
     return None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.excel.details import OUTCOME, at, colour
 from pytest_queryeval.reports.excel.sheet import Column, Sheet
-from pytest_queryeval.results.aggregation import Report
 
 SDMX = "sdmx"
 COLUMNS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.core.report import Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.reports.cells import Cell, cell
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Column:
     """A column of a table: how a value is read of an item, and how it looks; `lines` of a query are seen at first."""
 
     header: str
-    read: Callable[[Mapping[str, Any]], Any]
+    read: Callable[[CaseReport], Any]
     width: float = 12
     style: str = "text"
     note: str = ""
@@ -59,7 +60,7 @@ class Sheet:
         for column, value in enumerate(values):
             self.put(row, column, value, style)
 
-    def table(self, columns: Sequence[Column], items: Sequence[Mapping[str, Any]]) -> int:
+    def table(self, columns: Sequence[Column], items: Sequence[CaseReport]) -> int:
         """A table that fills the sheet, with filters, its header and first column in sight; returns the rows written.
 
         Items that are more than a sheet has rows, and columns that are more than it has columns, are left out.
@@ -82,7 +83,7 @@ class Sheet:
         if note:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
 
-    def _row(self, row: int, columns: Sequence[Column], item: Mapping[str, Any]) -> None:
+    def _row(self, row: int, columns: Sequence[Column], item: CaseReport) -> None:
         lines = 1
         for place, column in enumerate(columns):
             value = cell(column.read(item))

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Literal, TypeAlias
 
+from pytest_queryeval.core.report import (
+    DimensionStatistics,
+    GroupReport,
+    MetricStatistics,
+    Report,
+    ScoreStatistics,
+    SpiderLevel,
+    Spread,
+    TrialsReport,
+)
 from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.excel.overview import SDMX
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.results.aggregation import Report
+from pytest_queryeval.results.aggregation import mean_of
 
-NUMBERS = ("mean", "n", "std", "min", "median", "max")
+NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "p95")
 HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
+SCORES: tuple[Literal["accuracy", "recall", "f1"], ...] = ("accuracy", "recall", "f1")
 DATA_QUERY = "Data Query Metrics"
 LISTED = 1_000  # values of a group, or dimensions
-Block = tuple[str, Sequence[str], list[list[Any]]]  # a title, a header and rows
+Block: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title, a header and rows
 
 
 def write_statistics(sheet: Sheet, report: Report) -> None:
@@ -34,7 +46,7 @@ def write_statistics(sheet: Sheet, report: Report) -> None:
         row += len(rows) + 3
 
 
-def _style(value: Any) -> str:
+def _style(value: Cell) -> str:
     return "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
 
 
@@ -47,7 +59,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     if kinds.keys() != {SDMX}:
         yield "Metrics", HEADER, _metrics(report["metrics"])
     if report.get("measures"):
-        measured = [[name, *(found[number] for number in MEASURED)] for name, found in report["measures"].items()]
+        measured = [[name, *_spread(found), found["p95"]] for name, found in report["measures"].items()]
         yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
     if "trials" in report:
         yield "Trials", ("k", "cases", "pass@k", "pass^k"), _trials(report["trials"])
@@ -58,58 +70,65 @@ def _blocks(report: Report) -> Iterator[Block]:
             yield f"By {group}", *_group(group, members, report["metrics"])
 
 
-def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
-    return [[name, *_numbers(found), found.get("missed")] for name, found in metrics.items()]
+def _metrics(metrics: Mapping[str, MetricStatistics]) -> list[list[Cell]]:
+    return [[name, *_numbers(found), found["missed"]] for name, found in metrics.items()]
 
 
-def _numbers(found: Mapping[str, Any]) -> list[Any]:
-    return [*(found[name] for name in NUMBERS), *(found.get("ci95") or (None, None))]
+def _numbers(found: ScoreStatistics) -> list[Cell]:
+    return [*_spread(found), *(found["ci95"] or (None, None))]
 
 
-def _dimensions(dimensions: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
-    rows = [
+def _spread(found: Spread) -> list[Cell]:
+    return [found[name] for name in NUMBERS]
+
+
+def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = [
         [name, metric, *_numbers(found)]
         for name, metrics in list(dimensions.items())[:LISTED]
-        for metric, found in metrics.items()
+        for metric, found in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
+        if found is not None
     ]
     return rows + _more(dimensions)
 
 
-def _trials(trials: Mapping[str, Any]) -> list[list[Any]]:
+def _trials(trials: TrialsReport) -> list[list[Cell]]:
     """How likely one of k trials passes, and all of them."""
     pairs = zip(trials["pass_at"], trials["pass_hat"], strict=True)
     return [[k, trials["cases"], one, every] for k, (one, every) in enumerate(pairs, start=1)]
 
 
-def _spider_table(table: Mapping[str, Mapping[str, Any]]) -> list[list[Any]]:
+def _spider_table(table: Mapping[str, SpiderLevel]) -> list[list[Cell]]:
     """The rows that the published tool prints, a column a level."""
     levels = list(table.values())
-    rows = [
-        [name.replace("_", " "), *(level[name] for level in levels)]
-        for name in ("count", "execution_accuracy", "exact_match")
+    rows: list[list[Cell]] = [
+        ["count", *(level["count"] for level in levels)],
+        ["execution accuracy", *(level["execution_accuracy"] for level in levels)],
+        ["exact match", *(level["exact_match"] for level in levels)],
     ]
     return rows + [
         [f"{score}: {name.replace('_', ' ')}", *(level[name][score] for level in levels)]
-        for score in ("accuracy", "recall", "f1")
+        for score in SCORES
         for name in COMPONENTS
     ]
 
 
 def _group(
-    group: str, members: Mapping[str, Mapping[str, Any]], metrics: Iterable[str]
-) -> tuple[Sequence[str], list[list[Any]]]:
+    group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
+) -> tuple[Sequence[str], list[list[Cell]]]:
     """A row for each value of the group, with the means of those of the metrics that any of them has."""
     names = [name for name in metrics if any(name in member["metrics"] for member in members.values())]
-    rows = [
+    rows: list[list[Cell]] = [
         [
             value,
-            *(member["totals"][count] for count in ("cases", "passed")),
-            *(member["metrics"][name]["mean"] if name in member["metrics"] else None for name in names),
+            member["totals"]["cases"],
+            member["totals"]["passed"],
+            *(mean_of(member, name) for name in names),
         ]
         for value, member in list(members.items())[:LISTED]
     ]
     return (group, "cases", "passed", *names), rows + _more(members)
 
 
-def _more(listed: Mapping[str, Any]) -> list[list[Any]]:
+def _more(listed: Sized) -> list[list[Cell]]:
     return [[f"… and {len(listed) - LISTED:,} more"]] if len(listed) > LISTED else []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pytest_queryeval.core.report import GateReport, GroupReport, MetricStatistics, Report, TotalName
+from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.excel.baseline import write_baseline
 from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
 from pytest_queryeval.reports.excel.details import scale
@@ -24,7 +26,6 @@ from pytest_queryeval.reports.excel.published import (
     time_of,
 )
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.results.aggregation import Report
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 MEAN_TIME, TIME_STD = "Mean Time (s)", "Time Std Dev"
 SAMPLES = "Number of Samples"
 ANSWERS = "Cases of Percent Correct"
-COUNTS = {
+COUNTS: Mapping[str, TotalName] = {
     "Passed": "passed",
     "Failed": "failed",
     "Missed": "missed",
@@ -85,9 +86,9 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Verdict", found.state, {"green": "good", "red": "bad", "yellow": "warning"}[COLOURS[found.state]]),
         ("Rule", found.rule, "text"),
         ("Cases", found.counts, "text"),
-        ("Created", report.get("created"), "text"),
-        ("Predictions by", ", ".join(report.get("predictor", {}).get("sources", ())) or None, "text"),
-        *(("Could not be read", path, "bad") for path in report.get("unreadable_files", ())[:LISTED]),
+        ("Created", report["created"], "text"),
+        ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
+        *(("Could not be read", path, "bad") for path in report["unreadable_files"][:LISTED]),
     ]
     for row, (name, value, look) in enumerate(lines, start=1):
         sheet.put(row, 0, name, "name")
@@ -95,7 +96,7 @@ def _head(sheet: Sheet, report: Report) -> int:
     return len(lines) + 2
 
 
-def _gates(sheet: Sheet, gates: Sequence[Mapping[str, Any]], row: int) -> int:
+def _gates(sheet: Sheet, gates: Sequence[GateReport], row: int) -> int:
     if not gates:
         return row
     sheet.put(row, 0, "Gates", "title")
@@ -110,7 +111,7 @@ def _gates(sheet: Sheet, gates: Sequence[Mapping[str, Any]], row: int) -> int:
 def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> int:
     """The table and its charts."""
     levels = list(report["groups"]["difficulty"].items())[:LISTED]
-    rows = [_row(report, name, member) for name, member in (*levels, (TOTAL, report))]
+    rows = [*(_row(report, name, member) for name, member in levels), _row(report, TOTAL, report)]
     notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
     notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
     sheet.put(row, 0, "By difficulty", "title")
@@ -121,14 +122,10 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> in
         for place, value in enumerate(values):
             sheet.put(number, place, value, "text" if place == 0 else _style(HEADER[place]))
     _colour(sheet, row + 2, len(rows))
-    filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(_known(each[place]) for each in rows)}
+    filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(each[place] is not None for each in rows)}
     table = Charted(sheet=sheet, header_row=row + 1, rows=len(rows), columns=filled)
     charts = CHARTS if report["totals"]["cases"] else ()
     return insert_charts(book, table, charts, row=row + len(rows) + 3) + 1
-
-
-def _known(value: Any) -> bool:
-    return value is not None
 
 
 def _colour(sheet: Sheet, first: int, rows: int) -> None:
@@ -145,29 +142,32 @@ def _style(header: str) -> str:
     return "score" if header in (SOFT_F1.summary.text, VES.summary.text) else "count"
 
 
-def _row(report: Report, name: str, member: Mapping[str, Any]) -> list[Any]:
-    times = member.get("measures", {}).get(time_of(report) or "", {})
+def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
+    times = member["measures"].get(time_of(report) or "")
+    found = _found(RESULTS_MATCH, report, member)
     return [
         name,
         *(_mean(column, report, member) for column in (SUBSET, RESULTS_MATCH)),
         member["totals"]["cases"],
-        *(times.get(number) for number in ("mean", "std")),
+        times["mean"] if times else None,
+        times["std"] if times else None,
         *(_mean(column, report, member) for column in (ROW_COUNT, SOFT_F1, VES, OVERLAP)),
-        _found(RESULTS_MATCH, report, member).get("n_with_errors"),
+        found["n_with_errors"] if found else None,
         *(member["totals"][count] for count in COUNTS.values()),
     ]
 
 
-def _mean(column: Published, report: Report, member: Mapping[str, Any]) -> float | None:
+def _mean(column: Published, report: Report, member: GroupReport | Report) -> float | None:
     """The mean of the metric that stands in the column in all rows; in the unit of the column."""
     found = _found(column, report, member)
-    mean = found.get("mean_with_errors" if column.counts_errors else "mean", found.get("mean"))
+    if found is None:
+        return None
+    mean = found["mean_with_errors"] if column.counts_errors else found["mean"]
     return None if mean is None else column.summary.scale * mean
 
 
-def _found(column: Published, report: Report, member: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = member["metrics"].get(metric_of(column, report["metrics"]), {})
-    return found
+def _found(column: Published, report: Report, member: GroupReport | Report) -> MetricStatistics | None:
+    return member["metrics"].get(metric_of(column, report["metrics"]) or "")
 
 
 def _notes(report: Report) -> Iterator[str]:

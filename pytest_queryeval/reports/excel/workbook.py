@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xlsxwriter import Workbook
 
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.excel.details import write_details
 from pytest_queryeval.reports.excel.overview import SDMX, write_overview
 from pytest_queryeval.reports.excel.sheet import CHARACTERS, Sheet
 from pytest_queryeval.reports.excel.statistics import write_statistics
 from pytest_queryeval.reports.excel.summary import write_summary
-from pytest_queryeval.results.aggregation import Report
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
@@ -27,9 +27,8 @@ OPTIONS = {
     "strings_to_numbers": False,
     "nan_inf_to_errors": False,
 }
-NO_TIME = datetime(1980, 1, 1, tzinfo=UTC)
 TOP = {"valign": "top"}
-STYLES: dict[str, dict[str, Any]] = {
+STYLES: Mapping[str, Mapping[str, str | int | bool]] = {
     "text": TOP,
     "wrapped": {**TOP, "text_wrap": True},
     "query": {**TOP, "text_wrap": True, "font_name": "Consolas", "font_size": 9},
@@ -79,10 +78,7 @@ def _sheet(book: Workbook, name: str, styles: dict[str, Format]) -> Sheet:
 
 
 def _created(report: Report) -> datetime:
-    created = report.get("created")
-    if created is None:
-        return NO_TIME
-    moment = datetime.fromisoformat(created)
+    moment = datetime.fromisoformat(report["created"])
     return moment.astimezone(UTC) if moment.tzinfo else moment
 
 

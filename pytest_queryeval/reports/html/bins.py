@@ -6,9 +6,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from pytest_queryeval.results.aggregation import CaseJson
+from pytest_queryeval.core.report import CaseReport, ScoreStatistics
 
 # Pairs of seconds and a score.
 Timed: TypeAlias = Sequence[tuple[float, float]]
@@ -43,12 +43,12 @@ class Circle:
     count: int
 
 
-def is_unit(stats: Mapping[str, Any]) -> bool:
+def is_unit(stats: ScoreStatistics) -> bool:
     """Whether all scores of a metric lie between 0 and 1."""
     return bool(stats["min"] >= 0.0 and stats["max"] <= 1.0)
 
 
-def distribution(name: str, stats: Mapping[str, Any], cases: Sequence[CaseJson]) -> list[Bin]:
+def distribution(name: str, stats: ScoreStatistics, cases: Sequence[CaseReport]) -> list[Bin]:
     """The scores of a metric in ten bins between 0 and 1, or between the lowest and the highest one."""
     low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
     width = (high - low) / BINS or 1.0
@@ -66,12 +66,12 @@ def distribution(name: str, stats: Mapping[str, Any], cases: Sequence[CaseJson])
     ]
 
 
-def timed_scores(cases: Iterable[CaseJson]) -> Mapping[str, Timed]:
+def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
     """The scores of each metric, each behind the seconds of its prediction; predictions that took none are left out."""
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for case in cases:
-        seconds = (case.get("prediction") or {}).get("seconds")
-        if seconds and seconds >= LEAST_SECONDS:
+        seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
+        if seconds >= LEAST_SECONDS:
             for name, score in case["scores"].items():
                 if score is not None:
                     found[name].append((seconds, score))

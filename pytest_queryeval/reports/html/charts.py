@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from pytest_queryeval.core.model import GroupName
+from pytest_queryeval.core.report import GroupReport, Report, ScoreStatistics
 from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit, timed_scores
 from pytest_queryeval.reports.html.drawing import Picture, Spec, drawn, names_shown
-from pytest_queryeval.results.aggregation import Report
 from pytest_queryeval.text.plain import score_text
 
 # Per metric and value, its statistics.
-Found: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Found: TypeAlias = Mapping[str, Mapping[str, ScoreStatistics]]
 Rows: TypeAlias = Sequence[tuple[str, ...]]
 
-GROUPS_SHOWN = ("difficulty", "kind", "tag")
+GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "kind", "tag")
 METRICS_SHOWN = 48
 VALUES_SHOWN = 10
 TIMED_METRICS = 4
@@ -72,9 +73,9 @@ def _means(report: Report) -> Iterator[Chart]:
     )
 
 
-def _by_group(report: Report, group: str) -> Iterator[Chart]:
+def _by_group(report: Report, group: GroupName) -> Iterator[Chart]:
     """A small chart for each metric that tells the group's values apart, with one line a value."""
-    members = report["groups"].get(group, {})
+    members = report["groups"][group]
     largest = sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN]
     values = names_shown(value for value in members if value in largest)
     names = names_shown(report["metrics"])
@@ -96,8 +97,8 @@ def _by_group(report: Report, group: str) -> Iterator[Chart]:
 
 
 def _of_values(
-    members: Mapping[str, Mapping[str, Any]], metric: str, values: Mapping[str, str]
-) -> dict[str, Mapping[str, Any]]:
+    members: Mapping[str, GroupReport], metric: str, values: Mapping[str, str]
+) -> dict[str, ScoreStatistics]:
     """The statistics of a metric for those of the values that have it, by what they are called."""
     found = {shown: members[value]["metrics"].get(metric) for value, shown in values.items()}
     return {shown: stats for shown, stats in found.items() if stats}
@@ -206,6 +207,6 @@ def _faceted(rows: Sequence[Spec], spec: Spec, *, height: int = 0) -> Spec:
     }
 
 
-def _cells(stats: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+def _cells(stats: ScoreStatistics, *names: str) -> tuple[str, ...]:
     interval = " to ".join(map(score_text, stats["ci95"] or ()))
     return (*names, score_text(stats["mean"]), interval, f"{stats['n']:,}")

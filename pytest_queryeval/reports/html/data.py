@@ -5,18 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.results.aggregation import CaseJson, Report
+from pytest_queryeval.core.report import CaseReport, PredictionReport, QueryReport, Report
 from pytest_queryeval.text.visible import cut
 
 PIECE_CHARACTERS = 400_000  # a piece is unpacked when one of its cases is looked at
 TEXT_CHARACTERS = 300  # of a question and a message that the list has, to be searched
 SCORE_DIGITS = 6
-LISTED = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
+Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
+LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # What the list tells of a case already, or what a page does not show.
-NOT_DETAILS = frozenset({*LISTED, "nodeid", "scores"})
+NOT_DETAILS = frozenset({*LISTED, "nodeid", "scores", "fingerprint"})
 
 
 def packed(text: str) -> str:
@@ -47,8 +48,8 @@ def exact(value: Any) -> Any:
             return {name: exact(own) for name, own in value.items()}
 
 
-def listed(report: Report) -> dict[str, Any]:
-    """What the table of cases shows, sorts and searches: a list for each column, in the order of the report.
+def listed(report: Report) -> dict[str, object]:
+    """Return what the table of cases shows, sorts and searches: a list for each column, in the order of the report.
 
     `scores` has such a list for each metric. A `nodeid` is None where it is the path and the id.
     """
@@ -57,14 +58,14 @@ def listed(report: Report) -> dict[str, Any]:
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "nodeid": [_own_nodeid(case) for case in cases],
-        "question": [cut(case.get("question", ""), TEXT_CHARACTERS) for case in cases],
-        "message": [cut(case.get("message", ""), TEXT_CHARACTERS) for case in cases],
-        "seconds": [_prediction_seconds(case) for case in cases],
+        "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
+        "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
+        "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
         "scores": {name: [_rounded(case["scores"].get(name)) for case in cases] for name in names},
     }
 
 
-def pieces(cases: Sequence[CaseJson]) -> Iterator[tuple[int, str]]:
+def pieces(cases: Sequence[CaseReport]) -> Iterator[tuple[int, str]]:
     """The details of all cases as JSON lists of some length, each with the number of its first case."""
     first, length = 0, 0
     piece: list[str] = []
@@ -84,53 +85,45 @@ def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
     yield from ((first, packed(piece)) for first, piece in pieces(report["cases"]))
 
 
-def _own_nodeid(case: CaseJson) -> str | None:
-    nodeid = case.get("nodeid")
-    return None if nodeid == f"{case['path']}::{case['id']}" else nodeid
+def _own_nodeid(case: CaseReport) -> str | None:
+    return None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"]
 
 
-def _prediction_seconds(case: CaseJson) -> float | None:
-    prediction = case.get("prediction")
-    return _short(prediction["seconds"]) if prediction else None
+def _details(case: CaseReport) -> dict[str, object]:
+    """Return what only the page of a case shows; what is empty is left out."""
+    fingerprint = case["fingerprint"]
+    found: dict[str, object] = {
+        **case,
+        "question": _whole(case["question"]),
+        "message": _whole(case["message"]),
+        "gold": _side(case["gold"]),
+        "predicted": _side(case["predicted"]),
+        "prediction": _side(case["prediction"]),
+        "difference": exact(case["difference"]),
+        "trials": [{**trial, "prediction": _side(trial["prediction"])} for trial in case["trials"]],
+        "details": exact(case["details"]),
+        "thresholds": fingerprint["thresholds"] if fingerprint is not None else None,
+    }
+    return {name: value for name, value in found.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
 
 
-def _details(case: CaseJson) -> dict[str, Any]:
-    """What only the page of a case shows; what is empty is left out."""
-    found = {name: value for name, value in case.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
-    for part in ("gold", "predicted", "prediction"):
-        if part in found:
-            found[part] = _side(found[part])
-    for part in ("question", "message"):
-        if len(found.get(part, "")) <= TEXT_CHARACTERS:
-            found.pop(part, None)
-    for part in ("difference", "details"):
-        if part in found:
-            found[part] = exact(found[part])
-    if "trials" in found:
-        found["trials"] = [_trial(trial) for trial in found["trials"]]
-    if "fingerprint" in found:
-        found["thresholds"] = _thresholds(found.pop("fingerprint"))
-    return found
+def _whole(text: str) -> str:
+    """Return a text that the list of cases has in part only, else nothing."""
+    return text if len(text) > TEXT_CHARACTERS else ""
 
 
-def _trial(trial: Mapping[str, Any]) -> dict[str, Any]:
-    return {**trial, "prediction": _side(trial.get("prediction") or {})}
+def _side(part: QueryReport | PredictionReport | None) -> dict[str, object] | None:
+    """Return an execution or a prediction with a short time; what came from a database or a system is `exact`."""
+    if part is None:
+        return None
+    foreign = {name: exact(value) for name, value in part.items() if name in ("sample", "metadata")}
+    return {**part, **foreign, "seconds": _short(part["seconds"])}
 
 
-def _thresholds(fingerprint: Any) -> Any:
-    return fingerprint.get("thresholds") if isinstance(fingerprint, dict) else None
+def _short(seconds: float) -> float:
+    """Return three digits: the others are noise, which does not deflate."""
+    return float(f"{seconds:.3g}")
 
 
-def _side(part: Mapping[str, Any]) -> dict[str, Any]:
-    """An execution or a prediction, with a short time; what came from a database or a system is `exact`."""
-    foreign = {name: exact(part[name]) for name in ("sample", "metadata") if name in part}
-    return {**part, **foreign, "seconds": _short(part.get("seconds"))}
-
-
-def _short(seconds: Any) -> float | None:
-    """Three digits: the others are noise, which does not deflate."""
-    return float(f"{seconds:.3g}") if isinstance(seconds, int | float) else None
-
-
-def _rounded(score: Any) -> float | None:
-    return round(score, SCORE_DIGITS) if isinstance(score, int | float) else None
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, SCORE_DIGITS)

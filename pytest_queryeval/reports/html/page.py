@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.reports.comparison.baseline import headline, metric_changes, unknown_text
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
 from pytest_queryeval.reports.html.templates import HERE, line, template
-from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, Report, dimension_cells
+from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, dimension_cells
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import verdict
 
@@ -82,11 +83,11 @@ def _named(value: Any) -> str:
     return line(value)
 
 
-def _baseline(baseline: Mapping[str, Any] | None) -> dict[str, Any]:
+def _baseline(baseline: BaselineReport | None) -> dict[str, Any]:
     """What the page says of the comparison beside its lists of cases, as every other format does."""
     if not baseline:
         return {"headline": "", "metric_changes": [], "unknown": ""}
-    unknown = baseline["cases"].get("unknown")
+    unknown = baseline["cases"]["unknown"]
     return {
         "headline": line("".join(headline(baseline))),
         "metric_changes": list(metric_changes(baseline)),

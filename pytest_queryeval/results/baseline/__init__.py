@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import PurePath
-from typing import Any
 
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
-from pytest_queryeval.results.aggregation import CaseJson, costs
+from pytest_queryeval.core.report import BaselineCounts, BaselineReport, CaseReport, MetricChange, Report, RunResults
+from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.baseline.changes import changes, unknown
-from pytest_queryeval.results.baseline.flips import Matched, Told, matched, paired_scores
+from pytest_queryeval.results.baseline.flips import Matched, matched, paired_scores
 
 
-def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
-    """What the report of a run says of its baseline: plain values, complete, the same for the same reports.
+def compared(before: Report, after: RunResults, *, path: str) -> BaselineReport:
+    """Compare a run with a baseline: plain values, complete, the same for the same reports.
 
-    Both need `cases`, `collected`, `environment`, `requested_paths`, `selected`, `stopped` and `unreadable_files` of a
-    report; `path` is what the baseline is called, of which an absolute one keeps its name only. Gates are compared
-    where both have them.
+    `path` is what the baseline is called, of which an absolute one keeps its name only.
     """
     found = matched(before, after)
     return {
@@ -27,12 +25,12 @@ def compared(before: Told, after: Told, *, path: str) -> dict[str, Any]:
         "fixes": found.fixes,
         "regressions": found.regressions,
         "errors": found.errors,
-        "metrics": metric_changes(found.common, costs(before.get("metrics", {}))),
+        "metrics": metric_changes(found.common, costs(before["metrics"])),
         "changes": changes(before, after, found),
     }
 
 
-def _counts(before: Told, after: Told, found: Matched) -> dict[str, int]:
+def _counts(before: RunResults, after: RunResults, found: Matched) -> BaselineCounts:
     return {
         "before": len(before["cases"]),
         "after": len(after["cases"]),
@@ -46,7 +44,7 @@ def _counts(before: Told, after: Told, found: Matched) -> dict[str, int]:
     }
 
 
-def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]], lower: Collection[str]) -> dict[str, dict[str, Any]]:
+def metric_changes(common: Sequence[tuple[CaseReport, CaseReport]], lower: Collection[str]) -> dict[str, MetricChange]:
     """The pass rate and each metric, in the order of the cases, over those that have a score in both reports.
 
     `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
@@ -61,11 +59,12 @@ def metric_changes(common: Sequence[tuple[CaseJson, CaseJson]], lower: Collectio
         from pytest_queryeval.results.baseline.statistics import holm
 
         adjusted = holm([change["p"] for change in found.values()])
-        found = {name: change | {"p_holm": p} for (name, change), p in zip(found.items(), adjusted, strict=True)}
+        for change, p in zip(found.values(), adjusted, strict=True):
+            change["p_holm"] = p
     return found
 
 
-def _change(scores: Sequence[tuple[float, float]], *, of: int, is_cost: bool) -> dict[str, Any]:
+def _change(scores: Sequence[tuple[float, float]], *, of: int, is_cost: bool) -> MetricChange:
     """How one of several metrics changed."""
     from pytest_queryeval.results.baseline.statistics import (
         Pairs,

@@ -6,16 +6,23 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import ge
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
-from pytest_queryeval.results.aggregation import CaseJson
-from pytest_queryeval.results.baseline.flips import MET, Matched, Told, in_scope
+from pytest_queryeval.core.report import (
+    CaseFingerprint,
+    CaseReport,
+    Limits,
+    PendingGate,
+    RunFacts,
+    RunResults,
+    SuiteChange,
+)
+from pytest_queryeval.results.baseline.flips import MET, Matched, in_scope
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
-Basis: TypeAlias = Mapping[str, Any]
-Change: TypeAlias = dict[str, Any]
-# Something that is required, and numbers of which greater ones require more.
-Demand: TypeAlias = tuple[tuple[Any, ...], tuple[float, ...]]
+IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
+# What is required of what, and numbers of which greater ones require more.
+Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 
 REMOVED = "cases removed"
 LEFT_OUT = "cases no longer selected"
@@ -25,81 +32,85 @@ METRICS = "metrics no longer computed"
 FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
 XFAIL_OUTCOMES = ("xfailed", "xpassed")
-# What is compared of a case beside its fingerprint.
-OF_CASE = ("outcome", "scores", "source", "question", "evidence", "tags", "difficulty")
-# What limits and rules require, as numbers of which greater ones require more.
-STRICTNESS: Mapping[str, Callable[[Any], tuple[float, ...]]] = {
-    "min": lambda least: (least,),
-    "max": lambda most: (-most,),
-    "no_regression": lambda rule: (rule["alpha"], -rule["max_drop"]),
-    "max_regressions": lambda most: (-most,),
-}
 # What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
 _FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
 _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 
-def changes(before: Told, after: Told, found: Matched) -> list[Change]:
-    """What changed, each as `{"what": …, "cases": [node ids]}`; what concerns no single case has no cases.
+def changes(before: RunResults, after: RunResults, found: Matched) -> list[SuiteChange]:
+    """Return what changed; what concerns no single case has no cases.
 
     Another predictor is no change besides the system: it is the system.
     """
-    pairs = [(_told(old), _told(new), new["nodeid"]) for old, new in found.common]
     cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped} | {
-        what: [nodeid for old, new, nodeid in pairs if is_so(old, new)] for what, is_so in OF_CASES.items()
+        what: [new["nodeid"] for old, new in found.common if is_so(old, new)] for what, is_so in OF_CASES.items()
     }
-    named = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
+    named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
     others = (*_fewer(before, after, found), *_loosened(before, after), *_conditions(before, after))
-    return [*named, *({"what": what, "cases": []} for what in others)]
+    return [*named, *(SuiteChange(what=what, cases=[]) for what in others)]
 
 
 def unknown(found: Matched) -> int:
-    """Of how many cases in both reports one does not tell what was asked: reports of older versions do not."""
-    return sum(old.get("fingerprint") is None or new.get("fingerprint") is None for old, new in found.common)
+    """Return of how many cases in both reports one has no fingerprint."""
+    return sum(_fingerprints(old, new) is None for old, new in found.common)
 
 
-def _told(case: CaseJson) -> Basis:
-    """Return what is compared of a case and its fingerprint; `source` is the source's name, `state` its state."""
-    told = {name: case[name] for name in OF_CASE if name in case}
-    fingerprint = case.get("fingerprint")
-    return told if fingerprint is None else {**fingerprint, **told, "state": fingerprint["source"]}
+def _fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
+    before, after = old["fingerprint"], new["fingerprint"]
+    return None if before is None or after is None else (before, after)
 
 
-def _other(*names: str) -> Callable[[Basis, Basis], bool]:
-    """Whether one of these is another one; what a report of an older version does not have is not compared."""
-    return lambda old, new: any(name in old and name in new and old[name] != new[name] for name in names)
+def _edited(
+    *names: Literal["on_miss", "trials", "trials_rule", "limits", "golds", "context", "compare", "options", "schemas"],
+) -> IsChanged:
+    """Return whether one of these is another one in the fingerprints of both."""
+
+    def is_edited(old: CaseReport, new: CaseReport) -> bool:
+        both = _fingerprints(old, new)
+        return both is not None and any(both[0][name] != both[1][name] for name in names)
+
+    return is_edited
 
 
-def _is_newly_expected(old: Basis, new: Basis) -> bool:
-    """Whether a case is expected to fail by a marker that it did not have, be it one of a conftest.py."""
+def _is_question_edited(old: CaseReport, new: CaseReport) -> bool:
+    return ((old["question"], old["evidence"]) != (new["question"], new["evidence"])) or _edited("context")(old, new)
+
+
+def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
+    """Return whether a case is expected to fail by a marker that it did not have, be it one of a conftest.py."""
     is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
-    is_same = "on_miss" in old and old["on_miss"] == new.get("on_miss")
+    is_same = _on_miss(old) is not None and _on_miss(old) == _on_miss(new)
     return (is_spared and is_same) or (_is_marked(new) and not _is_marked(old))
 
 
-def _is_marked(case: Basis) -> bool:
-    """Whether a case is expected to fail otherwise than by its `on_miss`, as far as its outcome tells."""
-    return case["outcome"] in XFAIL_OUTCOMES or (case["outcome"] == "missed" and case.get("on_miss") == "fail")
+def _is_marked(case: CaseReport) -> bool:
+    """Return whether a case is expected to fail otherwise than by its `on_miss`, as far as its outcome tells."""
+    return case["outcome"] in XFAIL_OUTCOMES or (case["outcome"] == "missed" and _on_miss(case) == "fail")
 
 
-def _asks_less(old: Basis, new: Basis) -> bool:
-    """Whether a threshold is gone, or has a smaller minimum or a greater maximum."""
-    return _other("thresholds")(old, new) and bool(_eased(_of_thresholds(old), _of_thresholds(new)))
+def _on_miss(case: CaseReport) -> str | None:
+    return None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
 
 
-def _of_thresholds(case: Basis) -> list[Demand]:
-    return [demand for name, limits in case["thresholds"].items() for demand in _demands(limits, name)]
+def _are_thresholds_lowered(old: CaseReport, new: CaseReport) -> bool:
+    """Return whether a threshold is gone, or has a smaller minimum or a greater maximum."""
+    both = _fingerprints(old, new)
+    return both is not None and bool(_relaxed(_of_thresholds(both[0]), _of_thresholds(both[1])))
 
 
-def _demands(asked: Basis, *of: Any) -> Iterator[Demand]:
-    """What a threshold or a gate requires; `of` tells of what."""
-    for rule, strictness in STRICTNESS.items():
-        if asked.get(rule) is not None:
-            yield (*of, rule), strictness(asked[rule])
+def _of_thresholds(case: CaseFingerprint) -> list[Requirement]:
+    return [required for name, limits in case["thresholds"].items() for required in _of_limits(limits, name)]
 
 
-def _eased(before: Iterable[Demand], after: Sequence[Demand]) -> list[tuple[Any, ...]]:
-    """What was required and no longer is, or not as strictly."""
+def _of_limits(limits: Limits | PendingGate, *of: str) -> Iterator[Requirement]:
+    if limits["min"] is not None:
+        yield (*of, "min"), (limits["min"],)
+    if limits["max"] is not None:
+        yield (*of, "max"), (-limits["max"],)
+
+
+def _relaxed(before: Iterable[Requirement], after: Sequence[Requirement]) -> list[tuple[str, ...]]:
+    """Return what was required and no longer is, or not as strictly."""
     return [
         what
         for what, numbers in before
@@ -107,24 +118,30 @@ def _eased(before: Iterable[Demand], after: Sequence[Demand]) -> list[tuple[Any,
     ]
 
 
-def _answers(old: Basis, new: Basis) -> tuple[Any, Any]:
-    return old.get("answers"), new.get("answers")
+def _have_answers(before: str, after: str) -> IsChanged:
+    """Return whether the answers of a case came from another place."""
+
+    def is_so(old: CaseReport, new: CaseReport) -> bool:
+        both = _fingerprints(old, new)
+        return both is not None and (both[0]["answers"], both[1]["answers"]) == (before, after)
+
+    return is_so
 
 
-def _has_other_source(old: Basis, new: Basis) -> bool:
-    """Whether a case has another source, or its source another state; a name counts where no state tells more.
+def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
+    """Return whether a case has another source, or its source another state; a name counts where no state tells more.
 
     What is skipped or in error may have a state that nobody has looked up.
     """
-    if "state" not in old or "state" not in new:
+    both = _fingerprints(old, new)
+    if both is None:
         return False
-    has_state = [told["state"] is not None for told in (old, new)]
-    if all(has_state):
-        return bool(old["state"] != new["state"])
+    before, after = both[0]["source"], both[1]["source"]
+    if before is not None and after is not None:
+        return before != after
     has_run = old["outcome"] in MET and new["outcome"] in MET
-    return (has_run and any(has_state)) or (
-        _other("source")(old, new) and _portable(old["source"]) != _portable(new["source"])
-    )
+    has_state = before is not None or after is not None
+    return (has_run and has_state) or _portable(old["source"]) != _portable(new["source"])
 
 
 def _portable(name: str | None) -> str:
@@ -133,59 +150,60 @@ def _portable(name: str | None) -> str:
 
 
 # What may be different of a case in both reports, in the order in which it is named.
-OF_CASES: Mapping[str, Callable[[Basis, Basis], bool]] = {
+OF_CASES: Mapping[str, IsChanged] = {
     XFAIL: _is_newly_expected,
-    "thresholds lowered": _asks_less,
-    "thresholds raised": lambda old, new: _asks_less(new, old),
-    "on_miss changed": _other("on_miss"),
-    "trials or trials_rule changed": _other("trials", "trials_rule"),
-    "timeout or max_rows edited": _other("limits"),
-    "answers stated in the suite": lambda old, new: _answers(old, new) == ("asked", "stated"),
-    "answers asked of a predictor": lambda old, new: _answers(old, new) == ("stated", "asked"),
-    "gold edited": _other("golds"),
-    "question, evidence or metadata edited": _other("question", "evidence", "context"),
-    "comparison policy edited": _other("compare"),
-    "metric options edited": _other("options"),
-    "JSON Schema, structure or tables edited": _other("schemas"),
+    "thresholds lowered": _are_thresholds_lowered,
+    "thresholds raised": lambda old, new: _are_thresholds_lowered(new, old),
+    "on_miss changed": _edited("on_miss"),
+    "trials or trials_rule changed": _edited("trials", "trials_rule"),
+    "timeout or max_rows edited": _edited("limits"),
+    "answers stated in the suite": _have_answers("asked", "stated"),
+    "answers asked of a predictor": _have_answers("stated", "asked"),
+    "gold edited": _edited("golds"),
+    "question, evidence or metadata edited": _is_question_edited,
+    "comparison policy edited": _edited("compare"),
+    "metric options edited": _edited("options"),
+    "JSON Schema, structure or tables edited": _edited("schemas"),
     METRICS: lambda old, new: bool(new["scores"] and old["scores"].keys() - new["scores"].keys()),
-    "tags or difficulty edited": _other("tags", "difficulty"),
+    "tags or difficulty edited": lambda old, new: (old["tags"], old["difficulty"]) != (new["tags"], new["difficulty"]),
     "another source, or another state of it": _has_other_source,
 }
 
 
-def _fewer(before: Told, after: Told, found: Matched) -> Iterator[str]:
-    """Files that have lost more cases than are named as removed, which they are not where a run is a selection."""
+def _fewer(before: RunResults, after: RunResults, found: Matched) -> Iterator[str]:
+    """Name files that have lost more cases than are named as removed, which they are not where a run is a selection."""
     paths = {case["nodeid"]: case["path"] for case in before["cases"]}
     removed = Counter(paths[nodeid] for nodeid in found.removed)
-    collected = after.get("collected", {})
+    collected = after["collected"]
     is_complete = collected and not after["stopped"]
-    for path, old in before.get("collected", {}).items():
+    for path, old in before["collected"].items():
         new = collected.get(path, 0)
         is_told = path in collected or (is_complete and in_scope(path, after))
         if is_told and old - new > removed[path]:
             yield f"{FEWER}: {path} ({old:,} before, {new:,} now)"
 
 
-def _loosened(before: Told, after: Told) -> Iterator[str]:
-    """Gates of folders with cases in the run which ask for less than before, or are gone."""
-    if "gates" not in after:
-        return
-    eased = _eased(_of_gates(before.get("gates", ())), _of_gates(after["gates"]))
-    for folder, metric, where in dict.fromkeys(what[:3] for what in eased):
+def _loosened(before: RunResults, after: RunResults) -> Iterator[str]:
+    """Name gates of folders with cases in the run which ask for less than before, or are gone."""
+    relaxed = _relaxed(_of_gates(before["gates"]), list(_of_gates(after["gates"])))
+    for folder, metric, where in dict.fromkeys(what[:3] for what in relaxed):
         if any(is_below(case["path"], folder) for case in after["cases"]):
             yield f"{LOOSENED}: {metric}{where} in {folder_text(folder)}"
 
 
-def _of_gates(gates: Iterable[Mapping[str, Any]]) -> list[Demand]:
-    return [
-        demand
-        for gate in gates
-        for demand in _demands(gate, gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items()))))
-    ]
+def _of_gates(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
+    for gate in gates:
+        of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
+        if gate["type"] == "limits":
+            yield from _of_limits(gate, *of)
+        elif gate["type"] == "no_regression":
+            yield (*of, gate["type"]), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
+        else:
+            yield (*of, gate["type"]), (-gate["max_regressions"],)
 
 
-def _conditions(before: Told, after: Told) -> Iterator[str]:
-    """What else scores depend on: whether answers are recorded ones, how often a case is run again, versions."""
+def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
+    """Name what else scores depend on: whether answers are recorded ones, how often a case is run again, versions."""
     then, now = before["environment"], after["environment"]
     if now.get("replay") and not then.get("replay"):
         yield "answers are recorded ones, and no system was asked"
@@ -195,9 +213,7 @@ def _conditions(before: Told, after: Told) -> Iterator[str]:
     yield from (f"{name} {old[name]} became {new[name]}" for name in old if name in new and old[name] != new[name])
 
 
-def _named_versions(report: Told) -> dict[str, str]:
-    environment = report["environment"]
-    engines = environment.get("engines")
-    told: Iterable[tuple[Any, Any]] = engines.items() if isinstance(engines, dict) else ()
+def _named_versions(run: RunFacts) -> dict[str, str]:
+    environment = run["environment"]
     package = environment.get("pytest_queryeval")
-    return ({} if package is None else {"pytest_queryeval": str(package)}) | {str(name): str(v) for name, v in told}
+    return ({} if package is None else {"pytest_queryeval": package}) | environment.get("engines", {})

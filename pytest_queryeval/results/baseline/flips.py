@@ -6,17 +6,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
 
-from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.results.aggregation import CaseJson
+from pytest_queryeval.core.model import PASS_RATE, Outcome
+from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
 from pytest_queryeval.results.scope import is_below
 
-Told: TypeAlias = Mapping[str, Any]  # a report, or as much of it as is known before it is made
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
-MET = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
+MET: Mapping[Outcome, bool] = {"passed": True, "xpassed": True, "failed": False, "missed": False, "xfailed": False}
 
-COUNTED = {"passed": 1.0, "failed": 0.0, "missed": 0.0, "error": 0.0}  # what a pass rate is made of
+# What a pass rate is made of.
+COUNTED: Mapping[Outcome, float] = {
+    "passed": 1.0,
+    "failed": 0.0,
+    "missed": 0.0,
+    "error": 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class Matched:
     not fit that of the run: they may have other tags now, or be taken out.
     """
 
-    common: Sequence[tuple[CaseJson, CaseJson]]
+    common: Sequence[tuple[CaseReport, CaseReport]]
     added: Sequence[str]
     removed: Sequence[str]
     not_run: Sequence[str]
@@ -60,8 +64,8 @@ class Matched:
         return self.where({*MET, "error"}, {"skipped"})
 
 
-def matched(before: Told, after: Told) -> Matched:
-    """The cases of two reports by node id, in the order of their files."""
+def matched(before: RunResults, after: RunResults) -> Matched:
+    """Match the cases of two reports by node id, in the order of their files."""
     old, new = ({case["nodeid"]: case for case in _ordered(report["cases"])} for report in (before, after))
     gone = [case for nodeid, case in old.items() if nodeid not in new]
     is_whole = not (after["selected"] or after["stopped"])
@@ -76,18 +80,18 @@ def matched(before: Told, after: Told) -> Matched:
     )
 
 
-def paired_scores(metric: str, common: Iterable[tuple[CaseJson, CaseJson]]) -> list[tuple[float, float]]:
+def paired_scores(metric: str, common: Iterable[tuple[CaseReport, CaseReport]]) -> list[tuple[float, float]]:
     """The scores of a metric, or what the pass rate is made of, of the cases that have one in both reports."""
     scores = ((_score(old, metric), _score(new, metric)) for old, new in common)
     return [(old, new) for old, new in scores if old is not None and new is not None]
 
 
-def _score(case: CaseJson, metric: str) -> float | None:
+def _score(case: CaseReport, metric: str) -> float | None:
     return COUNTED.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
 
 
-def in_scope(path: str, run: Told) -> bool:
-    """Whether a file lies below what was asked for, was not to be ignored, and could be read if it was there."""
+def in_scope(path: str, run: RunFacts) -> bool:
+    """Return whether a file lies below what was asked for, was not to be ignored, and could be read if it was there."""
     paths, ignored = run["requested_paths"]["paths"], run["requested_paths"]["ignored"]
     left_out = path in run["unreadable_files"] or any(_fits(path, each) for each in ignored)
     return not left_out and any(is_below(path, each) for each in paths)
@@ -99,11 +103,11 @@ def _fits(path: str, ignored: str) -> bool:
     return is_below(path, ignored) or any(fnmatchcase(str(place), ignored) for place in places if place.name)
 
 
-def _ordered(cases: Iterable[CaseJson]) -> list[CaseJson]:
+def _ordered(cases: Iterable[CaseReport]) -> list[CaseReport]:
     return sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
 
 
-def _flipped(common: Iterable[tuple[CaseJson, CaseJson]], *, met: bool) -> list[str]:
+def _flipped(common: Iterable[tuple[CaseReport, CaseReport]], *, met: bool) -> list[str]:
     return [
         new["nodeid"] for old, new in common if MET.get(new["outcome"]) is met and MET.get(old["outcome"]) is (not met)
     ]

@@ -4,20 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
-from pytest_queryeval.results.aggregation import Report, costs, metric_statistics, totals
+from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.report import Report, SuiteChange, Totals
+from pytest_queryeval.results.aggregation import costs, metric_statistics, totals
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
 from pytest_queryeval.results.baseline.flips import Matched, matched, paired_scores
 
-NUMBERS = ("mean", "n", "ci95")
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
 EASED = (SKIPPED, XFAIL, METRICS)  # changes that show one way only: the other way the same case is asked more
 
 
-def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> dict[str, Any]:
-    """The systems by name, ranked by the mean of `metric`: where None is given, the first one that is no cost.
+class Mean(TypedDict):
+    """The mean of a metric over `n` cases, and the ends of its 95 % confidence interval."""
+
+    mean: float
+    n: int
+    ci95: list[float] | None
+
+
+class System(TypedDict):
+    """A system of a leaderboard; `leaderboard` says what its members are."""
+
+    name: str
+    rank: int | None
+    totals: Totals
+    metrics: dict[str, Mean]
+    p: float | None
+    changes: list[SuiteChange]
+    eased: list[SuiteChange]
+
+
+class Coverage(TypedDict):
+    """How many cases there are, have a score of the metric in some report, and in every one that has any at all."""
+
+    cases: int
+    scored: int
+    common: int
+
+
+class Leaderboard(Coverage):
+    """Systems, the best first, ranked by `metric`, None where there is no score."""
+
+    metric: str | None
+    better: Better
+    systems: list[System]
+
+
+def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> Leaderboard:
+    """Return the systems by name, ranked by the mean of `metric`: where None is given, the first one that is no cost.
 
     Each has `rank` (None without a score), its `totals`, its `metrics` with mean, n and 95 % interval, `p`: the
     two-sided paired test against the best system over the cases that both have scores of, adjusted by Holm, `changes`:
@@ -68,19 +105,21 @@ def _rank(points: Mapping[str, float], name: str) -> int:
     return 1 + sum(other > points[name] for other in points.values())
 
 
-def _scored(report: Report) -> dict[str, dict[str, Any]]:
-    return {name: {key: found[key] for key in NUMBERS} for name, found in metric_statistics(report["cases"]).items()}
+def _scored(report: Report) -> dict[str, Mean]:
+    return {
+        name: {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
+        for name, found in metric_statistics(report["cases"]).items()
+    }
 
 
-def _points(found: Mapping[str, Any] | None, *, is_lower: bool) -> float:
+def _points(found: Mean | None, *, is_lower: bool) -> float:
     """What systems are ranked by: more is better."""
     if found is None:
         return -math.inf
-    return -found["mean"] if is_lower else float(found["mean"])
+    return -found["mean"] if is_lower else found["mean"]
 
 
-def _coverage(reports: Iterable[Report], metric: str) -> dict[str, int]:
-    """How many cases there are, have a score of the metric in some report, and in every one that has any at all."""
+def _coverage(reports: Iterable[Report], metric: str) -> Coverage:
     cases = [{case["nodeid"]: case["scores"].get(metric) for case in report["cases"]} for report in reports]
     scored = [{nodeid for nodeid, score in own.items() if score is not None} for own in cases]
     ranked = [own for own in scored if own]
@@ -91,14 +130,14 @@ def _coverage(reports: Iterable[Report], metric: str) -> dict[str, int]:
     }
 
 
-def _changes(best: Report, other: Report, found: Matched) -> list[dict[str, Any]]:
+def _changes(best: Report, other: Report, found: Matched) -> list[SuiteChange]:
     """What was asked otherwise of cases that both have; that some have other cases is told for all systems at once."""
     in_both = {new["nodeid"] for _, new in found.common}
     told = changes(best, other, found)
     return [change for change in told if change["cases"] and in_both.issuperset(change["cases"])]
 
 
-def _eased(best: Report, other: Report) -> list[dict[str, Any]]:
+def _eased(best: Report, other: Report) -> list[SuiteChange]:
     """What the suite of the best system left out that the other one's asked."""
     return [change for change in changes(other, best, matched(other, best)) if change["what"] in EASED]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.results.aggregation import CaseJson
-from pytest_queryeval.results.baseline.flips import MET, Told, paired_scores
+from pytest_queryeval.core.report import CaseReport, GateMeasurement, PendingGate, Report
+from pytest_queryeval.results.baseline.flips import MET, paired_scores
 
 if TYPE_CHECKING:
     from pytest_queryeval.results.baseline.statistics import Pairs
@@ -21,47 +21,42 @@ def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> b
     return -pairs.change > max_drop + 1e-9 and p <= alpha
 
 
-def nothing() -> dict[str, Any]:
-    """What a gate has where there is nothing to compare with."""
-    return {"value": None, "n": 0, "errors": 0, "is_met": True}
-
-
-def measured(gate: Mapping[str, Any], cases: Sequence[CaseJson], baseline: Told) -> dict[str, Any]:
-    """What a gate is evaluated on: `value`, None where no case can be compared, `n` cases, `errors` and `is_met`."""
+def measured(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report) -> tuple[GateMeasurement, bool]:
+    """Return what a gate is evaluated on, and whether it is met; `value` is None where no case can be compared."""
     known = {case["nodeid"]: case for case in baseline["cases"]}
     common = [(known[case["nodeid"]], case) for case in cases if case["nodeid"] in known]
-    return _regressions(gate, common) if gate.get("max_regressions") is not None else _drop(gate, common)
+    return _regressions(gate, common) if gate["type"] == "max_regressions" else _drop(gate, common)
 
 
-def _regressions(gate: Mapping[str, Any], common: Iterable[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
-    """The number of cases that met their thresholds and no longer do, of those with a verdict in both reports."""
+def _regressions(gate: PendingGate, common: Iterable[tuple[CaseReport, CaseReport]]) -> tuple[GateMeasurement, bool]:
+    """Count the cases that met their thresholds and no longer do, of those with a verdict in both reports."""
     evaluated = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
     regressions = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in evaluated)
     errors = sum(old["outcome"] in MET and new["outcome"] == "error" for old, new in common)
-    value = regressions if evaluated else None
-    return {"value": value, "n": len(evaluated), "errors": errors, "is_met": regressions <= gate["max_regressions"]}
+    found: GateMeasurement = {"value": regressions if evaluated else None, "n": len(evaluated), "errors": errors}
+    return found, regressions <= gate["max_regressions"]
 
 
-def _drop(gate: Mapping[str, Any], common: Sequence[tuple[CaseJson, CaseJson]]) -> dict[str, Any]:
-    """How the mean changed over the cases that have a score in both reports."""
-    name, wish = gate["metric"], gate["no_regression"]
-    both = paired_scores(name, common)
-    counted = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
-    if not both:
-        return nothing() | {"errors": counted}
+def _drop(gate: PendingGate, common: Sequence[tuple[CaseReport, CaseReport]]) -> tuple[GateMeasurement, bool]:
+    """Measure how the mean changed over the cases that have a score in both reports."""
+    name, rule = gate["metric"], gate["no_regression"]
+    scores = paired_scores(name, common)
+    errors = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
+    if not scores:
+        return {"value": None, "n": 0, "errors": errors}, True
     # scipy.stats takes long to import.
     from pytest_queryeval.results.baseline.statistics import Pairs, detectable_drop, fall_p, mean
 
-    pairs = Pairs(before=[old for old, _ in both], after=[new for _, new in both])
-    judged = pairs.negated if gate.get("better") == "lower" else pairs
-    p = fall_p(judged)
-    return {
+    pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
+    oriented = pairs.negated if gate["better"] == "lower" else pairs
+    p = fall_p(oriented)
+    found: GateMeasurement = {
         "value": pairs.change,
-        "n": len(both),
-        "errors": counted,
+        "n": len(scores),
+        "errors": errors,
         "before": mean(pairs.before),
         "after": mean(pairs.after),
         "p": p,
-        "detectable": detectable_drop(judged, wish["alpha"], wish["max_drop"]),
-        "is_met": not is_regression(judged, p, alpha=wish["alpha"], max_drop=wish["max_drop"]),
+        "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
     }
+    return found, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])

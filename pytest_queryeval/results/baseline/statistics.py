@@ -70,8 +70,8 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else 0.0
 
 
-def fitting_test(pairs: Pairs) -> str:
-    """The test that fits the scores: `mcnemar` or `sign_flip`."""
+def fitting_test(pairs: Pairs) -> Literal["mcnemar", "sign_flip"]:
+    """Return the test that fits the scores: `mcnemar` or `sign_flip`."""
     return "mcnemar" if pairs.are_binary else "sign_flip"
 
 

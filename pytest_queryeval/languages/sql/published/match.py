@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from pytest_queryeval.core.report import ComponentName, SpiderDetails
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import Component, exact_match, partial_match
 from pytest_queryeval.languages.sql.hardness import hardness
@@ -21,14 +21,16 @@ class PublishedMatch:
 
     exact: bool
     hardness: str
-    components: Mapping[str, Component]
+    components: Mapping[ComponentName, Component]
     rejected: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SpiderDetails:
         """Return `details.spider`: of each component the totals of gold and of predicted, and what they share."""
         components = {name: [part.gold_total, part.pred_total, part.count] for name, part in self.components.items()}
-        found = {"hardness": self.hardness, "exact": self.exact, "components": components}
-        return found | ({"rejected": self.rejected} if self.rejected else {})
+        found: SpiderDetails = {"hardness": self.hardness, "exact": self.exact, "components": components}
+        if self.rejected:
+            found["rejected"] = self.rejected
+        return found
 
 
 def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMatch | None:
@@ -48,7 +50,7 @@ def match_as_published(gold: str, predicted: str, schema: Schema) -> PublishedMa
     return PublishedMatch(exact=exact, hardness=level, components=components, rejected=rejected)
 
 
-def scored_pair(details: Mapping[str, Any], execution: float | None) -> ScoredPair:
+def scored_pair(details: SpiderDetails, execution: float | None) -> ScoredPair:
     """Return what a pair adds to the table, from its `PublishedMatch.to_json`."""
     components = {name: Component(*totals) for name, totals in details["components"].items()}
     return ScoredPair(hardness=details["hardness"], exact=details["exact"], components=components, execution=execution)

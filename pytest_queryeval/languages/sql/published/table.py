@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Literal
 
+from pytest_queryeval.core.report import ComponentName, SpiderLevel, SpiderScores
 from pytest_queryeval.languages.sql.components import COMPONENTS, Component
 from pytest_queryeval.languages.sql.hardness import LEVELS
 
-# level -> count, execution_accuracy, exact_match, and each component's accuracy, recall and f1
-SpiderTable: TypeAlias = dict[str, dict[str, Any]]
 ALL_LEVELS = (*LEVELS, "all")
 _PRINTED = {
     "select_no_agg": "select(no AGG)",
@@ -19,7 +18,7 @@ _PRINTED = {
     "and_or": "and/or",
     "iuen": "IUEN",
 }
-_HEADINGS = {
+_HEADINGS: Mapping[Literal["accuracy", "recall", "f1"], str] = {
     "accuracy": "---------------------PARTIAL MATCHING ACCURACY----------------------",
     "recall": "---------------------- PARTIAL MATCHING RECALL ----------------------",
     "f1": "---------------------- PARTIAL MATCHING F1 --------------------------",
@@ -32,11 +31,11 @@ class ScoredPair:
 
     hardness: str
     exact: bool
-    components: Mapping[str, Component]
+    components: Mapping[ComponentName, Component]
     execution: float | None = None
 
 
-def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
+def spider_table(pairs: Iterable[ScoredPair]) -> dict[str, SpiderLevel]:
     """Return the scores of pairs by hardness, and of all, from 0 to 1.
 
     `exact_match` and `execution_accuracy` are means over pairs; the latter is None where no pair was executed. A
@@ -45,20 +44,10 @@ def spider_table(pairs: Iterable[ScoredPair]) -> SpiderTable:
     everywhere.
     """
     known = tuple(pairs)
-    table: SpiderTable = {}
-    for level in ALL_LEVELS:
-        of_level = [pair for pair in known if level in ("all", pair.hardness)]
-        executed = [pair.execution for pair in of_level if pair.execution is not None]
-        table[level] = {
-            "count": len(of_level),
-            "execution_accuracy": _mean(executed) if executed else None,
-            "exact_match": _mean([pair.exact for pair in of_level]),
-            **{name: _component_scores([pair.components[name] for pair in of_level]) for name in COMPONENTS},
-        }
-    return table
+    return {level: _level([pair for pair in known if level in ("all", pair.hardness)]) for level in ALL_LEVELS}
 
 
-def table_lines(table: SpiderTable) -> Iterator[str]:
+def table_lines(table: Mapping[str, SpiderLevel]) -> Iterator[str]:
     """Yield the lines that the published tool prints; without the row of execution where nothing was executed."""
     levels = [table[level] for level in ALL_LEVELS]
     yield _line("", ALL_LEVELS)
@@ -76,7 +65,30 @@ def table_lines(table: SpiderTable) -> Iterator[str]:
             yield _line(_PRINTED.get(name, name), [level[name][score] for level in levels])
 
 
-def _component_scores(parts: Sequence[Component]) -> dict[str, float]:
+def _level(pairs: Sequence[ScoredPair]) -> SpiderLevel:
+    executed = [pair.execution for pair in pairs if pair.execution is not None]
+
+    def scores(name: ComponentName) -> SpiderScores:
+        return _component_scores([pair.components[name] for pair in pairs])
+
+    return {
+        "count": len(pairs),
+        "execution_accuracy": _mean(executed) if executed else None,
+        "exact_match": _mean([pair.exact for pair in pairs]),
+        "select": scores("select"),
+        "select_no_agg": scores("select_no_agg"),
+        "where": scores("where"),
+        "where_no_op": scores("where_no_op"),
+        "group_no_having": scores("group_no_having"),
+        "group": scores("group"),
+        "order": scores("order"),
+        "and_or": scores("and_or"),
+        "iuen": scores("iuen"),
+        "keywords": scores("keywords"),
+    }
+
+
+def _component_scores(parts: Sequence[Component]) -> SpiderScores:
     accuracy = _mean([part.matched for part in parts if part.pred_total > 0])
     recall = _mean([part.matched for part in parts if part.gold_total > 0])
     f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0

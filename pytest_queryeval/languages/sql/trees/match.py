@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pytest_queryeval.core.report import ComponentName
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import Component, partial_match
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
@@ -22,7 +23,7 @@ class Match:
     """
 
     differs: tuple[str, ...]
-    components: Mapping[str, Component] = field(repr=False)
+    components: Mapping[ComponentName, Component] = field(repr=False)
     broken: str = ""
     unread: bool = False
 

@@ -1,0 +1,510 @@
+"""The report of a run as report.json holds it: plain values only, described for others by report.schema.json.
+
+These are types of dictionaries and not classes, so that a report is written, read, merged and rendered as it stands.
+Times are in seconds. A `path` is relative to the root folder of the run, with forward slashes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.model import FailureKind, GroupName, Outcome, TrialsRule, Where
+
+TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed"]
+GateType: TypeAlias = Literal["limits", "no_regression", "max_regressions"]
+ComponentName: TypeAlias = Literal[
+    "select",
+    "select_no_agg",
+    "where",
+    "where_no_op",
+    "group_no_having",
+    "group",
+    "order",
+    "and_or",
+    "iuen",
+    "keywords",
+]
+Row: TypeAlias = list[JsonValue]
+
+
+class Spread(TypedDict):
+    """How at least one number is distributed; `std` is the sample standard deviation, None for `n` = 1."""
+
+    mean: float
+    n: int
+    std: float | None
+    min: float
+    median: float
+    max: float
+
+
+class MeasureStatistics(Spread):
+    """A time in seconds, or a number that systems tell of their calls; `p95` is the 95th percentile."""
+
+    p95: float
+
+
+class ScoreStatistics(Spread):
+    """Scores with the two ends of a 95 % confidence interval of their mean, None where n = 1 says nothing of it."""
+
+    ci95: list[float] | None
+
+
+class MetricStatistics(ScoreStatistics):
+    """The scores of a metric.
+
+    `mean_with_errors` is the mean over `n_with_errors` cases, those in error which request the metric counting as 0;
+    both are None for metrics that are no share from 0 to 1. `missed` is how many thresholds were missed.
+    """
+
+    mean_with_errors: float | None
+    n_with_errors: int | None
+    missed: int
+
+
+class MetricReport(MetricStatistics):
+    """The scores of a metric in the whole run, and whether higher or lower ones are better."""
+
+    better: Better
+
+
+class DimensionStatistics(TypedDict):
+    """The scores of an SDMX dimension over the cases that have them."""
+
+    precision: NotRequired[ScoreStatistics]
+    recall: NotRequired[ScoreStatistics]
+
+
+class Totals(TypedDict):
+    """How many `cases` there are, and how many of them ended how."""
+
+    cases: int
+    passed: int
+    failed: int
+    missed: int
+    errors: int
+    skipped: int
+    xfailed: int
+    xpassed: int
+
+
+class GroupReport(TypedDict):
+    """What is counted of some cases: totals, scores by metric, and measures by name."""
+
+    totals: Totals
+    metrics: dict[str, MetricStatistics]
+    measures: dict[str, MeasureStatistics]
+
+
+class TrialsReport(TypedDict):
+    """How likely one of k trials passes, and all of them: item k - 1 of both lists is the mean over `cases`."""
+
+    cases: int
+    pass_at: list[float]
+    pass_hat: list[float]
+
+
+class SpiderScores(TypedDict):
+    """A component of the queries of one level in Spider's table, from 0 to 1."""
+
+    accuracy: float
+    recall: float
+    f1: float
+
+
+class SpiderLevel(TypedDict):
+    """A level of Spider's table: its number of pairs, two means over them, and its components."""
+
+    count: int
+    execution_accuracy: float | None
+    exact_match: float
+    select: SpiderScores
+    select_no_agg: SpiderScores
+    where: SpiderScores
+    where_no_op: SpiderScores
+    group_no_having: SpiderScores
+    group: SpiderScores
+    order: SpiderScores
+    and_or: SpiderScores
+    iuen: SpiderScores
+    keywords: SpiderScores
+
+
+class NoRegressionRule(TypedDict):
+    """How far a mean may fall: by `max_drop`, and further where a test at the level `alpha` takes it for chance."""
+
+    alpha: float
+    max_drop: float
+
+
+class PendingGate(TypedDict):
+    """What a gate requires of the cases below `folder` that `where` names.
+
+    `type` tells by which rule: `limits` are `min` and `max`, of which None is open; both others compare with a
+    baseline and have a key of that name. `better` stands beside `no_regression`. `cases` is how many cases the gate is
+    about, None where that is not known.
+    """
+
+    type: GateType
+    folder: str
+    metric: str
+    where: Where
+    min: float | None
+    max: float | None
+    no_regression: NotRequired[NoRegressionRule]
+    max_regressions: NotRequired[int]
+    better: NotRequired[Better]
+    cases: int | None
+
+
+class GateMeasurement(TypedDict):
+    """The `value` that a gate is about, None without one, over `n` cases, and how many are in error beside them.
+
+    `no_regression` has a value where `before`, `after`, `p` and `detectable` are there: both means, the p of the
+    one-sided paired test, and the smallest change that such a test proves in 4 of 5 runs, None where none is.
+    """
+
+    value: float | None
+    n: int
+    errors: int
+    before: NotRequired[float]
+    after: NotRequired[float]
+    p: NotRequired[float]
+    detectable: NotRequired[float | None]
+
+
+class GateReport(PendingGate, GateMeasurement):
+    """A gate with its result: `ran` of its `cases` ran; `ok` is None where it was not evaluated, for a `reason`."""
+
+    ran: int
+    ok: bool | None
+    reason: str
+
+
+class FailureReport(TypedDict):
+    """Why a query has no answer."""
+
+    kind: FailureKind
+    message: str
+
+
+class QueryReport(TypedDict):
+    """A query or a stated answer, and what came of it.
+
+    `columns` and `row_count` are those of its table, None where it has none; `sample` are the first rows.
+    """
+
+    query: str | None
+    columns: list[str] | None
+    row_count: int | None
+    sample: list[Row]
+    seconds: float
+
+
+class GoldReport(QueryReport):
+    """Gold as it was scored; `index` tells which of several golds counted, from 0."""
+
+    index: int
+
+
+class PredictedReport(QueryReport):
+    """What was predicted; `error` tells why it has no answer."""
+
+    error: FailureReport | None
+
+
+class PredictionReport(TypedDict):
+    """Where a prediction came from, how long the call took, and what the system told about it."""
+
+    source: str
+    seconds: float
+    metadata: dict[str, JsonValue]
+
+
+class ScoringReport(TypedDict):
+    """How long the comparison of both answers took, over all trials."""
+
+    seconds: float
+
+
+class ChangedRow(TypedDict):
+    """A row of gold and the predicted row in its place."""
+
+    gold: Row
+    predicted: Row
+
+
+class RepeatedRow(TypedDict):
+    """A row, and how often it is in both answers."""
+
+    row: Row
+    gold: int
+    predicted: int
+
+
+class DifferenceReport(TypedDict):
+    """Where two answers differ: in one sentence, and in rows, the first ones of each list."""
+
+    summary: str
+    missing: list[Row]
+    extra: list[Row]
+    changed: list[ChangedRow]
+    repeated: list[RepeatedRow]
+
+
+class ViolationReport(TypedDict):
+    """A threshold of a metric that the `value` of a case does not meet; None leaves a side open."""
+
+    metric: str
+    min: float | None
+    max: float | None
+    value: float
+
+
+class TrialPredictedReport(TypedDict):
+    """What was predicted in one of several trials."""
+
+    query: str | None
+    error: FailureReport | None
+    seconds: float
+
+
+class TrialReport(TypedDict):
+    """One of several trials of a case; `passed` is None where nothing is required."""
+
+    passed: bool | None
+    scores: dict[str, float | None]
+    violations: list[ViolationReport]
+    predicted: TrialPredictedReport
+    prediction: PredictionReport
+
+
+class SpiderDetails(TypedDict):
+    """A pair of queries under Spider's published evaluation; `rejected` says why predicted cannot be read.
+
+    `components` have three counts each: of gold's parts, of predicted's, and of those that both share.
+    """
+
+    hardness: str
+    exact: bool
+    components: dict[ComponentName, list[int]]
+    rejected: NotRequired[str]
+
+
+class DetailsReport(TypedDict, total=False):
+    """What metrics tell about their scores: any keys, of which reports look at these.
+
+    `dimensions` are those of SDMX selections by name, each with its `precision` and `recall`.
+    """
+
+    notes: list[str]
+    empty_gold: bool
+    spider: SpiderDetails
+    dimensions: JsonValue
+
+
+class Limits(TypedDict):
+    """The least and the greatest value that a metric may have; None leaves a side open."""
+
+    min: float | None
+    max: float | None
+
+
+class QueryLimits(TypedDict):
+    """The limits of an execution: seconds and rows."""
+
+    timeout: float
+    max_rows: int
+
+
+class CaseFingerprint(TypedDict):
+    """What a case requests and requires, its limits and settings, and digests of its golds and schemas.
+
+    `answers` are stated by the case or asked of a predictor. `context` is a digest of metadata and of what was said
+    before in a conversation, None where there is neither. `compare` holds the settings of the comparison that are not
+    the default of the kind, `schemas` digests by key, `source` the state of the source, None where it is not known.
+    """
+
+    answers: Literal["asked", "stated"]
+    context: str | None
+    metrics: list[str]
+    thresholds: dict[str, Limits]
+    on_miss: Literal["fail", "xfail"]
+    trials: int
+    trials_rule: TrialsRule
+    golds: str
+    limits: QueryLimits
+    schemas: dict[str, str]
+    compare: dict[str, JsonValue]
+    options: dict[str, dict[str, JsonValue]]
+    source: str | None
+
+
+class CaseReport(TypedDict):
+    """A case with its outcome.
+
+    `line` is that of the suite file at `path`, 0 where it is not known. `gold`, `predicted`, `prediction` and
+    `scoring` are None as far as the case did not come to them, `trials` is empty unless there are several. `kind` and
+    `fingerprint` are None of a case whose suite could not be read.
+    """
+
+    id: str
+    nodeid: str
+    path: str
+    line: int
+    kind: str | None
+    tags: list[str]
+    difficulty: str | None
+    source: str | None
+    question: str
+    evidence: str
+    outcome: Outcome
+    scores: dict[str, float | None]
+    violations: list[ViolationReport]
+    gold: GoldReport | None
+    predicted: PredictedReport | None
+    scoring: ScoringReport | None
+    depends_on_tie: bool
+    difference: DifferenceReport | None
+    prediction: PredictionReport | None
+    trials: list[TrialReport]
+    details: DetailsReport
+    message: str
+    fingerprint: CaseFingerprint | None
+
+
+class BaselineCounts(TypedDict):
+    """How many cases are in the baseline and in the run, in both, and in one of them for which reason.
+
+    `skipped` and `errors` are so now and were not; of `unknown` ones a report has no fingerprint.
+    """
+
+    before: int
+    after: int
+    common: int
+    added: int
+    removed: int
+    not_run: int
+    skipped: int
+    errors: int
+    unknown: int
+
+
+class MetricChange(TypedDict):
+    """How the mean of a metric changed over the `n` cases that have a score in both reports.
+
+    `ci95` are the ends of the interval of `change`. `p` is that of the two-sided paired test, `p_holm` adjusted for all
+    metrics; `detectable` is the smallest drop that the adjusted test proves in 4 of 5 runs, None where none is.
+    """
+
+    n: int
+    before: float
+    after: float
+    change: float
+    ci95: list[float] | None
+    p: float
+    p_holm: float
+    test: Literal["mcnemar", "sign_flip"]
+    detectable: float | None
+
+
+class SuiteChange(TypedDict):
+    """What changed besides the system, and the node ids of the cases that it concerns."""
+
+    what: str
+    cases: list[str]
+
+
+class BaselineReport(TypedDict):
+    """The comparison with an earlier report; `fixes`, `regressions` and `errors` are node ids."""
+
+    path: str
+    created: str
+    cases: BaselineCounts
+    fixes: list[str]
+    regressions: list[str]
+    errors: list[str]
+    metrics: dict[str, MetricChange]
+    changes: list[SuiteChange]
+
+
+class Environment(TypedDict, total=False):
+    """Where a run was: versions, those of engines by name, and how it was made.
+
+    `replay` is there where answers were recorded ones, `reruns` where cases are run again. `parts` are the other
+    environments of a merged report.
+    """
+
+    python: str
+    pytest: str
+    pytest_queryeval: str
+    platform: str
+    engines: dict[str, str]
+    replay: bool
+    reruns: int
+    parts: list[Environment]
+
+
+class PredictorReport(TypedDict):
+    """What answered, without settings, which may be secret."""
+
+    sources: list[str]
+
+
+class RequestedPaths(TypedDict):
+    """The folders and files that a run was told to collect, and those, or patterns, that it was to leave out."""
+
+    paths: list[str]
+    ignored: list[str]
+
+
+class RunFacts(TypedDict):
+    """The head of a report: when and where the run was, and what it collected.
+
+    `created` is a time in the form of ISO 8601. `collected` are the numbers of cases by suite file, empty where they
+    are not known. `selected` tells whether cases were left out on purpose, `stopped` whether the run ended before its
+    end, `interrupted` whether somebody ended it.
+    """
+
+    created: str
+    environment: Environment
+    predictor: PredictorReport
+    requested_paths: RequestedPaths
+    collected: dict[str, int]
+    unreadable_files: list[str]
+    selected: bool
+    stopped: bool
+    interrupted: bool
+    baseline: NotRequired[BaselineReport]
+
+
+class RunResults(RunFacts):
+    """A run before anything is counted: all that a comparison with a baseline needs."""
+
+    gates: list[GateReport]
+    cases: list[CaseReport]
+
+
+class ReportTables(TypedDict, total=False):
+    """What not every run has: Spider's table by level, the SDMX dimensions by name, several trials of a case."""
+
+    spider_table: dict[str, SpiderLevel]
+    dimensions: dict[str, DimensionStatistics]
+    trials: TrialsReport
+
+
+class Report(RunResults, ReportTables):
+    """The report of a run.
+
+    `schema` is 2. `ties` is how many right answers depend on a tie. `groups` has the groups kind, difficulty, tag, file
+    and source, each with its values.
+    """
+
+    schema: int
+    totals: Totals
+    metrics: dict[str, MetricReport]
+    measures: dict[str, MeasureStatistics]
+    ties: int
+    groups: dict[GroupName, dict[str, GroupReport]]
