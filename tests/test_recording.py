@@ -30,8 +30,8 @@ from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.recording import Recording
-from pytest_queryeval.evaluation.recording.answers import read, read_answer, written, written_answer
-from pytest_queryeval.evaluation.recording.store import entry_text, read_entry
+from pytest_queryeval.evaluation.recording.codec import decode, decode_answer, encode, encode_answer
+from pytest_queryeval.evaluation.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 LIMITS = {"timeout": 5.0, "max_rows": 100}
@@ -73,7 +73,7 @@ SAID = Prediction(stated=Stated(query="SELECT 1"), predictor="python:bot.py:ask"
 
 def stored(value):
     """The value as it comes out of the text of an entry."""
-    return read(read_entry(NAME, entry_text(NAME, {"value": written(value)}))["value"])
+    return decode(decode_entry(NAME, encode_entry(NAME, {"value": encode(value)}))["value"])
 
 
 def looks(value):
@@ -100,9 +100,9 @@ def test_every_json_document_comes_back_with_its_keys_in_order(document):
 
 @given(CELLS, TEXTS)
 def test_the_text_of_an_entry_is_utf_8_that_no_terminal_obeys(cell, text):
-    content = entry_text(NAME, {"row": [written(cell), written(text)]})
+    content = encode_entry(NAME, {"row": [encode(cell), encode(text)]}).decode("utf-8")
 
-    assert content.encode("utf-8").endswith(b"}\n")
+    assert content.endswith("}\n")
     controls = [character for character in content if unicodedata.category(character) in ("Cc", "Cs")]
     assert set(controls) == {"\n"}
     assert "\u202e" not in content
@@ -129,14 +129,14 @@ def test_the_text_of_an_entry_is_utf_8_that_no_terminal_obeys(cell, text):
 )
 def test_what_is_never_written_is_not_read(value):
     with pytest.raises(ValueError, match=r"\w"):
-        read(value)
+        decode(value)
 
 
 def test_tables_with_ties_and_graphs_come_back():
     rows = ((1, "a"), (1, "b"))
     answer = Table(columns=("n", "m"), rows=rows, ties=(Tie(size=1, rows=rows),), is_graph=True)
 
-    back = read_answer(written_answer(answer))
+    back = decode_answer(encode_answer(answer))
 
     assert (back.columns, tuple(back.rows), back.ties, back.is_graph) == (("n", "m"), rows, answer.ties, True)
 
@@ -146,7 +146,7 @@ def test_tables_with_ties_and_graphs_come_back():
     [JsonAnswer(None), JsonAnswer({"$b": [1.0, 1]}), selected(GEO=("FR", "DE: Germany", ": Spain"), by_id=True)],
 )
 def test_other_answers_come_back(answer):
-    assert read_answer(written_answer(answer)) == answer
+    assert decode_answer(encode_answer(answer)) == answer
 
 
 def files(folder):
@@ -172,22 +172,22 @@ def file_source(name, engine="sqlite"):
 
 def record(folder, *, case=None, spec=SPEC, trial=1, said=SAID):
     case = case or make_case(question="How many?")
-    recorder(folder).call(case, spec, trial).keep(said)
+    recorder(folder).call(case, spec, trial).save(said)
     return case
 
 
 def test_a_prediction_comes_back_with_what_the_system_told_about_it(tmp_path):
     case = record(tmp_path)
 
-    assert replayer(tmp_path).call(case, SPEC, 1).found() == SAID
-    assert recorder(tmp_path).call(case, SPEC, 1).found() == SAID
+    assert replayer(tmp_path).call(case, SPEC, 1).load() == SAID
+    assert recorder(tmp_path).call(case, SPEC, 1).load() == SAID
 
 
 def test_a_predicted_answer_comes_back(tmp_path):
     said = Prediction(stated=Stated(answer=table((1, "a"), (None, "b"))), predictor="python")
     case = record(tmp_path, said=said)
 
-    back = replayer(tmp_path).call(case, SPEC, 1).found().stated
+    back = replayer(tmp_path).call(case, SPEC, 1).load().stated
 
     assert back.query is None
     assert back.answer.rows == [(1, "a"), (None, "b")]
@@ -196,11 +196,11 @@ def test_a_predicted_answer_comes_back(tmp_path):
 def test_an_empty_answer_of_the_system_is_recorded_too(tmp_path):
     said = Prediction(stated=Stated(query=""), predictor="python")
 
-    assert replayer(tmp_path).call(record(tmp_path, said=said), SPEC, 1).found() == said
+    assert replayer(tmp_path).call(record(tmp_path, said=said), SPEC, 1).load() == said
 
 
 def test_nothing_is_recorded_to_begin_with(tmp_path):
-    assert recorder(tmp_path / "new").call(make_case(), SPEC, 1).found() is None
+    assert recorder(tmp_path / "new").call(make_case(), SPEC, 1).load() is None
     assert not (tmp_path / "new").exists()
 
 
@@ -220,7 +220,7 @@ def test_an_entry_reads_well(tmp_path):
 
 def test_rows_stand_on_lines_of_their_own(tmp_path, monkeypatch):
     source = fake_live(monkeypatch)
-    recorder(tmp_path).keep_execution(
+    recorder(tmp_path).save_execution(
         "q", source, Execution(query="q", answer=table((1, "é"), (2, Decimal("1.0")))), **LIMITS
     )
 
@@ -242,7 +242,7 @@ def test_what_is_there_is_not_touched(tmp_path):
 def test_trials_are_recorded_apart(tmp_path):
     case = record(tmp_path, trial=1)
 
-    assert recorder(tmp_path).call(case, SPEC, 2).found() is None
+    assert recorder(tmp_path).call(case, SPEC, 2).load() is None
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_trials_are_recorded_apart(tmp_path):
     [
         (
             {"question": "Why?"},
-            "no recorded prediction for 'a' in {}: what is recorded under this id has another question",
+            "the prediction for 'a' in {} is stale: what is recorded under this id has another question",
         ),
         ({"id": "b"}, "no recorded prediction for 'b' in {}: record it with --queryeval-record"),
         ({"kind": "json"}, "the prediction for 'a' in {} is stale: its `kind` has changed since"),
@@ -272,7 +272,7 @@ def test_a_replay_names_what_is_missing_or_stale(tmp_path, change, problem):
     record(tmp_path)
 
     with pytest.raises(PredictorError) as raised:
-        replayer(tmp_path).call(make_case(**{"question": "How many?"} | change), SPEC, 1).found()
+        replayer(tmp_path).call(make_case(**{"question": "How many?"} | change), SPEC, 1).load()
 
     assert str(raised.value) == problem.format(tmp_path)
 
@@ -281,7 +281,7 @@ def test_a_replay_names_the_trial_that_is_missing(tmp_path):
     case = record(tmp_path)
 
     with pytest.raises(PredictorError, match=r"^no recorded prediction for 'a' \(trial 2\) in "):
-        replayer(tmp_path).call(case, SPEC, 2).found()
+        replayer(tmp_path).call(case, SPEC, 2).load()
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_a_replay_names_the_trial_that_is_missing(tmp_path):
 def test_another_predictor_is_another_one(tmp_path, spec, reason):
     case = record(tmp_path)
 
-    assert recorder(tmp_path).call(case, spec, 1).found() is None
+    assert recorder(tmp_path).call(case, spec, 1).load() is None
     with pytest.raises(PredictorError, match=f"is stale: {reason}$"):
-        replayer(tmp_path).call(case, spec, 1).found()
+        replayer(tmp_path).call(case, spec, 1).load()
 
 
 HOOK = PredictorSpec(kind="hook", settings={}, folder=Path())
@@ -329,9 +329,9 @@ def test_all_that_a_function_sees_counts(tmp_path, spec, changed, reason):
     record(tmp_path, case=of_suite("s.yaml", source=file_source("a.db")), spec=spec)
     schema = SchemaTexts().of(changed)
 
-    assert recorder(tmp_path).call(changed, spec, 1, schema).found() is None
+    assert recorder(tmp_path).call(changed, spec, 1, schema).load() is None
     with pytest.raises(PredictorError, match=f"^the prediction for 'a' in .* is stale: {reason}$"):
-        replayer(tmp_path).call(changed, spec, 1, schema).found()
+        replayer(tmp_path).call(changed, spec, 1, schema).load()
 
 
 def gone():
@@ -342,41 +342,41 @@ def test_a_schema_that_is_sent_and_cannot_be_listed_is_an_error_of_the_source(tm
     sends = PredictorSpec(kind="command", settings={"run": ["bot"], "send_schema": True}, folder=Path())
 
     with pytest.raises(SourceError, match="cannot be listed"):
-        recorder(tmp_path).call(make_case(), sends, 1, gone).found()
+        recorder(tmp_path).call(make_case(), sends, 1, gone).load()
 
 
 def test_a_schema_that_cannot_be_listed_is_no_error_of_a_function_that_does_not_read_it(tmp_path):
-    recorder(tmp_path).call(make_case(), SPEC, 1, gone).keep(SAID)
+    recorder(tmp_path).call(make_case(), SPEC, 1, gone).save(SAID)
 
-    assert replayer(tmp_path).call(make_case(), SPEC, 1, gone).found() == SAID
+    assert replayer(tmp_path).call(make_case(), SPEC, 1, gone).load() == SAID
     with pytest.raises(PredictorError, match=f"is stale: {SCHEMA}$"):
-        replayer(tmp_path).call(make_case(), SPEC, 1, lambda: "CREATE TABLE t (n)").found()
+        replayer(tmp_path).call(make_case(), SPEC, 1, lambda: "CREATE TABLE t (n)").load()
 
 
 def test_a_schema_that_is_not_sent_is_not_listed(tmp_path):
     case = record(tmp_path, spec=COMMAND)
 
-    assert replayer(tmp_path).call(case, COMMAND, 1, gone).found() == SAID
+    assert replayer(tmp_path).call(case, COMMAND, 1, gone).load() == SAID
 
 
 def test_what_decides_only_how_a_case_is_scored_does_not_count(tmp_path):
     record(tmp_path, case=of_suite("s.yaml"))
     changed = replace(of_suite("s.yaml"), metrics=(), thresholds={}, golds=(), timeout=9.0, max_rows=9, trials=4)
 
-    assert replayer(tmp_path).call(changed, SPEC, 1).found() == SAID
+    assert replayer(tmp_path).call(changed, SPEC, 1).load() == SAID
 
 
 def test_another_line_of_the_same_suite_does_not_count(tmp_path):
     record(tmp_path, case=of_suite("s.yaml"))
     moved = replace(of_suite("s.yaml"), location=Location(Path("music/s.yaml"), 99))
 
-    assert replayer(tmp_path).call(moved, SPEC, 1).found() == SAID
+    assert replayer(tmp_path).call(moved, SPEC, 1).load() == SAID
 
 
 def test_another_suite_does_not_count(tmp_path):
     record(tmp_path, case=of_suite("s.yaml"))
 
-    assert replayer(tmp_path).call(of_suite("other.yaml"), SPEC, 1).found() == SAID
+    assert replayer(tmp_path).call(of_suite("other.yaml"), SPEC, 1).load() == SAID
 
 
 def test_what_a_service_is_not_sent_does_not_count(tmp_path):
@@ -384,9 +384,9 @@ def test_what_a_service_is_not_sent_does_not_count(tmp_path):
     record(tmp_path, case=of_suite("s.yaml", source=file_source("a.db")), spec=bare)
     other = of_suite("s.yaml", source=file_source("b.db"), tags=("x",), difficulty="hard")
 
-    assert replayer(tmp_path).call(other, bare, 1).found() == SAID
+    assert replayer(tmp_path).call(other, bare, 1).load() == SAID
     with pytest.raises(PredictorError, match=f"is stale: {SEEN}$"):
-        replayer(tmp_path).call(replace(other, dialect="duckdb"), bare, 1).found()
+        replayer(tmp_path).call(replace(other, dialect="duckdb"), bare, 1).load()
 
 
 def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tmp_path, monkeypatch):
@@ -397,8 +397,8 @@ def test_of_a_registered_predictor_everything_counts_unless_it_says_otherwise(tm
         record(tmp_path, case=of_suite("s.yaml"), spec=spec)
     other = of_suite("s.yaml", tags=("x",))
 
-    assert recorder(tmp_path).call(other, whole, 1).found() is None
-    assert recorder(tmp_path).call(other, part, 1).found() == SAID
+    assert recorder(tmp_path).call(other, whole, 1).load() is None
+    assert recorder(tmp_path).call(other, part, 1).load() == SAID
 
 
 def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
@@ -406,12 +406,12 @@ def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
     recording = recorder(tmp_path)
     for trial in (1, 2):
         call = recording.call(case, SPEC, trial)
-        assert call.found() is None
+        assert call.load() is None
         case.metadata["told"].append("y")
         case.metadata[f"seen {trial}"] = True
-        call.keep(SAID)
+        call.save(SAID)
 
-    back = [replayer(tmp_path).call(make_case(metadata={"told": ["x"]}), SPEC, trial).found() for trial in (1, 2)]
+    back = [replayer(tmp_path).call(make_case(metadata={"told": ["x"]}), SPEC, trial).load() for trial in (1, 2)]
 
     assert back == [SAID, SAID]
 
@@ -424,10 +424,10 @@ def test_two_cases_that_are_one_to_a_predictor_get_the_answer_that_a_replay_will
     recording = recorder(tmp_path)
     first, second = (recording.call(of_suite(name), COMMAND, 1) for name in ("a.yaml", "b.yaml"))
 
-    kept = [first.keep(saying("SELECT 1")), second.keep(saying("SELECT 2"))]
+    kept = [first.save(saying("SELECT 1")), second.save(saying("SELECT 2"))]
 
     assert kept == [saying("SELECT 1")] * 2
-    assert replayer(tmp_path).call(of_suite("b.yaml"), COMMAND, 1).found() == kept[1]
+    assert replayer(tmp_path).call(of_suite("b.yaml"), COMMAND, 1).load() == kept[1]
 
 
 def test_answers_that_arrive_at_once_become_one(tmp_path):
@@ -436,12 +436,12 @@ def test_answers_that_arrive_at_once_become_one(tmp_path):
 
     def keep_number(number):
         barrier.wait()
-        return calls[number].keep(saying(f"SELECT {number}"))
+        return calls[number].save(saying(f"SELECT {number}"))
 
     with ThreadPoolExecutor(len(calls)) as pool:
         kept = [*pool.map(keep_number, range(len(calls)))]
 
-    assert kept == [replayer(tmp_path).call(make_case(), COMMAND, 1).found()] * len(calls)
+    assert kept == [replayer(tmp_path).call(make_case(), COMMAND, 1).load()] * len(calls)
 
 
 def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
@@ -451,20 +451,20 @@ def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     case = record(tmp_path)
 
-    assert replayer(tmp_path).call(case, SPEC, 1).found() == SAID
+    assert replayer(tmp_path).call(case, SPEC, 1).load() == SAID
     assert len(files(tmp_path)) == 1
 
 
 def test_what_is_kept_comes_back_as_a_replay_will_give_it(tmp_path):
     told = Prediction(stated=SAID.stated, predictor="p", metadata={"at": date(2024, 5, 1)})
 
-    assert recorder(tmp_path).call(make_case(), SPEC, 1).keep(told).metadata == {"at": "2024-05-01"}
+    assert recorder(tmp_path).call(make_case(), SPEC, 1).save(told).metadata == {"at": "2024-05-01"}
 
 
 def test_an_answer_with_a_secret_is_scored_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
 
-    kept = recorder(tmp_path).call(make_case(), SPEC, 1).keep(saying("SELECT 'hunter2-hunter2'"))
+    kept = recorder(tmp_path).call(make_case(), SPEC, 1).save(saying("SELECT 'hunter2-hunter2'"))
 
     assert kept == saying("SELECT 'hunter2-hunter2'")
 
@@ -497,7 +497,7 @@ def http(**settings_):
 def test_a_new_secret_leaves_recorded_predictions_valid(tmp_path, first, second):
     case = record(tmp_path, spec=first)
 
-    assert replayer(tmp_path).call(case, second, 1).found() == SAID
+    assert replayer(tmp_path).call(case, second, 1).load() == SAID
 
 
 @pytest.mark.parametrize("recorded_where", ["known", "unknown"])
@@ -510,13 +510,13 @@ def test_the_secrets_that_an_environment_knows_do_not_count(tmp_path, monkeypatc
     if recorded_where == "unknown":
         monkeypatch.setenv("MODEL_TOKEN", "some-secret-value")
 
-    assert replayer(tmp_path).call(case, spec, 1).found() == SAID
+    assert replayer(tmp_path).call(case, spec, 1).load() == SAID
 
 
 def test_a_new_value_under_a_harmless_name_counts(tmp_path):
     case = record(tmp_path, spec=http(body={"k": "first-value-of-it"}))
 
-    assert recorder(tmp_path).call(case, http(body={"k": "another-value-of-it"}), 1).found() is None
+    assert recorder(tmp_path).call(case, http(body={"k": "another-value-of-it"}), 1).load() is None
 
 
 @pytest.mark.parametrize(
@@ -528,7 +528,7 @@ def test_other_settings_count(tmp_path, changed):
     assert (
         recorder(tmp_path)
         .call(case, http(**{"url": "https://h/ask?model=m", "body": {"max_tokens": 8}} | changed), 1)
-        .found()
+        .load()
         is None
     )
 
@@ -541,9 +541,9 @@ def test_no_path_of_this_machine_is_written_or_counts(tmp_path):
         recording = Recording(checkout / "recorded", replay=False, root=checkout)
         place = Location(checkout / "suite/s.queryeval.yaml", 4)
         case = make_case(location=place, source=file_source(f"{checkout}/suite/a.db"))
-        recording.call(case, spec, 1).keep(SAID)
+        recording.call(case, spec, 1).save(SAID)
         source = database(checkout / "suite", 1)
-        recording.keep_execution("SELECT 1", source, Execution(query="SELECT 1", answer=table((1,))), **LIMITS)
+        recording.save_execution("SELECT 1", source, Execution(query="SELECT 1", answer=table((1,))), **LIMITS)
         return {path.relative_to(checkout): path.read_text("utf-8") for path in files(checkout / "recorded")}
 
     here = entry_at(tmp_path / "here")
@@ -561,18 +561,18 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
     recording = recorder(tmp_path)
     said = Prediction(stated=Stated(query=f"SELECT '{secret}'"), predictor=secret, metadata={secret: [secret]})
     case = make_case(question=f"What is {secret}?", metadata={"a": secret})
-    recording.call(case, http(auth={"bearer": "bearer-secret-1"}, url="https://me:pass-secret-2@h/"), 1).keep(said)
+    recording.call(case, http(auth={"bearer": "bearer-secret-1"}, url="https://me:pass-secret-2@h/"), 1).save(said)
     cells = (secret, secret.encode(), IRI(secret), Literal(secret), 73646464)
-    recording.keep_execution(
+    recording.save_execution(
         said.stated.query, source, Execution(query=secret, answer=table(cells), note=secret), **LIMITS
     )
-    recording.keep_execution("q", source, Execution(query="q", error=Failure(kind="invalid", message=secret)), **LIMITS)
+    recording.save_execution("q", source, Execution(query="q", error=Failure(kind="invalid", message=secret)), **LIMITS)
 
-    written_text = "".join(path.read_text("utf-8") for path in files(tmp_path))
+    all_text = "".join(path.read_text("utf-8") for path in files(tmp_path))
 
     assert len(files(tmp_path)) == 3
     for part in ("hunter2", "73646464", "bearer-secret-1", "pass-secret-2"):
-        assert part not in written_text
+        assert part not in all_text
 
 
 def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypatch):
@@ -580,9 +580,9 @@ def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypa
     case = record(tmp_path, said=Prediction(stated=Stated(query="SELECT 'hunter2-hunter2'"), predictor="p"))
     before = only_file(tmp_path).read_bytes()
 
-    assert recorder(tmp_path).call(case, SPEC, 1).found() is None
+    assert recorder(tmp_path).call(case, SPEC, 1).load() is None
     with pytest.raises(PredictorError, match="cannot be replayed: it held a secret, which was not written"):
-        replayer(tmp_path).call(case, SPEC, 1).found()
+        replayer(tmp_path).call(case, SPEC, 1).load()
     record(
         tmp_path,
         case=case,
@@ -597,19 +597,19 @@ def test_a_secret_in_what_the_system_told_beside_its_answer_does_not_matter(tmp_
         tmp_path, said=Prediction(stated=Stated(query="SELECT 1"), predictor="p", metadata={"a": "hunter2-hunter2"})
     )
 
-    assert replayer(tmp_path).call(case, SPEC, 1).found().metadata == {"a": "[redacted]"}
+    assert replayer(tmp_path).call(case, SPEC, 1).load().metadata == {"a": "[redacted]"}
 
 
 def test_a_secret_in_a_query_does_not_keep_its_answer_from_being_replayed(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
     source = fake_live(monkeypatch)
     query = "SELECT 'hunter2-hunter2' = x"
-    recorder(tmp_path).keep_execution(query, source, Execution(query=query, answer=table((True,))), **LIMITS)
+    recorder(tmp_path).save_execution(query, source, Execution(query=query, answer=table((True,))), **LIMITS)
 
-    back = replayer(tmp_path).execution(query, source, **LIMITS)
+    back = replayer(tmp_path).load_execution(query, source, **LIMITS)
 
     assert (back.query, back.answer.rows) == (query, [(True,)])
-    assert recorder(tmp_path).execution("SELECT 'another-secret' = x", source, **LIMITS) is None
+    assert recorder(tmp_path).load_execution("SELECT 'another-secret' = x", source, **LIMITS) is None
 
 
 def database(folder, value, name="a.db"):
@@ -630,7 +630,7 @@ def fake_live(monkeypatch, name="music", **settings_):
 
 def keep(folder, source, query="SELECT n FROM t", answer=None, **limits):
     execution = Execution(query=query, answer=answer or table((1,)), seconds=0.5, engine="sqlite", note="n")
-    recorder(folder).keep_execution(query, source, execution, **LIMITS | limits)
+    recorder(folder).save_execution(query, source, execution, **LIMITS | limits)
     return execution
 
 
@@ -642,7 +642,7 @@ def test_an_execution_comes_back_whole(tmp_path):
     source = database(tmp_path / "data", 1)
     kept = keep(tmp_path / "r", source, answer=table((1, "a", None), columns=("x", "x", "y")))
 
-    back = replayer(tmp_path / "r").execution("SELECT n FROM t", source, **LIMITS)
+    back = replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, **LIMITS)
 
     assert (back.query, back.seconds, back.engine, back.note) == (kept.query, 0.5, "sqlite", "n")
     assert (back.answer.columns, back.answer.rows) == (("x", "x", "y"), [(1, "a", None)])
@@ -651,9 +651,9 @@ def test_an_execution_comes_back_whole(tmp_path):
 def test_a_failed_execution_comes_back(tmp_path):
     source = database(tmp_path / "data", 1)
     failed = Execution(query="x", error=Failure(kind="invalid", message="no\nsuch"), violations=("a",))
-    recorder(tmp_path / "r").keep_execution("x", source, failed, **LIMITS)
+    recorder(tmp_path / "r").save_execution("x", source, failed, **LIMITS)
 
-    assert replayer(tmp_path / "r").execution("x", source, **LIMITS) == failed
+    assert replayer(tmp_path / "r").load_execution("x", source, **LIMITS) == failed
 
 
 def test_touching_one_database_leaves_the_others_valid(tmp_path):
@@ -663,14 +663,14 @@ def test_touching_one_database_leaves_the_others_valid(tmp_path):
     database(tmp_path, 3, "a.db")
 
     with pytest.raises(SourceError) as raised:
-        replayer(tmp_path / "r").execution("SELECT n FROM t", first, **LIMITS)
+        replayer(tmp_path / "r").load_execution("SELECT n FROM t", first, **LIMITS)
 
     assert str(raised.value).startswith(
         f"the execution of `SELECT n FROM t` on 'a.db' in {tmp_path / 'r'} is stale: its source has"
     )
     assert f"now state {state_of(first)[:8]}…)" in str(raised.value)
-    assert replayer(tmp_path / "r").execution("SELECT n FROM t", second, **LIMITS).answer.rows == [(1,)]
-    assert recorder(tmp_path / "r").execution("SELECT n FROM t", first, **LIMITS) is None
+    assert replayer(tmp_path / "r").load_execution("SELECT n FROM t", second, **LIMITS).answer.rows == [(1,)]
+    assert recorder(tmp_path / "r").load_execution("SELECT n FROM t", first, **LIMITS) is None
 
 
 def test_a_database_that_was_written_again_with_the_same_content_is_the_same(tmp_path):
@@ -678,7 +678,7 @@ def test_a_database_that_was_written_again_with_the_same_content_is_the_same(tmp
     keep(tmp_path / "r", source)
     os.utime(tmp_path / "a.db", (1, 1))
 
-    assert replayer(tmp_path / "r").execution("SELECT n FROM t", source, **LIMITS) is not None
+    assert replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, **LIMITS) is not None
 
 
 def test_a_query_that_was_never_run_is_missing(tmp_path):
@@ -686,7 +686,7 @@ def test_a_query_that_was_never_run_is_missing(tmp_path):
     keep(tmp_path / "r", source)
 
     with pytest.raises(SourceError) as raised:
-        replayer(tmp_path / "r").execution("SELECT 2", source, **LIMITS)
+        replayer(tmp_path / "r").load_execution("SELECT 2", source, **LIMITS)
 
     assert str(raised.value) == (
         f"no recorded execution of `SELECT 2` on 'a.db' in {tmp_path / 'r'}: record it with --queryeval-record"
@@ -701,7 +701,7 @@ def test_another_version_of_the_engine_is_told(tmp_path, monkeypatch):
     with pytest.raises(
         SourceError, match=r"another version of its engine is installed \(recorded sqlite 3.*, now sqlite 9"
     ):
-        replayer(tmp_path / "r").execution("SELECT n FROM t", source, **LIMITS)
+        replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, **LIMITS)
 
 
 def test_another_limit_of_rows_is_told(tmp_path):
@@ -709,30 +709,30 @@ def test_another_limit_of_rows_is_told(tmp_path):
     keep(tmp_path / "r", source)
 
     with pytest.raises(SourceError, match=r"is stale: `max_rows` has changed \(recorded 100, now 7\)"):
-        replayer(tmp_path / "r").execution("SELECT n FROM t", source, timeout=5.0, max_rows=7)
+        replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, timeout=5.0, max_rows=7)
 
 
 def test_a_query_that_ran_out_of_time_counts_for_no_longer_limit(tmp_path):
     source = database(tmp_path, 1)
-    recorder(tmp_path / "r").keep_execution("x", source, late(), **LIMITS)
+    recorder(tmp_path / "r").save_execution("x", source, late(), **LIMITS)
 
-    assert replayer(tmp_path / "r").execution("x", source, timeout=2.0, max_rows=100) == late()
-    assert recorder(tmp_path / "r").execution("x", source, timeout=9.0, max_rows=100) is None
+    assert replayer(tmp_path / "r").load_execution("x", source, timeout=2.0, max_rows=100) == late()
+    assert recorder(tmp_path / "r").load_execution("x", source, timeout=9.0, max_rows=100) is None
     with pytest.raises(SourceError, match="ran out of time after 5 s: whether 9 s are enough was not recorded"):
-        replayer(tmp_path / "r").execution("x", source, timeout=9.0, max_rows=100)
+        replayer(tmp_path / "r").load_execution("x", source, timeout=9.0, max_rows=100)
 
     keep(tmp_path / "r", source, query="x", timeout=9.0)
-    assert replayer(tmp_path / "r").execution("x", source, timeout=9.0, max_rows=100).answer.rows == [(1,)]
+    assert replayer(tmp_path / "r").load_execution("x", source, timeout=9.0, max_rows=100).answer.rows == [(1,)]
 
 
 def test_a_database_that_changes_during_a_run_is_not_recorded(tmp_path):
     source = database(tmp_path, 1)
     recording = recorder(tmp_path / "r")
-    assert recording.execution("SELECT n FROM t", source, **LIMITS) is None
+    assert recording.load_execution("SELECT n FROM t", source, **LIMITS) is None
     database(tmp_path, 2)
 
     with pytest.raises(SourceError, match=r"'a.db' has changed during the run"):
-        recording.keep_execution("SELECT n FROM t", source, Execution(query="", answer=table((2,))), **LIMITS)
+        recording.save_execution("SELECT n FROM t", source, Execution(query="", answer=table((2,))), **LIMITS)
 
 
 def test_a_live_source_needs_a_version(tmp_path, monkeypatch):
@@ -740,28 +740,28 @@ def test_a_live_source_needs_a_version(tmp_path, monkeypatch):
 
     for recording in (recorder(tmp_path), replayer(tmp_path)):
         with pytest.raises(SourceError, match=r"^source 'music': its answers can be recorded only with a `version`"):
-            recording.execution("q", fake_source(), **LIMITS)
+            recording.load_execution("q", fake_source(), **LIMITS)
 
 
 def test_a_new_version_makes_what_is_recorded_stale(tmp_path, monkeypatch):
     keep(tmp_path, fake_live(monkeypatch))
 
     with pytest.raises(SourceError, match=r"its source has changed since \(recorded version 5, now version 6\)"):
-        replayer(tmp_path).execution("SELECT n FROM t", fake_live(monkeypatch, version=6), **LIMITS)
+        replayer(tmp_path).load_execution("SELECT n FROM t", fake_live(monkeypatch, version=6), **LIMITS)
 
 
 def test_the_address_of_a_named_service_may_be_another_one_elsewhere(tmp_path, monkeypatch):
     keep(tmp_path, fake_live(monkeypatch, path="http://here/"))
 
-    assert replayer(tmp_path).execution("SELECT n FROM t", fake_live(monkeypatch, path="http://there/"), **LIMITS)
-    assert recorder(tmp_path).execution("SELECT n FROM t", fake_live(monkeypatch, name="other"), **LIMITS) is None
+    assert replayer(tmp_path).load_execution("SELECT n FROM t", fake_live(monkeypatch, path="http://there/"), **LIMITS)
+    assert recorder(tmp_path).load_execution("SELECT n FROM t", fake_live(monkeypatch, name="other"), **LIMITS) is None
 
 
 def test_other_credentials_are_no_other_service(tmp_path, monkeypatch):
     recording = recorder(tmp_path)
-    recording.execution("q", fake_live(monkeypatch, path="http://me:one@here/"), **LIMITS)
+    recording.load_execution("q", fake_live(monkeypatch, path="http://me:one@here/"), **LIMITS)
 
-    assert recording.execution("q", fake_live(monkeypatch, path="http://you:two@here/"), **LIMITS) is None
+    assert recording.load_execution("q", fake_live(monkeypatch, path="http://you:two@here/"), **LIMITS) is None
 
 
 def test_a_source_that_is_called_by_its_absolute_path_is_written_without_it(tmp_path):
@@ -770,35 +770,35 @@ def test_a_source_that_is_called_by_its_absolute_path_is_written_without_it(tmp_
     keep(tmp_path / "r", source)
 
     assert str(tmp_path) not in only_file(tmp_path / "r").read_text("utf-8")
-    assert replayer(tmp_path / "r").execution("SELECT n FROM t", source, **LIMITS)
+    assert replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, **LIMITS)
 
 
 def test_two_services_of_one_name_and_version_are_not_mixed_up(tmp_path, monkeypatch):
     recording = recorder(tmp_path)
-    recording.execution("q", fake_live(monkeypatch, path="http://here/"), **LIMITS)
+    recording.load_execution("q", fake_live(monkeypatch, path="http://here/"), **LIMITS)
 
     with pytest.raises(SourceError, match="another source of this name and version has another address"):
-        recording.execution("q", fake_live(monkeypatch, path="http://there/"), **LIMITS)
+        recording.load_execution("q", fake_live(monkeypatch, path="http://there/"), **LIMITS)
 
 
 def test_tables_and_times_come_back(tmp_path):
     source = database(tmp_path, 1)
     schema = Schema(tables={"b": ("x", "y"), "a": ("z",)}, foreign_keys=((("b", "x"), ("a", "z")),))
     recording, folder = recorder(tmp_path / "r"), tmp_path / "r"
-    assert (recording.schema(source), recording.times("g", "p", source, 2)) == (None, None)
-    recording.keep_schema(source, schema)
-    recording.keep_times("g", "p", source, 2, [(0.1, 0.2), (0.1, 0.3)])
+    assert (recording.load_schema(source), recording.load_times("g", "p", source, 2)) == (None, None)
+    recording.save_schema(source, schema)
+    recording.save_times("g", "p", source, 2, [(0.1, 0.2), (0.1, 0.3)])
 
-    assert replayer(folder).schema(source) == schema
-    assert [*replayer(folder).schema(source).tables] == ["b", "a"]
-    assert replayer(folder).times("g", "p", source, 2) == [(0.1, 0.2), (0.1, 0.3)]
+    assert replayer(folder).load_schema(source) == schema
+    assert [*replayer(folder).load_schema(source).tables] == ["b", "a"]
+    assert replayer(folder).load_times("g", "p", source, 2) == [(0.1, 0.2), (0.1, 0.3)]
     with pytest.raises(SourceError, match=r"the times of 'a.db' in .* are stale: `iterations` has changed"):
-        replayer(folder).times("g", "p", source, 3)
+        replayer(folder).load_times("g", "p", source, 3)
     with pytest.raises(SourceError, match=r"^no recorded times of 'a.db' in "):
-        replayer(folder).times("g", "q", source, 2)
+        replayer(folder).load_times("g", "q", source, 2)
     database(tmp_path, 2)
     with pytest.raises(SourceError, match=r"the tables of 'a.db' in .* are stale: its source has changed since"):
-        replayer(folder).schema(source)
+        replayer(folder).load_schema(source)
 
 
 @pytest.mark.parametrize(
@@ -822,7 +822,7 @@ def test_a_damaged_entry_is_one_error_with_its_path(tmp_path, damage, reason, op
     path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
 
     with pytest.raises(PredictorError) as raised:
-        opened(tmp_path).call(case, SPEC, 1).found()
+        opened(tmp_path).call(case, SPEC, 1).load()
     assert str(raised.value).startswith(f"the recorded entry {path} is damaged: {reason}")
     assert "\n" not in str(raised.value)
     with pytest.raises(PredictorError, match="is damaged"):
@@ -836,11 +836,11 @@ def test_a_damaged_entry_is_one_error_with_its_path(tmp_path, damage, reason, op
 def test_an_entry_with_a_right_checksum_and_a_wrong_content_is_damaged(tmp_path, changes):
     case = record(tmp_path)
     path = only_file(tmp_path)
-    entry = read_entry(path.stem, path.read_text("utf-8"))
-    path.write_text(entry_text(path.stem, entry | changes), encoding="utf-8")
+    entry = decode_entry(path.stem, path.read_bytes())
+    path.write_bytes(encode_entry(path.stem, entry | changes))
 
     with pytest.raises(PredictorError, match=r"is damaged: it does not hold what it should"):
-        replayer(tmp_path).call(case, SPEC, 1).found()
+        replayer(tmp_path).call(case, SPEC, 1).load()
 
 
 def test_an_entry_under_the_name_of_another_one_is_damaged(tmp_path):
@@ -851,7 +851,7 @@ def test_an_entry_under_the_name_of_another_one_is_damaged(tmp_path):
     path.write_bytes(other.read_bytes())
 
     with pytest.raises(PredictorError, match="it was changed after it was recorded"):
-        replayer(tmp_path).call(case, SPEC, 1).found()
+        replayer(tmp_path).call(case, SPEC, 1).load()
 
 
 def test_entries_survive_other_line_ends_and_indents(tmp_path):
@@ -859,7 +859,7 @@ def test_entries_survive_other_line_ends_and_indents(tmp_path):
     path = only_file(tmp_path)
     path.write_bytes(json.dumps(json.loads(path.read_bytes()), indent=8).replace("\n", "\r\n").encode())
 
-    assert replayer(tmp_path).call(case, SPEC, 1).found() == SAID
+    assert replayer(tmp_path).call(case, SPEC, 1).load() == SAID
 
 
 @pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), os.mkfifo, Path.mkdir])
@@ -870,7 +870,7 @@ def test_what_is_no_file_is_not_read(tmp_path, make):
     make(path)
 
     with pytest.raises(PredictorError, match="it is no regular file"):
-        replayer(tmp_path).call(case, SPEC, 1).found()
+        replayer(tmp_path).call(case, SPEC, 1).load()
 
 
 def test_one_damaged_entry_does_not_hide_what_became_of_others(tmp_path):
@@ -882,7 +882,7 @@ def test_one_damaged_entry_does_not_hide_what_became_of_others(tmp_path):
     database(tmp_path, 2)
 
     with pytest.raises(SourceError, match="is stale: its source has changed since"):
-        replayer(tmp_path / "r").execution("SELECT n FROM t", source, **LIMITS)
+        replayer(tmp_path / "r").load_execution("SELECT n FROM t", source, **LIMITS)
 
 
 def test_a_folder_that_cannot_be_made_is_one_error(tmp_path):
@@ -901,7 +901,7 @@ def test_nothing_to_replay_is_told_at_once(tmp_path):
 
 def test_a_replay_writes_nothing(tmp_path):
     with pytest.raises(PredictorError):
-        replayer(tmp_path / "r").call(make_case(), SPEC, 1).found()
+        replayer(tmp_path / "r").call(make_case(), SPEC, 1).load()
 
     assert files(tmp_path) == []
 
@@ -933,8 +933,8 @@ folder = Path(sys.argv[2])
 source = database(folder / sys.argv[3], 1)
 for limit in range(1, 61):
     recording = recorder(folder / "r")
-    recording.keep_execution("x", source, late("m" * 50_000), timeout=float(limit), max_rows=9)
-    assert recording.execution("x", source, timeout=1.0, max_rows=9).error.message == "m" * 50_000
+    recording.save_execution("x", source, late("m" * 50_000), timeout=float(limit), max_rows=9)
+    assert recording.load_execution("x", source, timeout=1.0, max_rows=9).error.message == "m" * 50_000
 """
     here = str(Path(__file__).parent)
     command = [sys.executable, "-c", program, here, str(tmp_path)]
@@ -942,7 +942,7 @@ for limit in range(1, 61):
 
     assert [writer.wait(timeout=120) for writer in writers] == [0] * 3
     only_file(tmp_path / "r")
-    assert replayer(tmp_path / "r").execution("x", database(tmp_path, 1), timeout=59.0, max_rows=9)
+    assert replayer(tmp_path / "r").load_execution("x", database(tmp_path, 1), timeout=59.0, max_rows=9)
 
 
 def source_of(engine, folder, /, **settings_):
@@ -1017,7 +1017,7 @@ def test_settings_that_change_answers_count(tmp_path, first, second):
     keep(tmp_path / "r", source_of("rdf", tmp_path, **first), query="ASK {}")
 
     with pytest.raises(SourceError, match="is stale: "):
-        replayer(tmp_path / "r").execution("ASK {}", source_of("rdf", tmp_path, **second), **LIMITS)
+        replayer(tmp_path / "r").load_execution("ASK {}", source_of("rdf", tmp_path, **second), **LIMITS)
 
 
 def test_names_of_tables_count(tmp_path):
@@ -1025,4 +1025,6 @@ def test_names_of_tables_count(tmp_path):
     keep(tmp_path / "r", source_of("duckdb", tmp_path, tables={"a": "a.csv"}), query="FROM a")
 
     with pytest.raises(SourceError, match="the settings of its source have changed"):
-        replayer(tmp_path / "r").execution("FROM a", source_of("duckdb", tmp_path, tables={"b": "a.csv"}), **LIMITS)
+        replayer(tmp_path / "r").load_execution(
+            "FROM a", source_of("duckdb", tmp_path, tables={"b": "a.csv"}), **LIMITS
+        )

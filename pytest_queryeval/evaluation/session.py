@@ -131,10 +131,10 @@ class Session:
         limits: Limits = {"timeout": case.timeout, "max_rows": case.max_rows}
         if self._recording is None or case.source is None:
             return self.engine(case.source).execute(query, **limits)
-        found = self._recording.execution(query, case.source, **limits)
+        found = self._recording.load_execution(query, case.source, **limits)
         if found is None:
             found = self.engine(case.source).execute(query, **limits)
-            self._recording.keep_execution(query, case.source, found, **limits)
+            self._recording.save_execution(query, case.source, found, **limits)
         return found
 
     def execute_cached(self, stated: Stated, case: Case) -> Execution:
@@ -169,17 +169,17 @@ class Session:
         return unwrap(self._schemas[key])
 
     def _listed(self, source: Source, timeout: float) -> Schema:
-        found = None if self._recording is None else self._recording.schema(source)
+        found = None if self._recording is None else self._recording.load_schema(source)
         if found is None:
             engine = self.engine(source)
             found = engine.schema(timeout=timeout) if isinstance(engine, SupportsSchema) else Schema()
             if self._recording is not None:
-                self._recording.keep_schema(source, found)
+                self._recording.save_schema(source, found)
         return found
 
     def _listed_ddl(self, source: Source) -> str | None:
         """Return the DDL of a source, or what is recorded of it; None where its engine has none."""
-        found = None if self._recording is None else self._recording.ddl(source)
+        found = None if self._recording is None else self._recording.load_ddl(source)
         if found is not None:
             return found[0]
         engine = self.engine(source)
@@ -189,7 +189,7 @@ class Session:
         elif isinstance(engine, SupportsSchema):
             ddl = schema_script(engine.schema(timeout=LISTING_SECONDS), ENGINES[source.engine].dialect(source.settings))
         if self._recording is not None:
-            self._recording.keep_ddl(source, ddl)
+            self._recording.save_ddl(source, ddl)
         return ddl
 
     def source_fingerprint(self, source: Source | None) -> str | None:
@@ -211,10 +211,10 @@ class Session:
         recording, source = self._recording, case.source
         if recording is None or source is None:
             return self._timed(gold, predicted, case, iterations)
-        found = recording.times(gold, predicted, source, iterations)
+        found = recording.load_times(gold, predicted, source, iterations)
         if found is None:
             found = self._timed(gold, predicted, case, iterations)
-            recording.keep_times(gold, predicted, source, iterations, found)
+            recording.save_times(gold, predicted, source, iterations, found)
         return found
 
     def _timed(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:

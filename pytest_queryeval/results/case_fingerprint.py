@@ -17,7 +17,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.report import CaseFingerprint, Limits
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Selection, Structure
-from pytest_queryeval.evaluation.recording.answers import written_answer
+from pytest_queryeval.evaluation.recording.codec import encode_answer
 from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
@@ -97,7 +97,7 @@ def _said(gold: Stated) -> Any:
             for dataset in answer.datasets
         ]
     try:
-        return written_answer(answer)
+        return encode_answer(answer)
     except TypeError:  # a cell of the user's own type
         return plain(getattr(answer, "rows", answer))
 

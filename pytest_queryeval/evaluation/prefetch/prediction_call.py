@@ -49,7 +49,7 @@ class Asked:
 
     def found(self) -> Prediction | None:
         """What is recorded; raises `PredictorError` where a replay has nothing."""
-        return None if self.recorded is None else self.recorded.found()
+        return None if self.recorded is None else self.recorded.load()
 
     def settle(self, end: Prediction | Exception) -> None:
         """Let the answer arrive, or the error, unless nobody waits for it any more."""
@@ -63,7 +63,7 @@ class Asked:
         """The prediction, written down where the run is recorded; raises `PredictorError` for anything else."""
         if not isinstance(prediction, Prediction):
             raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
-        return prediction if self.recorded is None else self.recorded.keep(prediction)
+        return prediction if self.recorded is None else self.recorded.save(prediction)
 
     def pause_after(self, error: PredictorError, attempt: int) -> float:
         """Seconds before the next attempt; raises the error, with how often it was tried, unless one may help soon.

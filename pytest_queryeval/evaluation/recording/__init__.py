@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
-from pytest_queryeval.core.errors import PredictorError, QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.core.schema import Schema
-from pytest_queryeval.evaluation.recording.entry_index import RECORD
-from pytest_queryeval.evaluation.recording.predictions import ListSchema, Predictions, RecordedCall
-from pytest_queryeval.evaluation.recording.sources import (
-    Sources,
-    read_ddl,
-    read_schema,
-    read_times,
-    written_ddl,
-    written_schema,
-    written_times,
+from pytest_queryeval.evaluation.recording.codec import Entry
+from pytest_queryeval.evaluation.recording.predictions import (
+    PREDICTIONS,
+    ListSchema,
+    PredictionKeys,
+    RecordedCall,
+    seen_schema,
 )
-from pytest_queryeval.evaluation.recording.store import Store
+from pytest_queryeval.evaluation.recording.sources import (
+    DDL,
+    EXECUTIONS,
+    SCHEMAS,
+    TIMES,
+    RecordedExecution,
+    SourceKeys,
+    Times,
+    shown,
+)
+from pytest_queryeval.evaluation.recording.store import RECORD, EntryIndex
 
 __all__ = ["RecordedCall", "Recording"]
+T = TypeVar("T")
 
 
 class Recording:
     """Predictions and answers of sources in `folder`, an entry a file, found by all that they depend on.
 
-    With `replay` nothing is written, and what is missing or stale is an error; else None says that there is nothing to
-    be had. Names of folders in what identifies a prediction are relative to `root`, by default the current folder.
-    Several processes and threads may use one folder at once.
+    With `replay` nothing is written, and what is missing or stale is an error; else `load_*` returns None for it.
+    Names of folders in what identifies a prediction are relative to `root`, by default the current folder. Several
+    processes and threads may use one folder at once. `load_*` and `save_*` raise `SourceError`, also where the state of
+    the source cannot be told. `save_*` writes nothing where an entry is there already.
     """
 
     def __init__(self, folder: Path, *, replay: bool, root: Path | None = None) -> None:
         self.replay = replay
         self._folder = folder
-        store = Store(folder / "predictions", PredictorError)
-        self._predictions = Predictions(store, root=root or Path.cwd(), replay=replay)
-        self._sources = Sources(folder, replay=replay)
+        self._prediction_keys = PredictionKeys(root or Path.cwd())
+        self._source_keys = SourceKeys()
+        self._predictions = EntryIndex(folder, PREDICTIONS, replay=replay)
+        self._executions = EntryIndex(folder, EXECUTIONS, replay=replay)
+        self._schemas = EntryIndex(folder, SCHEMAS, replay=replay)
+        self._ddl = EntryIndex(folder, DDL, replay=replay)
+        self._times = EntryIndex(folder, TIMES, replay=replay)
 
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
@@ -52,45 +68,73 @@ class Recording:
             raise QueryEvalError(f"nothing can be recorded in {self._folder}: {error.strerror or error}") from error
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
-        """The call of a predictor that is to be made, to find its prediction, or to keep it; get it before the call.
+        """Return the call of a predictor that is to be made, to load or save its prediction; get it before the call.
 
-        `schema` lists what it may see of it.
+        `schema` lists what the predictor may see of it; of the case counts what it was when it was first asked for.
         """
-        return self._predictions.call(case, spec, trial, schema)
+        facts = self._prediction_keys.facts(case, spec, trial)
+        return RecordedCall(self._predictions, facts, seen_schema(spec, schema))
 
-    def execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
-        """What the source answered to the query in its present state; raises `SourceError`."""
-        return self._sources.execution(query, source, timeout=timeout, max_rows=max_rows)
+    def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
+        """Return what the source answered to the query in its present state.
 
-    def keep_execution(
+        The time limit, in seconds, does not identify it, but an execution that ran out of time serves for time limits
+        only that are no longer than the one it had.
+        """
+        found = self._executions.load(self._source_keys.key(source, query=query, max_rows=max_rows))
+        if found is None:
+            return None
+        execution, time_limit = found
+        if time_limit is None or timeout <= time_limit:
+            return replace(execution, query=query)
+        if self.replay:
+            ran = f"ran out of time after {time_limit:g} s: whether {timeout:g} s are enough was not recorded"
+            raise SourceError(f"the recorded execution of {shown(query)} on '{source.name}' {ran}")
+        return None
+
+    def save_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
-        """Write an execution unless it is there already; raises `SourceError` where that fails."""
-        self._sources.keep_execution(query, source, execution, timeout=timeout, max_rows=max_rows)
+        """Write an execution; it replaces one that had less time, and ran out of it."""
 
-    def schema(self, source: Source) -> Schema | None:
-        """The tables of the source in its present state; raises `SourceError`."""
-        return self._sources.found("schemas", source, read_schema)
+        def had_less_time(before: Entry) -> bool:
+            return float(before.get("timeout", timeout)) < timeout
 
-    def keep_schema(self, source: Source, schema: Schema) -> None:
-        """Write the tables of a source unless they are there already; raises `SourceError` where that fails."""
-        self._sources.keep("schemas", source, written_schema(schema))
+        recorded = RecordedExecution(execution, timeout)
+        self._save(self._executions, source, recorded, had_less_time, query=query, max_rows=max_rows)
 
-    def ddl(self, source: Source) -> tuple[str | None] | None:
-        """How the tables of the source are made, in its present state; raises `SourceError`."""
-        return self._sources.found("ddl", source, read_ddl)
+    def load_schema(self, source: Source) -> Schema | None:
+        """Return the tables of the source in its present state."""
+        return self._schemas.load(self._source_keys.key(source))
 
-    def keep_ddl(self, source: Source, ddl: str | None) -> None:
-        """Write how its tables are made unless that is there already; raises `SourceError` where that fails."""
-        self._sources.keep("ddl", source, written_ddl(ddl))
+    def save_schema(self, source: Source, schema: Schema) -> None:
+        """Write the tables of a source."""
+        self._save(self._schemas, source, schema)
 
-    def times(self, gold: str, predicted: str, source: Source, iterations: int) -> Sequence[tuple[float, float]] | None:
-        """The seconds that both queries took, a pair an iteration; raises `SourceError`."""
-        return self._sources.found("times", source, read_times, gold=gold, predicted=predicted, iterations=iterations)
+    def load_ddl(self, source: Source) -> tuple[str | None] | None:
+        """Return the DDL of the source in its present state, or None in a tuple where its engine has none."""
+        return self._ddl.load(self._source_keys.key(source))
 
-    def keep_times(
-        self, gold: str, predicted: str, source: Source, iterations: int, times: Sequence[tuple[float, float]]
+    def save_ddl(self, source: Source, ddl: str | None) -> None:
+        """Write the DDL of a source, None where its engine has none."""
+        self._save(self._ddl, source, (ddl,))
+
+    def load_times(self, gold: str, predicted: str, source: Source, iterations: int) -> Times | None:
+        """Return the seconds that both queries took, a pair for each iteration."""
+        return self._times.load(self._source_keys.key(source, gold=gold, predicted=predicted, iterations=iterations))
+
+    def save_times(self, gold: str, predicted: str, source: Source, iterations: int, times: Times) -> None:
+        """Write the seconds of both queries, a pair for each iteration."""
+        self._save(self._times, source, times, gold=gold, predicted=predicted, iterations=iterations)
+
+    def _save(
+        self,
+        index: EntryIndex[T],
+        source: Source,
+        value: T,
+        replaces: Callable[[Entry], bool] = lambda _: False,
+        **request: JsonValue,
     ) -> None:
-        """Write the seconds of both queries unless they are there already; raises `SourceError` where that fails."""
-        content = written_times(times)
-        self._sources.keep("times", source, content, gold=gold, predicted=predicted, iterations=iterations)
+        key = self._source_keys.key(source, **request)
+        self._source_keys.check_unchanged(source, key)
+        index.save(key, value, replaces=replaces)

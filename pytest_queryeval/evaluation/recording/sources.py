@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.recording.answers import (
-    read,
-    read_answer,
-    read_lines,
-    read_text,
-    written,
-    written_answer,
-    written_lines,
+from pytest_queryeval.evaluation.recording.codec import (
+    Entry,
+    JsonObject,
+    decode,
+    decode_answer,
+    decode_lines,
+    decode_text,
+    encode,
+    encode_answer,
 )
-from pytest_queryeval.evaluation.recording.entry_index import RECORD, Facts, Shelf, without_credentials
-from pytest_queryeval.evaluation.recording.store import Store, digest
+from pytest_queryeval.evaluation.recording.store import EntryKey, EntryType, Facts
 from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.redaction import is_secret_name
 
-Thing = TypeVar("Thing")
-
-# The sorts of answers, each with what tells which of them is meant beside the source; the rest tells when it is stale.
-SORTS: Mapping[str, tuple[str, ...]] = {
-    "executions": ("query",),
-    "schemas": (),
-    "ddl": (),
-    "times": ("gold", "predicted"),
-}
+Times: TypeAlias = Sequence[tuple[float, float]]
+_USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
+_PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=[^&#\s]*")
 _KINDS = frozenset(get_args(FailureKind))
 _SHOWN = 80  # characters
 _SHOWN_DIGITS = 8
+# In this order: where the engine is another one, its version is no news.
 _CHANGES = {
     "engine": "its source has another engine",
-    "state": "its source has changed",
+    "state": "its source has changed since",
     "engine_version": "another version of its engine is installed",
     "settings": "the settings of its source have changed",
     "max_rows": "`max_rows` has changed",
@@ -50,225 +49,211 @@ _CHANGES = {
 _LIVE = "version "
 
 
-class Sources:
-    """What the sources of one run answered, found by the state that each has when it is first asked for."""
+class SourceKeys:
+    """What identifies the answers of the sources of one run, by the state that each has when it is first asked for."""
 
-    def __init__(self, folder: Path, *, replay: bool) -> None:
-        self._replay = replay
-        self._facts: dict[tuple[str, str], dict[str, Any]] = {}
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, str], Facts] = {}
         self._addresses: dict[tuple[str, str, str], str] = {}
-        self._shelves = {
-            sort: Shelf(
-                Store(folder / sort, SourceError),
-                replay=replay,
-                same=("source", *meant),
-                missing=partial(_missing, sort),
-            )
-            for sort, meant in SORTS.items()
-        }
 
-    def found(self, sort: str, source: Source, form: Callable[[Facts], Thing], **request: Any) -> Thing | None:
-        """What `form` makes of the entry, None where there is none; raises `SourceError`, also for that in a replay."""
-        facts = self._present(source)
-        return self._shelves[sort].found(_name(facts, request), {**facts, **request}, form)
+    def key(self, source: Source, **request: JsonValue) -> EntryKey:
+        """Return what the answer to a request depends on, without secrets and paths.
 
-    def keep(
-        self,
-        sort: str,
-        source: Source,
-        content: Facts,
-        replaces: Callable[[Facts], bool] = lambda _: False,
-        **request: Any,
-    ) -> None:
-        """Write an entry unless one is there that `replaces` does not say has to go; raises `SourceError`."""
-        facts = self._present(source)
-        if state_of(source) != facts["state"]:  # nobody knows what answered
-            raise SourceError(f"source '{source.name}' has changed during the run: what it answers cannot be recorded")
-        self._shelves[sort].keep(_name(facts, request), {**facts, **request}, content, replaces=replaces)
-
-    def execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
-        """The recorded execution; its time limit does not identify it.
-
-        One that ran out of time serves for time limits that are no longer than the one it had.
-        """
-        found = self.found("executions", source, partial(read_execution, query), query=query, max_rows=max_rows)
-        limit, execution = found or (None, None)
-        if limit is None or timeout <= limit:
-            return execution
-        if self._replay:
-            ran = f"ran out of time after {limit:g} s: whether {timeout:g} s are enough was not recorded"
-            raise SourceError(f"the recorded execution of {_shown(query)} on '{source.name}' {ran}")
-        return None
-
-    def keep_execution(
-        self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
-    ) -> None:
-        """Write the execution unless it is there; raises `SourceError` for an answer that cannot be written."""
-        try:
-            content = written_execution(execution, timeout)
-        except TypeError as error:
-            problem = f"the answer to {_shown(query)} on '{source.name}' cannot be recorded: {error}"
-            raise SourceError(problem) from error
-
-        def had_less_time(before: Facts) -> bool:
-            return float(before.get("timeout", timeout)) < timeout
-
-        self.keep("executions", source, content, had_less_time, query=query, max_rows=max_rows)
-
-    def _present(self, source: Source) -> dict[str, Any]:
-        """What identifies the state that a source has when it is first asked for, without secrets and paths.
-
-        Raises `SourceError` where its state cannot be told, and where two services of one name and version differ.
+        What a source with files is called does not count; of services, the name tells which one it is. Raise
+        `SourceError` where the state cannot be told, and where two services of one name and version differ.
         """
         if source.key not in self._facts:
-            state = state_of(source)
-            if state.startswith(_LIVE):
-                self._check_address(source, state)
-            self._facts[source.key] = _facts(source, state)
-        return self._facts[source.key]
+            self._facts[source.key] = self._describe(source)
+        facts = self._facts[source.key]
+        return EntryKey({**facts, **request}, ignored=() if _is_live(facts["state"]) else ("source",))
 
-    def _check_address(self, source: Source, state: str) -> None:
-        """A service is known by its name and version, since its address may be another one elsewhere."""
-        address = without_credentials(str(source.settings.get(ENGINES[source.engine].text_setting)))
-        if self._addresses.setdefault((source.engine, source.name, state), address) != address:
-            raise SourceError(
-                f"source '{source.name}': another source of this name and version has another address, so their "
-                "answers cannot be told apart: give one of them another name in `sources`, or another `version`"
-            )
+    def check_unchanged(self, source: Source, key: EntryKey) -> None:
+        """Raise `SourceError` where the source has no longer the state of the key: nobody knows which one answered."""
+        if state_of(source) != key.facts["state"]:
+            raise SourceError(f"source '{source.name}' has changed during the run: what it answers cannot be recorded")
+
+    def _describe(self, source: Source) -> Facts:
+        state, engine = state_of(source), ENGINES[source.engine]
+        if _is_live(state):
+            # A service is known by its name and version, since its address may be another one elsewhere.
+            address = without_credentials(str(source.settings.get(engine.text_setting)))
+            if self._addresses.setdefault((source.engine, source.name, state), address) != address:
+                raise SourceError(
+                    f"source '{source.name}': another source of this name and version has another address, so their "
+                    "answers cannot be told apart: give one of them another name in `sources`, or another `version`"
+                )
+        return {
+            "engine": source.engine,
+            "engine_version": engine.fingerprint.version(source.settings),
+            "settings": plain(engine.fingerprint.settings(source.settings)),
+            "source": source.name if _is_live(state) else name_without_folders(source),
+            "state": state,
+        }
 
 
-def _facts(source: Source, state: str) -> dict[str, Any]:
-    fingerprint = ENGINES[source.engine].fingerprint
-    return {
-        "engine": source.engine,
-        "engine_version": fingerprint.version(source.settings),
-        "settings": plain(fingerprint.settings(source.settings)),
-        "source": source.name if state.startswith(_LIVE) else name_without_folders(source),
-        "state": state,
-    }
+def _is_live(state: object) -> bool:
+    return str(state).startswith(_LIVE)
 
 
 def name_without_folders(source: Source) -> str:
-    """The name of a source with files, where it says where on this machine they lie: only their own names."""
+    """Return the name of a source; where it says where on this machine its files lie, their own names only."""
     return ", ".join(Path(part).name if Path(part).is_absolute() else part for part in source.name.split(", "))
 
 
-def _name(facts: Facts, request: Facts) -> str:
-    """The name of an entry: what was asked of a source in that state.
+def without_credentials(text: str) -> str:
+    """Return the text without user info of URLs and values of parameters with secret names.
 
-    What a source with files is called changes no answer; of services, the name tells which one it is.
+    These change with who asks. All else is kept, since texts that differ in more must not be taken for the same; and
+    unlike `redact` it does not depend on the secrets that this environment has.
     """
-    told = {key: value for key, value in facts.items() if key != "source" or facts["state"].startswith(_LIVE)}
-    return digest({**told, **request})
+
+    def keep_name(parameter: re.Match[str]) -> str:
+        return f"{parameter[1]}=" if is_secret_name(parameter[1]) else parameter[0]
+
+    return _PARAMETER.sub(keep_name, _USER_INFO.sub("", text))
 
 
-def _missing(sort: str, changed: Collection[str], found: Facts, now: Facts, where: str) -> str:
-    """Why an entry is not there, in words."""
-    source = f"'{read_lines(now['source'])}'"
-    if sort == "executions":
-        what, entry = f"execution of {_shown(read_lines(now['query']))} on {source}", "is"
-    else:
-        what, entry = f"{'times' if sort == 'times' else 'tables'} of {source}", "are"
-    if not changed:
-        return f"no recorded {what} in {where}: {RECORD}"
-    return f"the {what} in {where} {entry} stale: {_reason(changed, found, now)}"
+class RecordedExecution(NamedTuple):
+    """An execution, and the time limit in seconds that it had; a recorded one has the limit only where it ran out."""
+
+    execution: Execution
+    time_limit: float | None
 
 
-def _reason(changed: Collection[str], found: Facts, now: Facts) -> str:
-    """Why what is recorded with the facts `found` is not what is asked for `now`: the first that counts of them."""
-    name = next((name for name in _CHANGES if name in changed), "engine")
-    before, after = found.get(name), now[name]
-    if name == "state":
-        return f"{_CHANGES[name]} since (recorded {_state(before)}, now {_state(after)})"
-    told = f"(recorded {one_line(str(before), _SHOWN)}, now {one_line(str(after), _SHOWN)})"
-    return f"{_CHANGES[name]} {told}"
-
-
-def _state(state: object) -> str:
-    text = str(state)
-    if text.startswith(_LIVE):
-        return one_line(text)
-    digits, _, version = text.partition(" ")
-    return one_line(f"state {digits[:_SHOWN_DIGITS]}… {version}").strip()
-
-
-def _shown(query: str) -> str:
-    return f"`{one_line(query, _SHOWN)}`"
-
-
-def written_execution(execution: Execution, timeout: float) -> dict[str, Any]:
-    """The content of an entry for an execution; raises TypeError for an answer that cannot be written."""
-    content = {
-        **written_answer(execution.answer),
+def encode_execution(recorded: RecordedExecution) -> JsonObject:
+    """Return the content of an entry; raise TypeError or ValueError for an answer that cannot be recorded."""
+    execution, time_limit = recorded
+    content: JsonObject = {
+        **encode_answer(execution.answer),
         "engine": execution.engine,
         "note": execution.note,
-        "seconds": written(float(execution.seconds)),
-        "violations": [written(violation) for violation in execution.violations],
+        "seconds": encode(float(execution.seconds)),
+        "violations": [encode(violation) for violation in execution.violations],
     }
     if execution.error is not None:
-        content["error"] = {"kind": execution.error.kind, "message": written(execution.error.message)}
+        content["error"] = {"kind": execution.error.kind, "message": encode(execution.error.message)}
         if execution.error.kind == "timeout":
-            content["timeout"] = float(timeout)
+            content["timeout"] = time_limit
     return content
 
 
-def read_execution(query: str, entry: Facts) -> tuple[float | None, Execution]:
-    """The time limit that counts, if any, and the execution of the query that is asked for.
-
-    Raises ValueError, TypeError or KeyError for what is none.
-    """
+def decode_execution(entry: Entry) -> RecordedExecution:
+    """Return the execution in an entry, without its query; raise ValueError, TypeError or KeyError for none."""
+    error = None
+    if "error" in entry:
+        if entry["error"]["kind"] not in _KINDS:
+            raise ValueError("an error of an unknown kind")
+        error = Failure(kind=entry["error"]["kind"], message=decode_text(entry["error"]["message"]))
     execution = Execution(
-        query=query,
-        answer=read_answer(entry),
-        error=_failure(entry["error"]) if "error" in entry else None,
-        seconds=float(read(entry["seconds"])),
-        engine=read_lines(entry["engine"]),
-        note=read_lines(entry["note"]),
-        violations=tuple(map(read_text, entry["violations"])),
+        query=None,
+        answer=decode_answer(entry),
+        error=error,
+        seconds=float(decode(entry["seconds"])),
+        engine=decode_lines(entry["engine"]),
+        note=decode_lines(entry["note"]),
+        violations=tuple(map(decode_text, entry["violations"])),
     )
     if (execution.answer is None) == (execution.error is None):
         raise ValueError("an execution has an answer or an error")
-    return float(entry["timeout"]) if "timeout" in entry else None, execution
+    return RecordedExecution(execution, float(entry["timeout"]) if "timeout" in entry else None)
 
 
-def _failure(entry: Facts) -> Failure:
-    if entry["kind"] not in _KINDS:
-        raise ValueError("an error of an unknown kind")
-    return Failure(kind=entry["kind"], message=read_text(entry["message"]))
-
-
-def written_schema(schema: Schema) -> dict[str, Any]:
-    """The content of an entry for the tables of a source, in their order."""
-    tables = [[written(table), [written(column) for column in columns]] for table, columns in schema.tables.items()]
-    keys = [[written(name) for name in (*first, *second)] for first, second in schema.foreign_keys]
+def encode_schema(schema: Schema) -> JsonObject:
+    """Return the content of an entry for the tables of a source, in their order."""
+    tables: list[JsonValue] = [
+        [encode(table), [encode(column) for column in columns]] for table, columns in schema.tables.items()
+    ]
+    keys: list[JsonValue] = [[encode(name) for name in (*first, *second)] for first, second in schema.foreign_keys]
     return {"foreign_keys": keys, "tables": tables}
 
 
-def read_schema(entry: Facts) -> Schema:
-    """The tables in such an entry; raises ValueError, TypeError or KeyError for what is none."""
-    tables = {read_text(table): tuple(map(read_text, columns)) for table, columns in entry["tables"]}
-    keys = [tuple(map(read_text, key)) for key in entry["foreign_keys"]]
+def decode_schema(entry: Entry) -> Schema:
+    """Return the tables in an entry; raise ValueError, TypeError or KeyError where it holds none."""
+    tables = {decode_text(table): tuple(map(decode_text, columns)) for table, columns in entry["tables"]}
+    keys = [tuple(map(decode_text, key)) for key in entry["foreign_keys"]]
     return Schema(tables=tables, foreign_keys=tuple(((a, b), (c, d)) for a, b, c, d in keys))
 
 
-def written_ddl(ddl: str | None) -> dict[str, Any]:
-    """The content of an entry for how the tables of a source are made."""
-    return {"ddl": None if ddl is None else written_lines(ddl)}
+def encode_ddl(ddl: tuple[str | None]) -> JsonObject:
+    """Return the content of an entry for the DDL of a source, None where its engine has none."""
+    return {"ddl": ddl[0]}
 
 
-def read_ddl(entry: Facts) -> tuple[str | None]:
-    """The text in such an entry; raises ValueError, TypeError or KeyError for what is none."""
-    return (None if entry["ddl"] is None else read_lines(entry["ddl"]),)
+def decode_ddl(entry: Entry) -> tuple[str | None]:
+    """Return the DDL in an entry; raise ValueError or KeyError where it holds none."""
+    return (None if entry["ddl"] is None else decode_lines(entry["ddl"]),)
 
 
-def written_times(times: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """The content of an entry for the seconds that two queries took, a pair an iteration."""
+def encode_times(times: Times) -> JsonObject:
+    """Return the content of an entry for the seconds that two queries took, a pair for each iteration."""
     return {"times": [[float(gold), float(predicted)] for gold, predicted in times]}
 
 
-def read_times(entry: Facts) -> list[tuple[float, float]]:
-    """The seconds in such an entry; raises ValueError, TypeError or KeyError for what is none."""
+def decode_times(entry: Entry) -> Times:
+    """Return the seconds in an entry; raise ValueError, TypeError or KeyError where it holds none."""
     times = [(float(gold), float(predicted)) for gold, predicted in entry["times"]]
     if not all(math.isfinite(seconds) and seconds >= 0 for pair in times for seconds in pair):
         raise ValueError("seconds that are none")
     return times
+
+
+def shown(query: str) -> str:
+    """Return the beginning of a query as messages show it."""
+    return f"`{one_line(query, _SHOWN)}`"
+
+
+def _explain(verb: str, changed: AbstractSet[str], found: Entry, now: Entry) -> str:
+    """Return why a recorded entry is stale: the first change that counts."""
+    name = next((name for name in _CHANGES if name in changed), "engine")
+    show = _show_state if name == "state" else partial(one_line, characters=_SHOWN)
+    before, after = (show(str(facts.get(name))) for facts in (found, now))
+    return f"{verb} stale: {_CHANGES[name]} (recorded {before}, now {after})"
+
+
+def _show_state(state: str) -> str:
+    if _is_live(state):
+        return one_line(state)
+    digits, _, version = state.partition(" ")
+    return one_line(f"state {digits[:_SHOWN_DIGITS]}… {version}").strip()
+
+
+EXECUTIONS = EntryType(
+    folder="executions",
+    error=SourceError,
+    asked=("source", "query"),
+    exact=("json", "selection", "table"),
+    encode=encode_execution,
+    decode=decode_execution,
+    describe=lambda facts: f"execution of {shown(str(facts['query']))} on '{facts['source']}'",
+    explain=partial(_explain, "is"),
+)
+SCHEMAS = EntryType(
+    folder="schemas",
+    error=SourceError,
+    asked=("source",),
+    exact=("tables",),
+    encode=encode_schema,
+    decode=decode_schema,
+    describe=lambda facts: f"tables of '{facts['source']}'",
+    explain=partial(_explain, "are"),
+)
+DDL = EntryType(
+    folder="ddl",
+    error=SourceError,
+    asked=("source",),
+    exact=("ddl",),
+    encode=encode_ddl,
+    decode=decode_ddl,
+    describe=lambda facts: f"tables of '{facts['source']}'",
+    explain=partial(_explain, "are"),
+)
+TIMES = EntryType(
+    folder="times",
+    error=SourceError,
+    asked=("source", "gold", "predicted"),
+    exact=(),
+    encode=encode_times,
+    decode=decode_times,
+    describe=lambda facts: f"times of '{facts['source']}'",
+    explain=partial(_explain, "are"),
+)

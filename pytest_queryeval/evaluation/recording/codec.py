@@ -1,0 +1,239 @@
+"""Cells, texts and answers as JSON that people can read, and back again without a loss.
+
+What JSON has no word for is an object with one key that starts with `$`: `{"$decimal": "1.10"}`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple, TypeAlias
+
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
+from pytest_queryeval.core.model import Answer
+from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row, Table, Tie
+
+JsonObject: TypeAlias = dict[str, JsonValue]
+Entry: TypeAlias = Mapping[str, Any]  # an object from a file, whose values may be anything
+_DECIMAL_DIGITS = 4_000  # Python writes and reads no integer of more than 4,300
+_LARGE = 10**_DECIMAL_DIGITS
+_SPLIT_PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
+_INEXACT = re.compile("nan|inf")
+
+
+def encode(value: Any) -> JsonValue:
+    """Return a cell, or a JSON document, as values that JSON has; objects keep the order of their keys.
+
+    Raise TypeError for a value of any other type, and RecursionError for too many levels.
+    """
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return int(value) if abs(value) < _LARGE else {"$integer": hex(value)}
+        case float():
+            number = float(value)
+            return {"$float": repr(number)} if _INEXACT.search(repr(number)) else number
+        case str():
+            text = str.__str__(value)
+            # Where halves of a surrogate pair meet, JSON would make one character of them.
+            return {"$parts": [*_SPLIT_PAIR.split(text)]} if not text.isascii() and _SPLIT_PAIR.search(text) else text
+        case list():
+            return [encode(item) for item in value]
+        case dict():
+            return _encode_object(value)
+    for tag, form in _FORMS.items():
+        if isinstance(value, form.type):
+            return {tag: form.encode(value)}
+    raise TypeError(f"a value of the type {type(value).__name__}")
+
+
+def _encode_object(items: Mapping[Any, Any]) -> JsonValue:
+    if not all(isinstance(key, str) for key in items):
+        raise TypeError("an object with a key that is no text")
+    if any(key.startswith("$") or encode(key) != key for key in items):
+        return {"$object": [[encode(key), encode(item)] for key, item in items.items()]}
+    return {key: encode(item) for key, item in items.items()}
+
+
+def decode(value: Any) -> Any:
+    """Return the cell, or the JSON document, that `encode` was given; raise ValueError for what it never returns."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tag = next(iter(value), "")
+    if not tag.startswith("$"):
+        return {key: decode(item) for key, item in value.items()}
+    if len(value) != 1 or tag not in _DECODERS:
+        raise ValueError(f"an object with the key {tag!a}")
+    try:
+        return _DECODERS[tag](value[tag])
+    except (TypeError, AttributeError, InvalidOperation, UnicodeEncodeError, OverflowError) as error:
+        raise ValueError(f"{tag!a} holds what is none") from error
+
+
+def decode_cell(value: Any) -> Cell:
+    """Return the cell that was encoded; raise ValueError for anything else."""
+    cell: Cell = decode(value)
+    if isinstance(cell, list | dict):
+        raise ValueError("a list or an object as a cell")
+    return cell
+
+
+def decode_text(value: Any) -> str:
+    """Return the text that was encoded; raise ValueError for anything else."""
+    text = decode(value)
+    if not isinstance(text, str):
+        raise ValueError("something else where a text is expected")
+    return text
+
+
+def encode_lines(text: str) -> JsonValue:
+    """Return a text as `encode` does, or a list of its lines where it has several."""
+    lines = text.split("\n")
+    return [encode(line) for line in lines] if len(lines) > 1 else encode(text)
+
+
+def decode_lines(value: Any) -> str:
+    """Return the text that `encode_lines` was given; raise ValueError for anything else."""
+    return "\n".join(map(decode_text, value)) if isinstance(value, list) else decode_text(value)
+
+
+class _Form(NamedTuple):
+    """How values of a type are written under their tag, and read again."""
+
+    type: type
+    encode: Callable[[Any], JsonValue]
+    decode: Callable[[Any], Cell]
+
+
+def _decode_literal(parts: Sequence[Any]) -> Literal:
+    text, datatype, language = map(decode_text, parts)
+    return Literal(text, sys.intern(datatype), language)  # most cells of a column share their datatype
+
+
+def _decode_float(text: str) -> float:
+    if not _INEXACT.search(text):
+        raise ValueError("a number that JSON has a word for")
+    return float(text)
+
+
+_FORMS: Mapping[str, _Form] = {
+    "$decimal": _Form(Decimal, str, lambda text: Decimal(decode_text(text))),
+    "$bytes": _Form(bytes, lambda data: data.decode("latin-1"), lambda text: decode_text(text).encode("latin-1")),
+    "$datetime": _Form(datetime, lambda value: value.isoformat(), datetime.fromisoformat),
+    "$date": _Form(date, lambda value: value.isoformat(), date.fromisoformat),
+    "$time": _Form(time, lambda value: value.isoformat(), time.fromisoformat),
+    "$iri": _Form(IRI, lambda iri: encode(iri.iri), lambda text: IRI(decode_text(text))),
+    "$blank": _Form(BlankNode, lambda node: encode(node.label), lambda text: BlankNode(decode_text(text))),
+    "$literal": _Form(
+        Literal,
+        lambda literal: [encode(part) for part in (literal.lexical, literal.datatype, literal.language)],
+        _decode_literal,
+    ),
+}
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
+    **{tag: form.decode for tag, form in _FORMS.items()},
+    "$integer": lambda text: int(text, 16),
+    "$float": _decode_float,
+    "$parts": lambda parts: "".join(map(decode_text, parts)),
+    "$object": lambda items: {decode_text(key): decode(item) for key, item in items},
+}
+
+
+def encode_answer(answer: Answer | None) -> JsonObject:
+    """Return an object with one key, `table`, `json` or `selection`, or with none where there is no answer.
+
+    Raise TypeError for a table with a cell, or JSON with a value, that cannot be recorded, and for too many levels.
+    """
+    try:
+        match answer:
+            case None:
+                return {}
+            case Table():
+                return {"table": _encode_table(answer)}
+            case JsonAnswer(value=value):
+                return {"json": encode(value)}
+            case Selection():
+                return {"selection": _encode_selection(answer)}
+    except RecursionError as error:
+        raise TypeError("it nests too deep") from error
+
+
+def decode_answer(entry: Entry) -> Answer | None:
+    """Return the answer in an entry, None where it holds none; raise ValueError, TypeError or KeyError for others."""
+    if "table" in entry:
+        return _decode_table(entry["table"])
+    if "json" in entry:
+        return JsonAnswer(decode(entry["json"]))
+    return _decode_selection(entry["selection"]) if "selection" in entry else None
+
+
+def _encode_table(table: Table) -> JsonObject:
+    found: JsonObject = {"columns": [encode(name) for name in table.columns]}
+    if table.is_graph:
+        found["is_graph"] = True
+    found["rows"] = _encode_rows(table.rows)
+    if table.ties is not None:
+        found["ties"] = [[tie.size, _encode_rows(tie.rows)] for tie in table.ties]
+    return found
+
+
+def _encode_rows(rows: Sequence[Row]) -> list[JsonValue]:
+    return [[encode(cell) for cell in row] for row in rows]
+
+
+def _decode_table(entry: Entry) -> Table:
+    columns = tuple(map(decode_text, entry["columns"]))
+    ties = entry.get("ties")
+    return Table(
+        columns=columns,
+        rows=_decode_rows(entry["rows"], len(columns)),
+        ties=None if ties is None else tuple(_decode_tie(tie, len(columns)) for tie in ties),
+        is_graph=entry.get("is_graph", False) is True,
+    )
+
+
+def _decode_tie(entry: Sequence[Any], width: int) -> Tie:
+    size, rows = entry
+    if type(size) is not int or not 0 <= size <= len(rows):
+        raise ValueError("a tie of another size than its rows")
+    return Tie(size=size, rows=tuple(_decode_rows(rows, width)))
+
+
+def _decode_rows(rows: Sequence[Any], width: int) -> list[Row]:
+    if not all(isinstance(row, list) and len(row) == width for row in rows):
+        raise ValueError("a row that is not as long as the columns")
+    return [tuple(map(decode_cell, row)) for row in rows]
+
+
+def _encode_selection(selection: Selection) -> JsonObject:
+    datasets: list[JsonValue] = []
+    for dataset in selection.datasets:
+        dimensions: list[JsonValue] = [
+            [encode(part.name), [[encode(term.id), encode(term.name), encode(term.label)] for term in part.terms]]
+            for part in dataset.dimensions
+        ]
+        datasets.append([encode(dataset.id), dimensions])
+    return {"by_id": selection.by_id, "datasets": datasets}
+
+
+def _decode_selection(entry: Entry) -> Selection:
+    datasets = tuple(
+        DatasetSelection(
+            decode_text(name),
+            tuple(DimensionSelection(decode_text(of), tuple(map(_decode_term, terms))) for of, terms in dimensions),
+        )
+        for name, dimensions in entry["datasets"]
+    )
+    return Selection(datasets, by_id=entry["by_id"] is True)
+
+
+def _decode_term(entry: Sequence[Any]) -> Term:
+    term_id, name, label = (None if part is None else decode_text(part) for part in entry)
+    return Term(term_id, name, label)
