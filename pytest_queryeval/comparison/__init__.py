@@ -1,1 +1,1 @@
-"""When two answers are equal, and where they differ."""
+"""Equality of two answers, and where they differ."""

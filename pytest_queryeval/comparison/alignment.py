@@ -1,7 +1,7 @@
 """The best injection of gold columns into predicted columns, for comparing two query results.
 
-A depth-first branch and bound: `row_classes` bounds the rows that a partial alignment can match, `entity_ties` the F1
-that decides between alignments that match equally many. Columns that are alike are tried once.
+A depth-first branch and bound: `row_classes` bounds the rows that a partial alignment can match, `entity_tiebreak` the
+F1 that decides between alignments that match equally many. Of columns that are alike, one is tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_queryeval.comparison.entity_tiebreak import TOLERANCE, EntityTies
+from pytest_queryeval.comparison.entity_tiebreak import TOLERANCE, EntityTiebreak
 from pytest_queryeval.comparison.row_classes import Budget, BudgetSpentError, RowClasses, Split, kinds
 
 DEFAULT_BUDGET = 10_000_000
@@ -43,9 +43,10 @@ def best_alignment(
     intersection of gold's rows and predicted's rows projected on `columns`; the highest F1 of mean precision (overlap /
     predicted distinct) and mean recall (overlap / gold distinct) over all gold columns; the smallest `columns`.
 
-    `overlap(i, j)` is the number of distinct values that gold column i shares with predicted column j. It is asked once
-    per pair, only for pairs that rows leave undecided. The first `pinned` gold columns map to the predicted columns
-    of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing else is tried.
+    `overlap(i, j)` is the number of distinct values that gold column i shares with predicted column j. It is called
+    at most once a pair, only for pairs that rows leave undecided. The first `pinned` gold columns map to the predicted
+    columns of the same number. Without gold columns `matched` is 0. Where all rows match by position, nothing else is
+    tried. Raise ValueError where `pinned` is not a number of gold columns.
 
     Usually at most a * b passes over the rows. The worst case is exponential, so `budget` limits the rows visited after
     a first reading (a step of an assignment counts as one row, a column tried as twenty). When it is spent, the best
@@ -59,9 +60,11 @@ def best_alignment(
     rows = RowClasses(gold, predicted, pinned=pinned, budget=limit)
     by_position = tuple(range(len(gold)))
     first = _Leaf(by_position, rows.matched(by_position))
-    if _is_settled(rows, first):
+    heights = {len(column) for column in (*gold[:1], *predicted[:1])}
+    # All rows match by position, none can match, or there is no other alignment.
+    if heights == {first.matched} or 0 in heights or pinned == len(gold) or len(predicted) == 1:
         return Alignment(columns=first.columns, matched=first.matched, proven=True)
-    ties = EntityTies(
+    ties = EntityTiebreak(
         gold,
         predicted,
         overlap=overlap,
@@ -75,12 +78,6 @@ def best_alignment(
 class _Leaf(NamedTuple):
     columns: tuple[int, ...]
     matched: int
-
-
-def _is_settled(rows: RowClasses, by_position: _Leaf) -> bool:
-    """Whether all rows match by position, none can match, or there is no other alignment."""
-    heights = {len(column) for column in (*rows.gold[:1], *rows.predicted[:1])}
-    return heights == {by_position.matched} or 0 in heights or rows.pinned == len(rows.gold) or len(rows.predicted) == 1
 
 
 class _Node(NamedTuple):
@@ -102,9 +99,9 @@ class _Step(NamedTuple):
 
 
 class _Search:
-    """Looks for leaves that match `need` rows and, where `floor` is set, have at least that entity F1."""
+    """A search for leaves that match `need` rows and, where `floor` is set, have at least that entity F1."""
 
-    def __init__(self, rows: RowClasses, ties: EntityTies, budget: Budget, best: _Leaf) -> None:
+    def __init__(self, rows: RowClasses, ties: EntityTiebreak, budget: Budget, best: _Leaf) -> None:
         self.rows, self.ties, self.budget, self.best = rows, ties, budget, best
         self.gold_kinds, self.predicted_kinds = kinds(rows.gold), kinds(rows.predicted)
         self.need = 0
@@ -130,11 +127,13 @@ class _Search:
         if self.best.matched == ceiling or self._within_half([ceiling - int(ceiling * loss) for loss in _LOSSES]):
             return
         if self._improve(once=True):
-            self._swap()
+            # Exchange two columns, or one for a free one, as long as that matches more rows.
+            while any(map(self._exceeds, self.rows.neighbours(self.best.columns))):
+                pass
             self._improve()
 
     def _within_half(self, needs: Sequence[int]) -> bool:
-        """Whether a leaf with one of `needs`, and so the best, is found within half of what is left to spend."""
+        """Return whether a leaf with one of `needs`, and so the best, is found within half of the budget left."""
         self.budget.reserve = self.budget.left // 2
         try:
             return any(need > self.best.matched and self._improve(need) for need in needs)
@@ -144,7 +143,7 @@ class _Search:
             self.budget.reserve = 0
 
     def _improve(self, need: int = 0, *, once: bool = False) -> bool:
-        """Find the best leaf with at least `need` rows, or just `once` a better one; whether there is any."""
+        """Find the best leaf with at least `need` rows, or with `once` any better one; return whether there is one."""
         self.need = max(need, self.best.matched + 1)
         found = False
         for leaf in self._leaves(self._top(self.rows.root)):
@@ -152,11 +151,6 @@ class _Search:
             if once:
                 break
         return found
-
-    def _swap(self) -> None:
-        """Exchange two columns, or one for a free one, as long as that matches more rows."""
-        while any(map(self._exceeds, self.rows.neighbours(self.best.columns))):
-            pass
 
     def _exceeds(self, columns: tuple[int, ...]) -> bool:
         before, matched = self.best, self.rows.matched(columns)
@@ -170,34 +164,27 @@ class _Search:
         node = self._top(self.rows.root if self.need else None)
         if all(len(choices) == 1 for choices in node.options.values()):
             return
-        self._tell_apart(node)
-        while self._raise_floor(node):
-            pass
+        self._separate_kinds(node)
+        leaf: _Leaf | None = self.best
+        while leaf is not None:
+            self.best = leaf
+            self.floor = self.ties.f1(leaf.columns) + TOLERANCE
+            leaf = next(self._leaves(node), None)
         self.floor = self.ties.f1(self.best.columns) - TOLERANCE
         for i in range(self.rows.pinned, len(self.best.columns)):
             if all(self.best.columns[k] <= min(choices) for k, choices in node.options.items()):
                 return
-            self._lower(node, i)
+            for j in self._one_of_a_kind(node.options[i]):  # the lowest column that leads to as good a leaf
+                if j >= self.best.columns[i]:
+                    break
+                leaf = next(self._leaves(self._take(_Step(node, {i: j}, node.bound))), None)
+                if leaf is not None:
+                    self.best = leaf
+                    break
             node = self._take(_Step(node, {i: self.best.columns[i]}, node.bound))
 
-    def _raise_floor(self, node: _Node) -> bool:
-        self.floor = self.ties.f1(self.best.columns) + TOLERANCE
-        leaf = next(self._leaves(node), None)
-        self.best = leaf or self.best
-        return leaf is not None
-
-    def _lower(self, node: _Node, i: int) -> None:
-        """Align gold column i with the lowest predicted column that leads to as good a leaf."""
-        for j in self._one_of_a_kind(node.options[i]):
-            if j >= self.best.columns[i]:
-                return
-            leaf = next(self._leaves(self._take(_Step(node, {i: j}, node.bound))), None)
-            if leaf is not None:
-                self.best = leaf
-                return
-
-    def _tell_apart(self, node: _Node) -> None:
-        """Columns of equal cells may still differ in their distinct values: `overlap` may see finer than the ints."""
+    def _separate_kinds(self, node: _Node) -> None:
+        """Separate columns of equal cells that differ in their distinct values, which `overlap` may see more finely."""
         if len(self.rows.gold) + len(self.rows.predicted) == len({*self.gold_kinds}) + len({*self.predicted_kinds}):
             return
         golds: list[list[object]] = [[kind] for kind in self.gold_kinds]
@@ -216,7 +203,7 @@ class _Search:
         return _Node({i: i for i in range(self.rows.pinned)}, options, split, split.bound if split else 0)
 
     def _leaves(self, top: _Node) -> Iterator[_Leaf]:
-        """The leaves below `top` that meet `need` and `floor`, which may rise meanwhile; of like leaves one."""
+        """Yield leaves below `top` that meet `need` and `floor`, which may rise meanwhile; of like leaves one."""
         stack = [_Step(top, {}, top.bound)]
         while stack:
             step = stack.pop()
@@ -245,7 +232,7 @@ class _Search:
         return _Node(columns, options, split, split.bound)
 
     def _bar(self, step: _Step, options: dict[int, list[int]]) -> None:
-        """Gold columns that are alike may swap their places: what one has tried, the others need not try."""
+        """Drop options that a gold column of equal cells has tried before: the two columns are interchangeable."""
         barred = {self.predicted_kinds[j] for j in step.tried}
         before, (i, *_) = step.node.options, step.pairs
         for k in options if barred else ():
@@ -253,34 +240,28 @@ class _Search:
                 options[k] = [j for j in options[k] if self.predicted_kinds[j] not in barred]
 
     def _steps(self, node: _Node) -> list[_Step]:
-        """The steps from a node, the most promising last; none where it cannot lead to what is looked for."""
+        """Return the steps from a node, the most promising last; none where no leaf below it can be looked for."""
         if not all(node.options.values()):
             return []
-        guess = self._guess(node)
-        if self.floor is not None and guess is None:
-            return []
+        guess: list[int] | None = None
+        if self.floor is not None:
+            known = {i: (j,) for i, j in node.columns.items()}
+            guess = self.ties.reach([known.get(i) or node.options[i] for i in range(len(self.rows.gold))], self.floor)
+            if guess is None:
+                return []
         choices = {i: self._one_of_a_kind(js) for i, js in node.options.items()}
         if max(map(len, choices.values())) == 1:
             return _forced(node)
         i = min(choices, key=lambda i: (len(choices[i]), -self.rows.spread[i]))
-        bounds = self._bounds(node, i, choices[i])
+        bounds = dict.fromkeys(choices[i], node.bound)
+        if node.split is not None and len(bounds) > 1:
+            bounds = dict(zip(choices[i], self.rows.bounds(node.split, i, choices[i]), strict=True))
         ranked = sorted((bound, guess is not None and guess[i] == j, -j) for j, bound in bounds.items())
         order = [-j for _, _, j in ranked]
         steps = [_Step(node, {i: j}, bounds[j], order[k:]) for k, j in enumerate(order, 1)]
         if guess and not node.split:
             steps.append(_Step(node, {i: guess[i] for i in node.options}, node.bound))
         return steps
-
-    def _guess(self, node: _Node) -> list[int] | None:
-        if self.floor is None:
-            return None
-        known = {i: (j,) for i, j in node.columns.items()}
-        return self.ties.reach([known.get(i) or node.options[i] for i in range(len(self.rows.gold))], self.floor)
-
-    def _bounds(self, node: _Node, i: int, choices: Sequence[int]) -> dict[int, int]:
-        if node.split is None or len(choices) == 1:
-            return dict.fromkeys(choices, node.bound)
-        return dict(zip(choices, self.rows.bounds(node.split, i, choices), strict=True))
 
     def _one_of_a_kind(self, choices: Sequence[int]) -> list[int]:
         first: dict[int, int] = {}
@@ -290,7 +271,7 @@ class _Search:
 
 
 def _forced(node: _Node) -> list[_Step]:
-    """The one step left where each gold column has one kind of predicted column left."""
+    """Return the one step left where each gold column has one kind of predicted column left."""
     pairs: dict[int, int] = {}
     taken: set[int] = set()
     for i, js in node.options.items():

@@ -1,7 +1,7 @@
 """The best one-to-one assignments; nothing else in the package solves such problems.
 
-Up to EXHAUSTIVE rows and columns all assignments are tried, since scipy takes up to a second to load. Beyond, scipy
-solves them.
+Up to MAX_EXHAUSTIVE rows and columns all sets of columns are tried, since scipy takes up to a second to load. Above
+that, scipy solves them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, product
 
-EXHAUSTIVE = 6
+MAX_EXHAUSTIVE = 6
 
 
 def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
@@ -21,7 +21,7 @@ def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
     rows, columns = len(weights), len(weights[0]) if len(weights) else 0
     if min(rows, columns) == 1:
         return [max(product(range(rows), range(columns)), key=lambda cell: weights[cell[0]][cell[1]])]
-    if max(rows, columns) > EXHAUSTIVE:
+    if max(rows, columns) > MAX_EXHAUSTIVE:
         from scipy.optimize import linear_sum_assignment
 
         solved = linear_sum_assignment(weights, maximize=True)
@@ -33,7 +33,7 @@ def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
 
 def steps(rows: int, columns: int) -> int:
     """Return about how many steps of a loop `best_assignment` takes the time of, for rows <= columns."""
-    return rows * columns * (2**rows if columns <= EXHAUSTIVE else rows)
+    return rows * columns * (2**rows if columns <= MAX_EXHAUSTIVE else rows)
 
 
 def most_pairs(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, int]]:
@@ -42,7 +42,7 @@ def most_pairs(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, in
     >>> most_pairs([(0, 1), (0,)], 2)
     [(0, 1), (1, 0)]
     """
-    if max(len(fits), places) <= EXHAUSTIVE:
+    if max(len(fits), places) <= MAX_EXHAUSTIVE:
         weights = [[int(place in row) for place in range(places)] for row in fits]
         return [(row, place) for row, place in best_assignment(weights) if weights[row][place]]
     import numpy as np
@@ -56,7 +56,7 @@ def most_pairs(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, in
 
 
 def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
-    """The column of each row: row by row, the best assignment of those so far to each set of columns."""
+    """Return the column of each row, from the best assignment of the rows so far to each set of columns."""
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0, ())}
     for row in weights:
         grown: dict[int, tuple[float, tuple[int, ...]]] = {}

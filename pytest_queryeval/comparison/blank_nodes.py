@@ -1,11 +1,11 @@
 """Blank nodes have no names of their own: predicted's are renamed to gold's, consistently over the whole table.
 
-Colour refinement: a node's colour is what stands beside it in all its rows, then what the colours of those neighbours
-say, until nothing more is told apart. A node whose colour no other one has is known; the known ones cut the rest into
-parts that no row connects, and parts of the same colours are compared by themselves. Where a part has no such node, one
-of its nodes is paired with each that it may be, and the refinement goes on, as in the individualisation step of
+Colour refinement: a node's colour is made of the other cells of all its rows, then of the colours of the nodes among
+them, until no more nodes are distinguished. A node of a unique colour is known; the known ones cut the rest into parts
+that no row connects, and parts of the same colours are compared by themselves. Where a part has no such node, one of
+its nodes is paired with each candidate in turn, and the refinement goes on, as in the individualisation step of
 graph-isomorphism programs (McKay, 1981).
-Columns are looked at only where they are positional, since otherwise they are aligned later.
+Columns count only where they are positional, since otherwise they are aligned later.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TypeAlias
 
+from pytest_queryeval.comparison.connected import connected
 from pytest_queryeval.core.table import BlankNode
 
 Cells: TypeAlias = tuple[Hashable, ...]
 Sides: TypeAlias = tuple[Sequence[Cells], Sequence[Cells]]
 Colours: TypeAlias = dict[BlankNode, int]
 Names: TypeAlias = dict[BlankNode, BlankNode]
-VISITS = 300_000  # rows looked at while nodes are told apart; past it those of one colour are paired as they come
+MAX_VISITS = 300_000  # rows visited by the refinement; past it nodes of one colour are paired in their order
 
 
 def rename_blank_nodes(
@@ -32,10 +33,10 @@ def rename_blank_nodes(
     positional: bool = False,
     merged: Callable[[], Mapping[Hashable, Hashable]] = dict,
 ) -> tuple[Sequence[Cells], bool]:
-    """The predicted rows with their blank nodes named after gold's, and whether no better names can be overlooked.
+    """Return predicted rows with blank nodes named after gold's, and whether no better names can have been missed.
 
-    Nodes without a partner get names of their own. `merged` gives one value for cells that are equal without being the
-    same, such as numbers within the tolerance.
+    Nodes without a partner get names of their own. `merged` returns one value for cells that are equal without being
+    the same, such as numbers within the tolerance.
     """
     nodes = _nodes(predicted)
     if not nodes or Counter(gold) == Counter(predicted):
@@ -43,17 +44,14 @@ def rename_blank_nodes(
     values = merged()
     sides = [[tuple([values.get(cell, cell) for cell in row]) for row in rows] for rows in (gold, predicted)]
     search = _Search((sides[0], sides[1]), positional)
-    names = search.names()
-    rest = {node: BlankNode(f"\0{node.label}") for node in nodes if node not in names}
-    return _renamed(predicted, {**names, **rest}), search.visits_left >= 0
+    found = search.names()
+    names = {node: found.get(node) or BlankNode(f"\0{node.label}") for node in nodes}
+    renamed = [tuple([names[cell] if isinstance(cell, BlankNode) else cell for cell in row]) for row in predicted]
+    return renamed, search.visits_left >= 0
 
 
 def _nodes(rows: Iterable[Cells]) -> list[BlankNode]:
     return list(dict.fromkeys(cell for cell in chain.from_iterable(rows) if isinstance(cell, BlankNode)))
-
-
-def _renamed(rows: Sequence[Cells], names: Mapping[BlankNode, BlankNode]) -> list[Cells]:
-    return [tuple([names[cell] if isinstance(cell, BlankNode) else cell for cell in row]) for row in rows]
 
 
 @dataclass(slots=True)
@@ -65,38 +63,35 @@ class _Part:
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """Equal for parts that may be the same."""
+        """A key that is equal for parts that may be the same."""
         return len(self.rows), *sorted(self.colours.values())
 
 
 class _Search:
-    """The search for the names of predicted's nodes."""
+    """A search for the names of predicted's nodes."""
 
     def __init__(self, sides: Sides, positional: bool) -> None:
         self._sides = sides
         self._positional = positional
-        self.visits_left = VISITS
+        self.visits_left = MAX_VISITS
         self._known = count()
 
     def names(self) -> Names:
-        """A gold node for each predicted one that has a partner."""
+        """Return a gold node for each predicted one that has a partner."""
         start = tuple(dict.fromkeys(_nodes(rows), 0) for rows in self._sides)
         colours = self._refined(self._sides, (start[0], start[1]))
+        golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
         try:
-            names = self._matched(colours)
-        except RecursionError:  # one part within the other, hundreds of times
-            self.visits_left, names = -1, {}
+            partners = list(self._partners(golds, predicted))
+        except RecursionError:  # parts within parts, hundreds of levels
+            self.visits_left, partners = -1, []
+        names: Names = {}
+        for found in partners:
+            names |= found or {}
         return names | _leftovers(names, *colours)
 
-    def _matched(self, colours: tuple[Colours, Colours]) -> Names:
-        golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
-        names: Names = {}
-        for found in self._partners(golds, predicted):
-            names |= found or {}
-        return names
-
     def _partners(self, golds: Iterable[_Part], predicted: Iterable[_Part]) -> Iterator[Names | None]:
-        """The names of each predicted part by the first gold part that is the same and is not taken; None without."""
+        """Yield the names of each predicted part by the first free gold part that is the same; None without one."""
         free: defaultdict[tuple[Hashable, ...], list[_Part]] = defaultdict(list)
         for part in golds:
             free[part.key].append(part)
@@ -111,7 +106,7 @@ class _Search:
             yield found
 
     def _same(self, gold: _Part, predicted: _Part) -> Names | None:
-        """The names by which two parts of equal keys are the same; None where they are not."""
+        """Return the names by which two parts of equal keys are the same; None where they are not."""
         groups = _same_colour(gold.colours, predicted.colours)
         known = {others[0]: mines[0] for mines, others in groups if len(mines) == 1}
         if known or not groups:
@@ -129,13 +124,13 @@ class _Search:
         return None
 
     def _same_around(self, gold: _Part, predicted: _Part, known: Names) -> Names | None:
-        """`_same` where some nodes are known, which leaves smaller parts between them."""
+        """Return what `_same` does where some nodes are known, which leaves smaller parts between them."""
         numbers = {other: next(self._known) for other in known}
         parts = (
             _without(gold, {mine: numbers[other] for other, mine in known.items()}),
             _without(predicted, numbers),
         )
-        if self._settled(parts[0].rows) != self._settled(parts[1].rows):
+        if self._known_rows(parts[0].rows) != self._known_rows(parts[1].rows):
             return None
         names = dict(known)
         for found in self._partners(*(_parts(part.rows, part.colours) for part in parts)):
@@ -144,15 +139,15 @@ class _Search:
             names |= found
         return names
 
-    def _settled(self, rows: Sequence[Cells]) -> Counter[Hashable]:
-        """The rows in which no node is left to be known."""
+    def _known_rows(self, rows: Sequence[Cells]) -> Counter[Hashable]:
+        """Return the rows in which all nodes are known."""
         done = [row for row in rows if not any(isinstance(cell, BlankNode) for cell in row)]
         return Counter(done if self._positional else [tuple(sorted(map(hash, row))) for row in done])
 
     def _refined(self, sides: Sides, start: tuple[Colours, Colours]) -> tuple[Colours, Colours]:
-        """Refine until the number of colours stands still."""
+        """Refine until the number of colours no longer grows."""
         colours = start
-        told_apart = 0
+        distinguished = 0
         while True:
             self.visits_left -= len(sides[0]) + len(sides[1])
             numbers: dict[Hashable, int] = {}
@@ -160,13 +155,13 @@ class _Search:
                 _recoloured(rows, side, numbers, self._positional) for rows, side in zip(sides, colours, strict=True)
             )
             colours = gold, predicted
-            if len(numbers) <= told_apart or self.visits_left < 0:
+            if len(numbers) <= distinguished or self.visits_left < 0:
                 return colours
-            told_apart = len(numbers)
+            distinguished = len(numbers)
 
 
 def _without(part: _Part, known: Mapping[BlankNode, int]) -> _Part:
-    """The part with values of their own for known nodes, which are nodes no more."""
+    """Return the part with plain values in place of known nodes."""
     rows = [
         tuple([("known", known[cell]) if isinstance(cell, BlankNode) and cell in known else cell for cell in row])
         for row in part.rows
@@ -176,24 +171,14 @@ def _without(part: _Part, known: Mapping[BlankNode, int]) -> _Part:
 
 def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Part]:
     """Split nodes and rows so that no row holds nodes of two parts."""
-    head = {node: node for node in colours}
-
-    def root(node: BlankNode) -> BlankNode:
-        while head[node] != node:
-            head[node] = head[head[node]]
-            node = head[node]
-        return node
-
     inside = [(row, [cell for cell in row if isinstance(cell, BlankNode)]) for row in rows]
-    for _, nodes in inside:
-        for node in nodes[1:]:
-            head[root(node)] = root(nodes[0])
+    roots = connected((nodes[0], node) for _, nodes in inside for node in nodes)
     parts: defaultdict[BlankNode, _Part] = defaultdict(_Part)
     for node, colour in colours.items():
-        parts[root(node)].colours[node] = colour
+        parts[roots[node]].colours[node] = colour
     for row, nodes in inside:
         if nodes:
-            parts[root(nodes[0])].rows.append(row)
+            parts[roots[nodes[0]]].rows.append(row)
     return parts.values()
 
 
@@ -206,7 +191,7 @@ def _same_colour(gold: Colours, predicted: Colours) -> list[tuple[list[BlankNode
 
 
 def _leftovers(names: Names, gold: Colours, predicted: Colours) -> Names:
-    """Nodes of parts without a partner: by label, as one source gives them to all queries, then as they come."""
+    """Pair nodes of parts without a partner: by label, which one source keeps over its queries, then in their order."""
     taken = set(names.values())
     free = {node: None for node in gold if node not in taken}
     rest = [node for node in predicted if node not in names]

@@ -1,4 +1,4 @@
-"""Canonical values of cells, and when two of them are equal."""
+"""Canonical values of cells, and equality of two of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NUMERIC_TYPES = _INTEGER_TYPES | {f"{XSD}{name}" for name in ("decimal", "float
 
 
 def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
-    """Whether two canonical values are equal: the same, or near each other."""
+    """Return whether two canonical values are the same or near each other."""
     if x == y:
         return True
     x, y = read_text(x, policy), read_text(y, policy)
@@ -68,7 +68,7 @@ def read_text(value: Hashable, policy: Policy) -> Hashable:
 
 
 def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
-    """Whether two numbers of one datatype are equal within the tolerance, or two points in time; not two texts."""
+    """Return whether two numbers of one datatype are close, or two points in time the same."""
     if type(x) is type(y) is float:
         return is_close(x, y, policy)
     if isinstance(x, ReadText) and isinstance(y, ReadText):
@@ -80,7 +80,7 @@ def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
 
 
 def is_close(x: Number, y: Number, policy: Policy) -> bool:
-    """Whether two numbers are equal within the tolerance; two integers must be the same."""
+    """Return whether two numbers are equal within the tolerance; two integers must be the same."""
     if x == y:
         return True
     if isinstance(x, int) and isinstance(y, int):
@@ -92,11 +92,11 @@ def is_close(x: Number, y: Number, policy: Policy) -> bool:
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """The rows with every cell replaced by its canonical value, so that cells which are the same have the same one.
+    """Return the rows with each cell replaced by its canonical value, so that cells which are the same have the same.
 
     Cells that are equal without being the same are found later: numbers within the tolerance, and texts that equal a
     number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself
-    comes back.
+    is returned.
     """
     types = set(map(type, chain.from_iterable(table.rows)))
     if float in types and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
@@ -116,23 +116,23 @@ def _may_change(types: set[type], policy: Policy) -> bool:
 
 
 def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-    """The canonical values of a column, and the column; the same object where they are the same."""
+    """Return the canonical values of a column, and the column; the same object where they are the same."""
     types = set(map(type, column))
     if float in types and not any(map(ne, column, column)):
         types.discard(float)
     if not _may_change(types, policy):
         return column, column
     known: dict[tuple[type, Cell], Hashable] = {}
-    return [_canonical_once(cell, policy, known) for cell in column], column
-
-
-def _canonical_once(cell: Cell, policy: Policy, known: dict[tuple[type, Cell], Hashable]) -> Hashable:
-    if cell is None or type(cell) is int:
-        return cell
-    key = (type(cell), cell)
-    if key not in known:
-        known[key] = canonical(cell, policy)
-    return known[key]
+    values: list[Hashable] = []
+    for cell in column:
+        if cell is None or type(cell) is int:
+            values.append(cell)
+            continue
+        key = (type(cell), cell)
+        if key not in known:
+            known[key] = canonical(cell, policy)
+        values.append(known[key])
+    return values, column
 
 
 def canonical(cell: Cell, policy: Policy) -> Hashable:
@@ -166,7 +166,7 @@ def _number(text: str) -> Number:
 
 
 def _shortened(number: Decimal) -> Number:
-    """A float where it says the same, for speed; the Decimal itself where digits would be lost."""
+    """Return a float, for speed; the Decimal itself where digits of an integer part would be lost."""
     as_float = _as_float(number)
     return as_float if as_float == number or abs(as_float) < 2**53 else number
 
@@ -179,7 +179,7 @@ def _as_float(number: Number) -> float:
 
 
 def _literal(literal: Literal, policy: Policy) -> Hashable:
-    """By value, under `rdf_terms: strict` together with datatype and language."""
+    """Return the value of a literal; with `rdf_terms: strict`, together with its datatype and language."""
     if policy.rdf_terms == "value":
         return _literal_value(literal, policy)
     value = _literal_value(literal, replace(policy, text_numbers=False))
@@ -191,7 +191,7 @@ def _literal(literal: Literal, policy: Policy) -> Hashable:
 
 
 def _literal_value(literal: Literal, policy: Policy) -> Hashable:
-    """A literal that its datatype does not allow counts as its text."""
+    """Return the value of a literal; its text where its datatype does not allow it."""
     text = literal.lexical.strip()
     if literal.datatype in _NUMERIC_TYPES:
         if text in ("NaN", "INF", "-INF", "+INF"):

@@ -38,7 +38,7 @@ Comparable: TypeAlias = int | float | Decimal | date | time | Temporal | ReadTex
 
 
 def is_comparable(value: Hashable) -> TypeGuard[Comparable]:
-    """Whether a canonical value is compared as a quantity (truth values are not)."""
+    """Return whether a canonical value is compared as a quantity (truth values are not)."""
     return isinstance(value, Comparable) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""What is right, too much and missing of an answer, by rows, cells and distinct values."""
+"""Counts of what is right, extra and missing in an answer, by rows, cells and distinct values."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ class Counts:
         whole = 2 * self.tp + self.fp + self.fn
         return 2 * self.tp / whole if whole else 1.0
 
-    @property
-    def plain(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float]:
         """Return the counts as reports have them."""
         return asdict(self)
 
 
 @lru_cache(maxsize=2)
 def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
-    """Rows under the best alignment, as multisets; predicted columns that nothing maps to are dropped first."""
+    """Count rows under the best alignment, as multisets, without predicted columns that no gold column maps to."""
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
     both = pair(gold, predicted, policy)
@@ -55,7 +54,7 @@ def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 
 @lru_cache(maxsize=2)
 def exact_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
-    """Rows with the i-th predicted column as the i-th gold column; none is right where there are more or fewer."""
+    """Count rows with columns aligned by position; none is right where there are more columns or fewer."""
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
     same_width = len(gold.columns) == len(predicted.columns)
@@ -75,9 +74,10 @@ def _rows(both: Pair, columns: tuple[int, ...] | None) -> Counts:
 
 @lru_cache(maxsize=2)
 def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
-    """The cells of the i-th gold row and of the i-th predicted row, as multisets."""
+    """Count the cells of the i-th gold row and of the i-th predicted row, as multisets."""
     if not gold.rows or not predicted.rows:
-        sizes = (len(table.rows) * max(len(table.columns), 1) for table in (predicted, gold))  # () is something, too
+        # A row without cells counts as one.
+        sizes = (len(table.rows) * max(len(table.columns), 1) for table in (predicted, gold))
         return Counts(0, *sizes)
     golds, others = merged_rows(pair(gold, predicted, policy))
     common = sum((Counter(left) & Counter(right)).total() for left, right in zip_longest(golds, others, fillvalue=()))
@@ -86,7 +86,7 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 
 @lru_cache(maxsize=2)
 def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
-    """The distinct values of each gold column under the best alignment; None where there is none."""
+    """Count the distinct values of each gold column under the best alignment; None where there is none."""
     both = pair(gold, predicted, policy)
     alignment = both.alignment
     if alignment is None:

@@ -1,7 +1,7 @@
-"""Which of several alignments has the best entity F1, and what F1 a partial alignment can still reach.
+"""The entity F1 of alignments, and whether a partial alignment can still reach a given one.
 
 The entity F1 is the harmonic mean of a mean precision P and a mean recall R, so it is not a sum over column pairs and
-one assignment does not find its maximum. It is however the least of its tangents,
+one assignment does not find its maximum. It is however the minimum of its tangents,
 
     2PR / (P + R) = min over t in [0, 1] of 2 t^2 P + 2 (1 - t)^2 R,
 
@@ -22,7 +22,7 @@ _TANGENTS = 12
 _PAIR = 20
 
 
-class EntityTies:
+class EntityTiebreak:
     """Precision, recall and F1 over the distinct values of aligned columns; pairs are read on first use and kept."""
 
     def __init__(
@@ -44,22 +44,17 @@ class EntityTies:
         self._pairs: dict[tuple[int, int], tuple[float, float]] = {}
 
     def pair(self, gold: int, predicted: int) -> tuple[float, float]:
-        """Precision and recall of one column pair, 0 where there is no value to divide by."""
+        """Return precision and recall of one column pair, 0 where they share no value."""
         known = self._pairs.get((gold, predicted))
         if known is None:
-            known = self._pairs[gold, predicted] = self._measured(gold, predicted)
+            self._spend(_PAIR)
+            shared = self._overlap(gold, predicted)
+            known = (shared / self._found(predicted), shared / self._wanted(gold)) if shared else (0.0, 0.0)
+            self._pairs[gold, predicted] = known
         return known
 
-    def _measured(self, gold: int, predicted: int) -> tuple[float, float]:
-        self._spend(_PAIR)
-        shared = self._overlap(gold, predicted)
-        if not shared:
-            return 0.0, 0.0
-        found, wanted = self._found(predicted), self._wanted(gold)
-        return shared / found if found else 0.0, shared / wanted if wanted else 0.0
-
     def f1(self, columns: Sequence[int]) -> float:
-        """F1 of mean precision and mean recall; gold column i is aligned with predicted column `columns[i]`."""
+        """Return the F1 of mean precision and mean recall, gold column i aligned with predicted column `columns[i]`."""
         return self._means_f1(columns)[0]
 
     def _means_f1(self, columns: Sequence[int]) -> tuple[float, float, float]:
@@ -70,18 +65,21 @@ class EntityTies:
         return (2 * precision * recall / total if total else 0.0), precision, recall
 
     def reach(self, options: Sequence[Sequence[int]], floor: float) -> list[int] | None:
-        """An alignment within `options` (allowed predicted columns per gold column), None if no F1 there is >= floor.
+        """Return an alignment within `options`, or None if no F1 there is >= floor.
 
-        The alignment is a guess: its F1 may miss the floor where the bound does not exclude it. Each tangent costs one
-        assignment, and each step of it counts as one row.
+        `options` are the predicted columns allowed to each gold column. The alignment is a guess: its F1 may miss the
+        floor where the bound does not exclude it. Each tangent costs one assignment, and each step of it counts as one
+        row.
         """
         low, tangent, high = 0.0, 0.5, 1.0
         guess: list[int] | None = None
         for _ in range(_TANGENTS):
             guess = self._best_under(options, tangent)
-            if guess is None or self._height(guess, tangent) < floor:
+            if guess is None:
                 return None
             f1, precision, recall = self._means_f1(guess)
+            if 2 * tangent**2 * precision + 2 * (1 - tangent) ** 2 * recall < floor:
+                return None
             slope = tangent * precision - (1 - tangent) * recall
             if f1 >= floor or abs(slope) < TOLERANCE:
                 return guess
@@ -90,11 +88,8 @@ class EntityTies:
             tangent = touching if low < touching < high else (low + high) / 2
         return guess
 
-    def _height(self, columns: Sequence[int], tangent: float) -> float:
-        _, precision, recall = self._means_f1(columns)
-        return 2 * tangent**2 * precision + 2 * (1 - tangent) ** 2 * recall
-
     def _best_under(self, options: Sequence[Sequence[int]], tangent: float) -> list[int] | None:
+        """Return the best assignment under a tangent; None where there is no alignment within `options`."""
         columns = [allowed[0] for allowed in options]
         free = [gold for gold, allowed in enumerate(options) if len(allowed) > 1]
         fixed = {allowed[0] for allowed in options if len(allowed) == 1}
@@ -104,18 +99,15 @@ class EntityTies:
         # Worse than a whole alignment, yet small enough to leave the last digits of the sums alone.
         forbidden = -2.0 * len(options) - 1
         self._spend(len(free) * len(targets) + steps(len(free), len(targets)))
-        weights = [self._weights(gold, options[gold], targets, tangent, forbidden) for gold in free]
+        by_precision, by_recall = 2 * tangent**2, 2 * (1 - tangent) ** 2
+        weights = []
+        for gold in free:
+            by_target = dict.fromkeys(targets, forbidden)
+            for j in options[gold]:
+                if j in by_target:
+                    precision, recall = self.pair(gold, j)
+                    by_target[j] = by_precision * precision + by_recall * recall
+            weights.append(list(by_target.values()))
         for row, target in best_assignment(weights):
             columns[free[row]] = targets[target]
         return columns if all(columns[gold] in options[gold] for gold in free) else None
-
-    def _weights(
-        self, gold: int, allowed: Sequence[int], targets: Sequence[int], tangent: float, forbidden: float
-    ) -> list[float]:
-        by_precision, by_recall = 2 * tangent**2, 2 * (1 - tangent) ** 2
-        weights = dict.fromkeys(targets, forbidden)
-        for j in allowed:
-            if j in weights:
-                precision, recall = self.pair(gold, j)
-                weights[j] = by_precision * precision + by_recall * recall
-        return list(weights.values())

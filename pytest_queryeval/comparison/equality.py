@@ -1,4 +1,4 @@
-"""Whether two answers are the same."""
+"""Equality of two answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_queryeval.core.table import Table
 
 
 def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Whether predicted is what gold is under a policy; two answers without rows are, whatever their columns."""
+    """Return whether predicted equals gold under a policy; two answers without rows do, whatever their columns."""
     if not gold.rows or not predicted.rows:
         return len(gold.rows) == len(predicted.rows)
     if gold.is_graph != predicted.is_graph:

@@ -1,4 +1,4 @@
-"""Cells that differ in their type only, so that they look the same where they are shown: text 3 and integer 3."""
+"""Cells that differ in their type only and so are shown by the same text, such as text 3 and integer 3."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal
 
 
 def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
-    """Return pairs of a gold and a predicted cell of one column that are unequal and yet are shown by the same text."""
+    """Return pairs of a gold and a predicted cell of one column that are unequal and yet shown by the same text."""
     golds = (*found.missing, *(gold for gold, _ in found.changed))
     others = (*found.extra, *(predicted for _, predicted in found.changed))
     by_text = defaultdict(list)
@@ -29,12 +29,12 @@ def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) 
 
 
 def text_and_number(cell: Cell, other: Cell) -> bool:
-    """Whether one of two cells is a text and the other one a number."""
+    """Return whether one of two cells is a text and the other one a number."""
     return {str} < {type(cell), type(other)} < {str, int, float, Decimal}
 
 
 def type_name(cell: Cell) -> str:
-    """Return what a reader calls the type of a cell, the datatype of an RDF literal among them.
+    """Return the name of a cell's type for messages; of an RDF literal its datatype or language.
 
     >>> type_name(Literal("20", f"{XSD}integer")), type_name("20")
     ('xsd:integer', 'text')

@@ -1,8 +1,6 @@
-"""Equality of answers whose rows stand in an order, with ties."""
+"""Equality of answers whose rows are in an order, with ties."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from pytest_queryeval.comparison.alignment import best_alignment
 from pytest_queryeval.comparison.pairing import Pair
@@ -11,36 +9,32 @@ from pytest_queryeval.core.table import Row, Table, Tie
 
 
 def in_strict_order(table: Table) -> tuple[Tie, ...]:
-    """Ties that leave no choice: every row by itself."""
+    """Return ties that leave no choice: one for each row."""
     return tuple(Tie(size=1, rows=(row,)) for row in table.rows)
 
 
 def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Whether predicted holds, stretch by stretch, rows that gold's ties allow, under one alignment for all of them.
+    """Return whether predicted holds, tie by tie, rows that gold's ties allow, under one alignment for all of them.
 
-    Each row gets the number of its stretch as a cell of its own, in a column that is aligned with itself. Then the
-    tables are equal iff every predicted row has a partner among the rows that gold allows.
+    Each row gets the number of its tie as a further cell, in a column that is aligned with itself. Then the tables are
+    equal if and only if every predicted row has a partner among the rows that gold allows.
     """
     strict = policy.row_order == "strict" or gold.ties is None
     ties = in_strict_order(gold) if strict or gold.ties is None else gold.ties
     if sum(tie.size for tie in ties) != len(predicted.rows):
         return False
     allowed = [(number, *row) for number, tie in enumerate(ties) for row in tie.rows]
-    numbered = [(number, *row) for number, row in zip(_stretches(ties), predicted.rows, strict=True)]
+    numbers = (number for number, tie in enumerate(ties) for _ in range(tie.size))
+    numbered = [(number, *row) for number, row in zip(numbers, predicted.rows, strict=True)]
     both = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy)
     if policy.columns != "any":
         return both.alignment is not None and both.alignment.matched == len(numbered)
     found = best_alignment(both.coded.gold_merged, both.coded.predicted_merged, pinned=1)
-    if found is None or not both.coded.rough:
+    if found is None or not both.coded.is_rough:
         return found is not None and found.matched == len(numbered)
     identity = tuple(range(len(gold.columns) + 1))
     return any(not both.leftover(columns)[1] for columns in (found.columns, identity))
 
 
-def _stretches(ties: tuple[Tie, ...]) -> Iterator[int]:
-    for number, tie in enumerate(ties):
-        yield from [number] * tie.size
-
-
 def _numbered(table: Table, rows: list[Row]) -> Table:
-    return Table(columns=("\0stretch", *table.columns), rows=rows)
+    return Table(columns=("\0tie", *table.columns), rows=rows)

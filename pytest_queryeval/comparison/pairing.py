@@ -1,10 +1,10 @@
-"""Gold and predicted rows in one code, so that equal cells are equal ints; the best alignment; rows that match."""
+"""Gold and predicted rows as ints that are equal for equal cells, their best alignment, and the rows that match."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, count
 from typing import TypeAlias
@@ -24,7 +24,7 @@ Codes: TypeAlias = list[int]
 class Coded:
     """Both tables as columns of ints: `exact` tells canonical values apart, `merged` joins those that are equal.
 
-    `rough` is set where values are near each other without being all equal, so that `merged` joins only pairs of them.
+    With `is_rough`, some values are near each other without being all equal, so that `merged` joins only pairs of them.
     `texts` read as dates and times that they may equal.
     """
 
@@ -32,11 +32,11 @@ class Coded:
     predicted_exact: list[Codes]
     gold_merged: list[Codes]
     predicted_merged: list[Codes]
-    rough: bool
+    is_rough: bool
     texts: Texts
 
     def read(self, row: Iterable[Hashable]) -> tuple[Hashable, ...]:
-        """The values of a row, texts together with what they read as."""
+        """Return the values of a row, texts together with what they read as."""
         return tuple([self.texts.get(value, value) for value in row]) if self.texts else tuple(row)
 
 
@@ -48,7 +48,7 @@ class Pair:
         self.policy = policy.of(gold, predicted)
         self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
-        rows, self._named = self._renamed(canonical_rows(predicted, policy))
+        rows, self._names_proven = self._renamed(canonical_rows(predicted, policy))
         self.predicted_rows = self._rows(rows)
 
     def _renamed(self, rows: Rows) -> tuple[Rows, bool]:
@@ -74,22 +74,18 @@ class Pair:
         gold = _encode(self.gold_rows, len(self.gold.columns), codes)
         predicted = _encode(self.predicted_rows, len(self.predicted.columns), codes)
         merge = self._merge(codes, self.predicted_rows)
-        if not merge.codes:
-            return Coded(
-                gold_exact=gold,
-                predicted_exact=predicted,
-                gold_merged=gold,
-                predicted_merged=predicted,
-                rough=merge.rough,
-                texts=merge.texts,
+        gold_merged, predicted_merged = gold, predicted
+        if merge.codes:
+            translate = [merge.codes.get(code, code) for code in range(len(codes))]
+            gold_merged, predicted_merged = (
+                [[translate[code] for code in column] for column in columns] for columns in (gold, predicted)
             )
-        translate = [merge.codes.get(code, code) for code in range(len(codes))]
         return Coded(
             gold_exact=gold,
             predicted_exact=predicted,
-            gold_merged=[[translate[code] for code in column] for column in gold],
-            predicted_merged=[[translate[code] for code in column] for column in predicted],
-            rough=merge.rough,
+            gold_merged=gold_merged,
+            predicted_merged=predicted_merged,
+            is_rough=merge.is_rough,
             texts=merge.texts,
         )
 
@@ -109,20 +105,33 @@ class Pair:
             return self.fixed(identity)
         if self._same_rows():
             return Alignment(columns=identity, matched=len(self.gold_rows), proven=True)
-        return self._searched()
+        coded = self.coded
+        gold_distinct, predicted_distinct = self.distinct_counts
+        found = best_alignment(
+            coded.gold_merged,
+            coded.predicted_merged,
+            overlap=self.overlap,
+            gold_distinct=gold_distinct,
+            predicted_distinct=predicted_distinct,
+        )
+        if found is None or not coded.is_rough:
+            return found
+        best = max(self.fixed(found.columns), self.fixed(identity), key=lambda alignment: alignment.matched)
+        proven = found.proven and best.matched == min(len(self.gold_rows), len(self.predicted_rows))
+        return replace(best, proven=proven)
 
     @property
     def unproven(self) -> bool:
-        """Whether an alignment, or partners of blank nodes, were searched for, and the search stopped at its budget."""
+        """Whether the search for an alignment, or for partners of blank nodes, has stopped at its budget."""
         found = self.__dict__.get("alignment")
-        return not self._named or (found is not None and not found.proven)
+        return not self._names_proven or (found is not None and not found.proven)
 
     def fixed(self, columns: tuple[int, ...]) -> Alignment:
-        """The alignment that maps gold column i to predicted column `columns[i]`."""
-        return Alignment(columns=columns, matched=self._matched(columns), proven=True)
+        """Return the alignment that maps gold column i to predicted column `columns[i]`."""
+        return Alignment(columns=columns, matched=len(self.gold_rows) - len(self.leftover(columns)[0]), proven=True)
 
     def row_f1(self, alignment: Alignment | None) -> float:
-        """2 * |multiset intersection of rows| / (n + m) under an alignment; 0 without one."""
+        """Return 2 * |multiset intersection of rows| / (n + m) under an alignment; 0 without one."""
         if alignment is None:
             return 0.0
         golds, others = len(self.gold_rows), len(self.predicted_rows)
@@ -131,7 +140,7 @@ class Pair:
         return 2 * alignment.matched / (golds + others)
 
     def overlap(self, gold_column: int, predicted_column: int) -> int:
-        """How many distinct values of a gold column can be paired with equal ones of a predicted column."""
+        """Return how many distinct values of a gold column can be paired with equal ones of a predicted column."""
         gold = self._distinct[0][gold_column]
         predicted = self._distinct[1][predicted_column]
         small, large = (gold, predicted) if len(gold) <= len(predicted) else (predicted, gold)
@@ -152,77 +161,51 @@ class Pair:
         )
 
     def _same_rows(self) -> bool:
-        """Whether both hold the same rows as they stand: the usual case, found without coding anything."""
+        """Return whether both hold the same rows as they are: the usual case, found without coding anything."""
         if len(self.gold.columns) != len(self.predicted.columns) or len(self.gold_rows) != len(self.predicted_rows):
             return False
-        return self.gold_rows == self.predicted_rows or _same_multiset(self.gold_rows, self.predicted_rows)
-
-    def _searched(self) -> Alignment | None:
-        coded = self.coded
-        gold_distinct, predicted_distinct = self.distinct_counts
-        found = best_alignment(
-            coded.gold_merged,
-            coded.predicted_merged,
-            overlap=self.overlap,
-            gold_distinct=gold_distinct,
-            predicted_distinct=predicted_distinct,
+        if self.gold_rows == self.predicted_rows:
+            return True
+        # Sorted by hash, equal multisets are equal lists, unless two rows share a hash; cheaper than counting rows.
+        golds, others = sorted(self.gold_rows, key=hash), sorted(self.predicted_rows, key=hash)
+        return golds == others or (
+            list(map(hash, golds)) == list(map(hash, others)) and Counter(golds) == Counter(others)
         )
-        if found is None or not coded.rough:
-            return found
-        identity = tuple(range(len(self.gold.columns)))
-        columns = max((found.columns, identity), key=self._matched)
-        matched = self._matched(columns)
-        proven = found.proven and matched == min(len(self.gold_rows), len(self.predicted_rows))
-        return Alignment(columns=columns, matched=matched, proven=proven)
 
     def projected(self, columns: tuple[int, ...]) -> tuple[list[tuple[int, ...]], dict[int, tuple[int, ...]]]:
-        """Gold's rows, and predicted's by position with their cells in the order of gold's columns, as merged codes.
+        """Return gold's rows, and predicted's by position with cells in the order of gold's columns, as merged codes.
 
         With `duplicates: ignore`, predicted rows that the projection makes the same are there once.
         """
         rows = len(self.predicted_rows)
-        predicted = _transpose([self.coded.predicted_merged[column] for column in columns], rows)
+        predicted = transpose([self.coded.predicted_merged[column] for column in columns], rows)
         positions: Iterable[int] = range(rows)
         if self.policy.duplicates == "ignore" and len(columns) < len(self.predicted.columns):
-            exact = _transpose([self.coded.predicted_exact[column] for column in columns], rows)
+            exact = transpose([self.coded.predicted_exact[column] for column in columns], rows)
             positions = sorted({row: rows - 1 - back for back, row in enumerate(reversed(exact))}.values())
-        gold = _transpose(self.coded.gold_merged, len(self.gold_rows))
+        gold = transpose(self.coded.gold_merged, len(self.gold_rows))
         return gold, {position: predicted[position] for position in positions}
 
     def leftover(self, columns: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        """The positions of the gold rows and of the predicted rows that have no equal partner on the other side."""
+        """Return the positions of the gold rows and of the predicted rows that have no equal partner."""
         if columns not in self._leftovers:
-            self._leftovers[columns] = self._without_partner(columns)
+            gold, predicted = self.projected(columns)
+            gold_left = _unmatched(enumerate(gold), predicted.values())
+            predicted_left = _unmatched(predicted.items(), gold)
+            if self.coded.is_rough and gold_left and predicted_left:
+                gold_left, predicted_left = near_matches(
+                    [(row, self.coded.read(self.gold_rows[row])) for row in gold_left],
+                    [(row, self.coded.read(self.predicted_rows[row][at] for at in columns)) for row in predicted_left],
+                    self.policy,
+                )
+            self._leftovers[columns] = gold_left, predicted_left
         return self._leftovers[columns]
-
-    def _without_partner(self, columns: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        gold, predicted = self.projected(columns)
-        gold_left = _unmatched(enumerate(gold), predicted.values())
-        predicted_left = _unmatched(predicted.items(), gold)
-        if not self.coded.rough or not gold_left or not predicted_left:
-            return gold_left, predicted_left
-        return near_matches(
-            [(row, self.coded.read(self.gold_rows[row])) for row in gold_left],
-            [(row, self.coded.read(self.predicted_rows[row][at] for at in columns)) for row in predicted_left],
-            self.policy,
-        )
-
-    def _matched(self, columns: tuple[int, ...]) -> int:
-        return len(self.gold_rows) - len(self.leftover(columns)[0])
 
 
 @lru_cache(maxsize=2)
 def pair(gold: Table, predicted: Table, policy: Policy) -> Pair:
-    """The pair of two tables, shared by the metrics of one case (tables are hashed by identity)."""
+    """Return the pair of two tables, shared by the metrics of one case (tables are hashed by identity)."""
     return Pair(gold, predicted, policy)
-
-
-def _same_multiset(rows: Rows, others: Rows) -> bool:
-    """Sorted by hash, equal multisets are equal lists, unless two rows share a hash; cheaper than counting rows."""
-    mine, theirs = sorted(rows, key=hash), sorted(others, key=hash)
-    if mine == theirs:
-        return True
-    return list(map(hash, mine)) == list(map(hash, theirs)) and Counter(mine) == Counter(theirs)
 
 
 def _encode(rows: Rows, width: int, codes: defaultdict[Hashable, int]) -> list[Codes]:
@@ -232,7 +215,8 @@ def _encode(rows: Rows, width: int, codes: defaultdict[Hashable, int]) -> list[C
     return [list(map(code, column)) for column in zip(*rows, strict=True)]
 
 
-def _transpose(columns: list[Codes], rows: int) -> list[tuple[int, ...]]:
+def transpose(columns: Sequence[Codes], rows: int) -> list[tuple[int, ...]]:
+    """Return columns as so many rows."""
     return list(zip(*columns, strict=True)) if columns else [()] * rows
 
 
@@ -248,18 +232,16 @@ def _unmatched(rows: Iterable[tuple[int, tuple[int, ...]]], others: Iterable[tup
 
 
 def _distinct_values(exact: list[Codes], merged: list[Codes]) -> list[dict[int, int]]:
-    """Per column: merged code -> number of distinct canonical values that share it."""
+    """Return for each column how many distinct canonical values share each merged code."""
     if exact is merged:
         return [dict.fromkeys(column, 1) for column in exact]
     return [Counter(code for _, code in set(zip(*both, strict=True))) for both in zip(exact, merged, strict=True)]
 
 
 def _by_name(gold: tuple[str, ...], predicted: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Each gold column's namesake in predicted, letter case ignored; of several, the first that is free."""
+    """Return the predicted column of each gold name, letter case ignored; of several, the first that is free."""
     free: defaultdict[str, list[int]] = defaultdict(list)
     for position, name in reversed(list(enumerate(predicted))):
         free[name.casefold()].append(position)
-    if any(not free[name.casefold()] for name in gold):
-        return None
     columns = [free[name.casefold()].pop() if free[name.casefold()] else -1 for name in gold]
     return None if -1 in columns else tuple(columns)

@@ -1,4 +1,4 @@
-"""Cells as the text that pandas 2 makes of them, without pandas: what published evaluators compare."""
+"""Cells as texts in the way of pandas 2, without pandas: what published evaluators compare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in panda
 
 
 def text_rows(rows: Iterable[Row]) -> list[tuple[str, ...]]:
-    """The rows as `DataFrame(rows).astype(str)` of pandas 2 has them.
+    """Return the rows as `DataFrame(rows).astype(str)` of pandas 2 has them.
 
     A column of numbers that holds a float or NULL is one of floats, with `nan` for NULL; in any other column each cell
     is its own text, and NULL is `None`.
@@ -30,7 +30,7 @@ def _texts(column: Sequence[Cell]) -> list[str]:
 
 
 def _is_of_floats(column: Sequence[Cell]) -> bool:
-    """Whether all cells are numbers or NULL, some of them numbers, and not all of them integers."""
+    """Return whether pandas reads a column as floats: numbers and NULLs that are not all integers nor all NULLs."""
     types = set(map(type, column))
     if not types <= {int, float, type(None)} or not types - {type(None)} or types == {int}:
         return False

@@ -1,4 +1,4 @@
-"""Rows as codes of their cells, for metrics that look for a cell anywhere in the row on the other side."""
+"""Rows as codes of their cells, for metrics that look for a cell anywhere in the other side's row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import TypeAlias
 from pytest_queryeval.comparison.assignment import most_pairs
 from pytest_queryeval.comparison.canonical import is_near
 from pytest_queryeval.comparison.comparables import Comparable, Number, is_comparable, quantity_of
-from pytest_queryeval.comparison.pairing import Pair
+from pytest_queryeval.comparison.connected import connected
+from pytest_queryeval.comparison.pairing import Pair, transpose
 from pytest_queryeval.comparison.temporal import Temporal
 from pytest_queryeval.comparison.tolerance import Texts
 from pytest_queryeval.core.policy import Policy
@@ -23,18 +24,18 @@ Codes: TypeAlias = tuple[int, ...]
 Tokens: TypeAlias = tuple[Hashable, ...]
 Values: TypeAlias = dict[tuple[type, Comparable], int]
 CodedNumber: TypeAlias = tuple[Number, Comparable, int]
-# Values compared with each other, and cells that all rows together may have in common with cells that they are near.
-# Past either of them the tolerance is as `near` has it for columns, where a value may equal just one of several.
-NEAR_PAIRS = 1_000_000
-REACH = 5_000_000
+# Values compared with each other, and cells that all rows together may share with cells that they are near. Past either
+# limit, values are paired one to one, as `tolerance` does for columns.
+MAX_NEAR_PAIRS = 1_000_000
+MAX_REACH = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCells:
     """Gold's rows: a token for each cell, no two of a row the same, and the tokens of predicted that equal some cell.
 
-    A token stands in `reach` so often as a predicted row that holds it has cells in common by it. It is the same object
-    as `cells` where tokens equal themselves only.
+    A token is in `reach` once for each cell that a predicted row with this token shares. `reach` is the same object as
+    `cells` where tokens equal only themselves.
     """
 
     width: int
@@ -42,37 +43,36 @@ class RowCells:
     reach: Sequence[Tokens]
 
     def only(self, positions: Sequence[int]) -> RowCells:
-        """The rows at these positions."""
+        """Return the rows at these positions."""
         cells = [self.cells[at] for at in positions]
         reach = cells if self.reach is self.cells else [self.reach[at] for at in positions]
         return RowCells(width=self.width, cells=cells, reach=reach)
 
 
 def merged_rows(pair: Pair) -> tuple[list[Codes], list[Codes]]:
-    """Gold's rows and predicted's as codes, equal for cells that are equal under the policy."""
+    """Return gold's rows and predicted's as codes, equal for cells that are equal under the policy."""
     coded = pair.coded
-    return _rows(coded.gold_merged, pair.gold_rows), _rows(coded.predicted_merged, pair.predicted_rows)
+    return (
+        transpose(coded.gold_merged, len(pair.gold_rows)),
+        transpose(coded.predicted_merged, len(pair.predicted_rows)),
+    )
 
 
 def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
-    """Gold's distinct rows, predicted's, and whether all cells that are equal are known to be.
+    """Return gold's distinct rows, predicted's, and whether all equal cells were found.
 
-    A row counts once, where it stands first. A cell is equal to one cell of a row at most, so the second of two cells
-    of one value has a token of its own.
+    A row counts once, at its first position. A cell equals at most one cell of a row, so the second of two cells of one
+    value has a token of its own.
     """
     coded, width = pair.coded, len(pair.gold.columns)
-    if coded.rough and (near := _near_codes(pair)) is not None:
+    if coded.is_rough and (near := _near_codes(pair)) is not None:
         golds = _distinct(coded.gold_exact, coded.gold_exact)
         others = _distinct(coded.predicted_exact, coded.predicted_exact)
         if found := _near_tokens(golds, others, near):
             return RowCells(width=width, cells=found[0], reach=found[1]), found[2], True
     cells = [_copies(row) for row in _distinct(coded.gold_exact, coded.gold_merged)]
     others = _distinct(coded.predicted_exact, coded.predicted_merged)
-    return RowCells(width=width, cells=cells, reach=cells), [_copies(row) for row in others], not coded.rough
-
-
-def _rows(columns: Sequence[Sequence[int]], rows: Sequence[object]) -> list[Codes]:
-    return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+    return RowCells(width=width, cells=cells, reach=cells), [_copies(row) for row in others], not coded.is_rough
 
 
 def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) -> list[Codes]:
@@ -83,7 +83,7 @@ def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) ->
 
 
 def _copies(codes: Iterable[Hashable]) -> Tokens:
-    """A token for each code; every copy of a code has one of its own."""
+    """Return a token for each code; every copy of a code has one of its own."""
     row = tuple(codes)
     if len(set(row)) == len(row):
         return row
@@ -98,49 +98,33 @@ def _copies(codes: Iterable[Hashable]) -> Tokens:
 def _near_tokens(
     golds: Sequence[Codes], others: Sequence[Codes], near: Mapping[int, set[int]]
 ) -> tuple[list[Tokens], list[Tokens], list[Tokens]] | None:
-    """Gold's tokens, their reach, and predicted's tokens, where some cells equal others; None past REACH.
+    """Return gold's tokens, their reach, and predicted's tokens, where some cells equal others; None past MAX_REACH.
 
     The cells of a row that are linked by nearness make one token, since any of them may equal any of the other row's.
     """
-    groups = _groups(near)
+    groups = connected((code, other) for code, others_ in near.items() for other in others_)
     gold_parts, parts = ([_parts(row, groups) for row in side] for side in (golds, others))
     holders: defaultdict[int, set[Codes]] = defaultdict(set)
     for part in {part for _, linked in parts for part in linked}:
         for code in part:
             holders[code].add(part)
     reach: dict[Codes, Tokens] = {}
-    left = REACH
+    left = MAX_REACH
     for part in {part for _, linked in gold_parts for part in linked}:
         found = {other for code in part for close in near.get(code, ()) for other in holders.get(close, ())}
         left -= len(found)
         if left < 0:
             return None
         reach[part] = tuple(other for other in found for _ in range(_most_equal(part, other, near)))
-    if sum(len(reach[part]) for _, linked in gold_parts for part in linked) > REACH:
+    if sum(len(reach[part]) for _, linked in gold_parts for part in linked) > MAX_REACH:
         return None
     reached = [(*_copies(alone), *chain.from_iterable(reach[part] for part in linked)) for alone, linked in gold_parts]
     cells, tokens = ([(*_copies(alone), *linked) for alone, linked in side] for side in (gold_parts, parts))
     return cells, reached, tokens
 
 
-def _groups(near: Mapping[int, set[int]]) -> dict[int, int]:
-    """A number for each code that equals others: the same one for codes that are linked."""
-    head: dict[int, int] = {}
-
-    def root(code: int) -> int:
-        while head.setdefault(code, code) != code:
-            head[code] = head[head[code]]
-            code = head[code]
-        return code
-
-    for code, others in near.items():
-        for other in others:
-            head[root(other)] = root(code)
-    return {code: root(code) for code in list(head)}
-
-
 def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes]]:
-    """The codes of a row that equal themselves only, and the others as one sorted part for each group."""
+    """Return the codes of a row that equal only themselves, and the others as one sorted part for each group."""
     parts: defaultdict[int, list[int]] = defaultdict(list)
     alone = []
     for code in row:
@@ -152,7 +136,7 @@ def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes
 
 
 def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> int:
-    """How many cells of two parts can be paired with an equal one."""
+    """Return how many cells of two parts can be paired with an equal one."""
     if len(gold) == 1 or len(predicted) == 1:
         return 1
     fits = [[place for place, code in enumerate(predicted) if code in near.get(mine, ())] for mine in gold]
@@ -160,7 +144,7 @@ def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> 
 
 
 def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
-    """The codes of predicted values that each gold value may equal and equals; None past NEAR_PAIRS comparisons.
+    """Return the codes of the predicted values that each gold value equals; None past MAX_NEAR_PAIRS comparisons.
 
     A code stands for an integer and a float of the same value, and is near what either of them is near.
     """
@@ -188,7 +172,7 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
             candidates = chain.from_iterable(_around(quantity, numbers, pair.policy) for numbers in groups)
         for other, other_code in candidates:
             visits += 1
-            if visits > NEAR_PAIRS:
+            if visits > MAX_NEAR_PAIRS:
                 return None
             if is_near(value, other, pair.policy):
                 near[code].add(other_code)
@@ -206,7 +190,7 @@ def _values(rows: Sequence[tuple[Hashable, ...]], codes: Sequence[Sequence[int]]
 
 
 def _around(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
-    """Values and codes of the sorted numbers that may be within the tolerance of a number."""
+    """Yield values and codes of the sorted numbers that may be within the tolerance of a number."""
     try:
         middle = float(number)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""How many rows of two tables can match, given how some of their columns are aligned.
+"""The number of rows of two tables that can match, given how some of their columns are aligned.
 
 Two rows are of one class while they agree in the columns aligned so far. The sum over classes of the smaller count,
 gold's or predicted's, is the number of rows that match so far, and so a bound for every completion; with all columns
@@ -60,7 +60,7 @@ class RowClasses:
         self._budget = budget
 
     def matched(self, columns: Sequence[int]) -> int:
-        """The rows that match where gold column i is aligned with predicted column `columns[i]`; costs no budget."""
+        """Return how many rows match where gold column i is aligned with predicted `columns[i]`; costs no budget."""
         return _shared(self._gold_rows, Counter(zip(*(self.predicted[j] for j in columns), strict=True)))
 
     @cached_property
@@ -80,14 +80,18 @@ class RowClasses:
         return [len(set(column)) for column in self.gold]
 
     def whole(self, need: int) -> bool:
-        """Whether `need` rows are all that may match, on both sides."""
+        """Return whether `need` rows are all that may match, on both sides."""
         return need == len(self.root.gold.rows) == len(self.root.predicted.rows)
 
     def candidates(self, need: int) -> dict[int, list[int]]:
-        """The predicted columns with which each open gold column can match `need` rows, and maybe some that cannot."""
-        if self.whole(need):
-            return _decided(self._same_cells())
+        """Return the predicted columns with which an open gold column can match `need` rows, and maybe some others."""
         others = range(self.pinned, len(self.predicted))
+        if self.whole(need):
+            same: dict[int, list[int]] = {}
+            for j in others:
+                same.setdefault(self._signature(self.root.predicted, self.predicted[j]), []).append(j)
+            golds = range(self.pinned, len(self.gold))
+            return _decided({i: list(same.get(self._signature(self.root.gold, self.gold[i]), ())) for i in golds})
         return _decided(
             {
                 i: [j for j, bound in zip(others, bounds, strict=True) if bound >= need]
@@ -103,7 +107,7 @@ class RowClasses:
         return {i: list(same.get(self._signature(self.root.gold, self.gold[i]), ())) for i in golds}
 
     def _signature(self, side: Side, column: Sequence[int]) -> int:
-        """Equal for columns with equal cells in each class, in any order; others may share it, which costs only time.
+        """Return a number equal for columns of equal cells in each class, in any order; others that share it cost time.
 
         Sorted first: a sum of tuple hashes is so nearly linear in the last cell that different columns often share it.
         """
@@ -111,33 +115,34 @@ class RowClasses:
 
     @cached_property
     def pairs(self) -> dict[int, list[int]]:
-        """The most rows that can match where an open gold column is aligned with each open predicted column."""
+        """How many rows at most can match where an open gold column is aligned with each open predicted column."""
         gold, predicted, _ = self.root
         golds, others = range(self.pinned, len(self.gold)), self.predicted[self.pinned :]
         self._budget.spend(2 * (len(golds) * len(gold.rows) + len(others) * len(predicted.rows)))
         counted = [Counter(self._keys(predicted, column)) for column in others]
-        return {i: self._pair_row(Counter(self._keys(gold, self.gold[i])), counted) for i in golds}
-
-    def _pair_row(self, counts: Counter[int], others: Sequence[Counter[int]]) -> list[int]:
-        self._budget.spend(sum(_CANDIDATE + min(len(counts), len(other)) // 4 for other in others))
-        return [_shared(counts, other) for other in others]
+        pairs = {}
+        for i in golds:
+            counts = Counter(self._keys(gold, self.gold[i]))
+            self._budget.spend(sum(_CANDIDATE + min(len(counts), len(other)) // 4 for other in counted))
+            pairs[i] = [_shared(counts, other) for other in counted]
+        return pairs
 
     def bounds(self, split: Split, i: int, choices: Sequence[int]) -> list[int]:
-        """The rows that match where gold column i, too, is aligned with each of `choices`."""
+        """Return how many rows match where gold column i, too, is aligned with each of `choices`."""
         gold, predicted, _ = split
         self._budget.spend(len(gold.rows) + len(choices) * (_CANDIDATE + len(predicted.rows)))
         counts = Counter(self._keys(gold, self.gold[i]))
         return [_shared(counts, Counter(self._keys(predicted, self.predicted[j]))) for j in choices]
 
     def refined(self, split: Split, i: int, j: int) -> Split:
-        """The classes where gold column i, too, is aligned with predicted column j."""
+        """Return the classes where gold column i, too, is aligned with predicted column j."""
         gold, predicted, _ = split
         self._budget.spend(len(gold.rows) + len(predicted.rows))
         keys, others = self._keys(gold, self.gold[i]), self._keys(predicted, self.predicted[j])
         return _split(gold.rows, keys, predicted.rows, others)
 
     def completed(self, split: Split, pairs: Mapping[int, int]) -> int:
-        """The rows that match where all open columns are aligned at once."""
+        """Return how many rows match where all open columns are aligned at once."""
         gold, predicted, _ = split
         self._budget.spend((len(gold.rows) + len(predicted.rows)) * (1 + len(pairs) // 8))
         keys = (map(self.gold[i].__getitem__, gold.rows) for i in pairs)
@@ -146,7 +151,7 @@ class RowClasses:
         return _shared(counts, Counter(zip(predicted.classes, *others, strict=True)))
 
     def neighbours(self, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """The alignments that differ by an exchange of two columns, or of one for a free one."""
+        """Yield alignments that differ by an exchange of two columns, or of one for a free one."""
         free = sorted({*range(len(self.predicted))}.difference(columns))
         for i in range(self.pinned, len(columns)):
             for other in (*columns[i + 1 :], *free):
@@ -154,7 +159,7 @@ class RowClasses:
                 yield tuple(columns[i] if j == other else other if k == i else j for k, j in enumerate(columns))
 
     def likely(self) -> tuple[int, ...]:
-        """Each gold column with a predicted column of the same cells, else a free one: a guess that costs no budget."""
+        """Guess an alignment: each gold column with one of the same cells, else a free one; costs no budget."""
         waiting: dict[tuple[int, ...], list[int]] = {}
         for j in reversed(range(self.pinned, len(self.predicted))):
             waiting.setdefault(tuple(sorted(self.predicted[j])), []).append(j)
@@ -176,13 +181,13 @@ class RowClasses:
 
 
 def kinds(columns: Sequence[Sequence[object]]) -> list[int]:
-    """The same number for columns that are equal item by item."""
+    """Return a number for each column, the same for columns that are equal item by item."""
     first: dict[tuple[object, ...], int] = {}
     return [first.setdefault(tuple(column), len(first)) for column in columns]
 
 
 def _shared(counts: Counter[Key], others: Counter[Key]) -> int:
-    """The size of the multiset intersection."""
+    """Return the size of the multiset intersection."""
     if len(others) < len(counts):
         counts, others = others, counts
     if max(counts.values(), default=1) == 1:
@@ -192,7 +197,7 @@ def _shared(counts: Counter[Key], others: Counter[Key]) -> int:
 
 
 def _split(rows: Sequence[int], keys: list[Key], other_rows: Sequence[int], other_keys: list[Key]) -> Split:
-    """Class rows by key; a row whose key the other side lacks cannot match and is dropped."""
+    """Group rows into classes by key; a row whose key the other side lacks cannot match and is dropped."""
     counts, others = Counter(keys), Counter(other_keys)
     names = {key: name for name, key in enumerate(key for key in counts if key in others)}
     return Split(_classed(rows, keys, names), _classed(other_rows, other_keys, names), _shared(counts, others))
@@ -210,7 +215,7 @@ def _anchors(table: Columns, pinned: int, closed: bool) -> list[tuple[int, ...]]
 
 
 def _decided(options: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Leave a predicted column that is the only option of one gold column to that column."""
+    """Remove a predicted column that is the only option of one gold column from the options of the others."""
     users: dict[int, set[int]] = {}
     for i, j in ((i, j) for i, js in options.items() for j in js):
         users.setdefault(j, set()).add(i)

@@ -1,10 +1,10 @@
-"""What rows have in common, as sparse matrices, and pairs of rows that are taken greedily."""
+"""Cells that rows have in common, as sparse matrices, and a greedy pairing of rows."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -15,23 +15,25 @@ from pytest_queryeval.comparison.row_cells import Tokens
 
 Matrix: TypeAlias = Any  # a sparse matrix of scipy, whose stubs differ from release to release
 Pairs: TypeAlias = list[tuple[int, int]]
-VISITS = 1_000_000  # pairs of rows with a cell in common that the greedy match looks at
+MAX_VISITS = 1_000_000  # pairs of rows with a cell in common that the greedy match looks at
 
 
 def overlap(reach: Sequence[Tokens], cells: Sequence[Tokens], only: Collection[Hashable] | None = None) -> Matrix:
-    """How many cells each gold row (rows), given by its reach, has in common with each predicted row (columns)."""
+    """Return how many cells each gold row (rows), given by its reach, shares with each predicted row (columns)."""
     tokens = set(chain.from_iterable(reach)).intersection(chain.from_iterable(cells)) if only is None else only
     places = {token: place for place, token in enumerate(tokens)}
     return _counts(reach, places) @ _counts(cells, places).T
 
 
 def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
-    """Pairs of rows with the most cells in common first.
+    """Pair rows, those with the most cells in common first.
 
     Cells that too many rows have in common are left out at first. Of the rows without partner, those with the same such
     cells are paired next, and at last those that share one, the rarer the cell the earlier.
     """
-    pairs = _taken(overlap(reach, cells, _rare(reach, cells)).tocoo())
+    visits = _visits(reach, cells)
+    rare = {token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_VISITS}
+    pairs = _taken(overlap(reach, cells, rare).tocoo())
     used_gold, used_predicted = {left for left, _ in pairs}, {right for _, right in pairs}
     golds = {at: row for at, row in enumerate(reach) if at not in used_gold}
     others = {at: row for at, row in enumerate(cells) if at not in used_predicted}
@@ -39,7 +41,7 @@ def greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
 
 
 def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
-    """A row for each row, and how often it holds the token of each place."""
+    """Return how often each row (rows) holds the token of each place (columns)."""
     entries = [(at, places[token]) for at, row in enumerate(rows) for token in row if token in places]
     at = np.array(entries, dtype=np.int64).reshape(-1, 2)
     ones = np.ones(len(entries), dtype=np.int64)
@@ -47,23 +49,13 @@ def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
 
 
 def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, int]:
-    """The pairs of rows that have each common token in common, the rarest token first."""
+    """Return the number of pairs of rows that share each common token, the rarest token first."""
     here, there = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
     return dict(sorted(((token, here[token] * there[token]) for token in here if token in there), key=itemgetter(1)))
 
 
-def _rare(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> set[Hashable]:
-    rare, left = set(), VISITS
-    for token, visits in _visits(reach, cells).items():
-        left -= visits
-        if left < 0:
-            break
-        rare.add(token)
-    return rare
-
-
 def _taken(common: Matrix) -> Pairs:
-    """Each row once, pairs with the most in common first."""
+    """Take pairs with the most in common first, each row once."""
     order = np.argsort(-common.data, kind="stable")
     free_gold, free_predicted = bytearray(b"\1") * common.shape[0], bytearray(b"\1") * common.shape[1]
     pairs = []
@@ -87,7 +79,7 @@ def _by_frequent_cells(golds: Mapping[int, Tokens], others: Mapping[int, Tokens]
 def _by_shared_keys(
     golds: Mapping[int, Iterable[Hashable]], others: Mapping[int, Iterable[Hashable]], keys: Iterable[Hashable]
 ) -> Pairs:
-    """Pairs of rows that share a key; keys that come earlier go first."""
+    """Pair rows that share a key, in the order of `keys`."""
     gold_holders, holders = _holders(golds), _holders(others)
     free_gold, free = set(golds), set(others)
     pairs: Pairs = []

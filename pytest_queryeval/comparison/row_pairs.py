@@ -7,44 +7,42 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pytest_queryeval.comparison.assignment import EXHAUSTIVE, best_assignment
+from pytest_queryeval.comparison.assignment import MAX_EXHAUSTIVE, best_assignment
 from pytest_queryeval.comparison.row_cells import RowCells, Tokens
 
-MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exactly; past it, rows are paired greedily
+MAX_MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exactly; past it, rows are paired greedily
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:
-    """The cells that paired rows have in common; `proven` where no other one-to-one pairs have more.
-
-    Rows with the same cells are paired first, which costs nothing: what two other rows lose by it, they have in common.
-    """
+    """The number of cells that paired rows have in common; `proven` where no other one-to-one pairs have more."""
 
     common: int
     proven: bool
 
 
 def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
-    """Pair rows with the same cells, in whatever order, and then the rest so that they have the most in common.
+    """Pair rows with the same cells, in any order, and then the rest so that they have the most in common.
 
-    The rest is assigned exactly up to MATRIX pairs that could be made.
+    Pairing rows of the same cells first loses nothing: what two other rows would lose by it, they have in common. The
+    rest is assigned exactly up to MAX_MATRIX possible pairs.
     """
     same, gold, predicted = _without_same(gold, predicted)
     gold, predicted = _with_partners(gold, predicted)
     if not predicted:
         return Paired(common=same, proven=True)
     sizes = len(gold.cells), len(predicted)
-    if max(sizes) <= EXHAUSTIVE or min(sizes) == 1:
+    if max(sizes) <= MAX_EXHAUSTIVE or min(sizes) == 1:
         weights = [common_cells(reach, predicted) for reach in gold.reach]
         return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
-    from pytest_queryeval.comparison import row_overlap  # only now, as scipy takes up to a second to load
+    from pytest_queryeval.comparison import row_overlap  # imported late: scipy takes up to a second to load
 
-    if sizes[0] * sizes[1] <= MATRIX:
+    if sizes[0] * sizes[1] <= MAX_MATRIX:
         matrix = row_overlap.overlap(gold.reach, predicted).toarray()
         return Paired(common=same + sum(int(matrix[pair]) for pair in best_assignment(matrix)), proven=True)
     pairs = row_overlap.greedy_pairs(gold.reach, predicted)
     rest = sum(common_cells(gold.reach[left], [predicted[right]])[0] for left, right in pairs)
-    return Paired(common=same + rest, proven=rest == _most(gold, predicted))
+    return Paired(common=same + rest, proven=rest == _max_common(gold, predicted))
 
 
 def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
@@ -53,7 +51,7 @@ def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
 
 
 def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, RowCells, list[Tokens]]:
-    """Pair rows that have the same cells on both sides, one to one: their cells, and the rows that are left."""
+    """Pair rows of the same cells one to one; return the number of their cells, and the rows that are left."""
     waiting: defaultdict[frozenset[object], list[int]] = defaultdict(list)
     for position in reversed(range(len(predicted))):
         waiting[frozenset(predicted[position])].append(position)
@@ -68,20 +66,20 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
 
 
 def _with_partners(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[RowCells, list[Tokens]]:
-    """The rows that have a cell in common with some row of the other side; the others add nothing in any pair."""
+    """Return the rows that share a cell with some row of the other side; others add nothing in any pair."""
     there, reached = set(chain.from_iterable(predicted)), set(chain.from_iterable(gold.reach))
     touching = [at for at, reach in enumerate(gold.reach) if not there.isdisjoint(reach)]
     return gold.only(touching), [row for row in predicted if not reached.isdisjoint(row)]
 
 
-def _most(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
-    """Cells that no pairs exceed, as if each row shared all that it shares with any; None where that is not known."""
+def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
+    """Return an upper bound: each row shares all that it shares with any other; None where that is not known."""
     if gold.reach is not gold.cells:
         return None
     pairs = min(len(gold.cells), len(predicted))
-    sides = (gold.cells, predicted), (predicted, gold.cells)
-    return min(_held(rows, set(chain.from_iterable(others)), pairs) for rows, others in sides)
-
-
-def _held(rows: Iterable[Tokens], there: set[object], pairs: int) -> int:
-    return sum(sorted((sum(map(there.__contains__, row)) for row in rows), reverse=True)[:pairs])
+    bounds = []
+    for rows, others in ((gold.cells, predicted), (predicted, gold.cells)):
+        there = set(chain.from_iterable(others))
+        shared = sorted((sum(map(there.__contains__, row)) for row in rows), reverse=True)
+        bounds.append(sum(shared[:pairs]))
+    return min(bounds)

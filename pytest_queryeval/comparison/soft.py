@@ -1,4 +1,4 @@
-"""The soft F1 of paired rows: how many cells of a row its partner holds, wherever they stand.
+"""The soft F1 of paired rows: how many cells of a row its partner holds, in any column.
 
 With w gold columns and b predicted columns, `found` counts the predicted cells that their partner holds, and `met` the
 gold cells that their partner holds. A pair adds found/w to tp, (b - found)/w to fp and (w - met)/w to fn, a row without
@@ -27,7 +27,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What the F1 needs beside the sums: n gold and m predicted rows of w gold and b predicted columns."""
+    """The sizes that the F1 needs beside the sums: n gold and m predicted rows of w gold and b predicted columns."""
 
     n: int
     m: int
@@ -35,14 +35,14 @@ class Shape:
     b: int
 
     def f1(self, sums: Sums) -> Fraction:
-        """The F1; 1 where there is nothing to find and nothing wrong, as without rows on both sides."""
+        """Return the F1; 1 where there is nothing to find and nothing wrong, as without rows on both sides."""
         lone = abs(self.n - self.m) * max(self.w, 1)
         whole = sums.found - sums.met + min(self.n, self.m) * (self.b + self.w) + lone
         return Fraction(2 * sums.found, whole) if whole else Fraction(1)
 
 
 def sums_by_position(golds: Collection[Collection[Hashable]], predicted: Collection[Collection[Hashable]]) -> Sums:
-    """The i-th gold row with the i-th predicted row; rows without partner count nothing."""
+    """Compare the i-th gold row with the i-th predicted row; rows without partner count nothing."""
     pairs = list(zip(golds, predicted, strict=False))
     return Sums(
         found=sum(held_by(gold, other) for gold, other in pairs), met=sum(held_by(other, gold) for gold, other in pairs)
@@ -50,6 +50,6 @@ def sums_by_position(golds: Collection[Collection[Hashable]], predicted: Collect
 
 
 def held_by(holder: Iterable[Hashable], cells: Iterable[Hashable]) -> int:
-    """How many of the cells stand somewhere in the other row; one that is there twice counts twice."""
+    """Return how many of the cells are in the other row; a cell that `cells` has twice counts twice."""
     held = set(holder)
     return sum([cell in held for cell in cells])

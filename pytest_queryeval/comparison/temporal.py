@@ -1,4 +1,4 @@
-"""Dates, times and durations as values, so that a moment has one value however it is written."""
+"""Dates, times and durations as values, the same for all spellings of a moment."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _moment(found: re.Match[str]) -> Temporal | None:
 
 
 def _seconds(clock: str) -> int:
-    """Return the seconds since midnight; raises ValueError."""
+    """Return the seconds since midnight; raise ValueError for a clock that does not exist."""
     digits = clock.replace(":", "").ljust(6, "0")
     read = time(int(digits[:2]), int(digits[2:4]), int(digits[4:]))
     return read.hour * 3600 + read.minute * 60 + read.second

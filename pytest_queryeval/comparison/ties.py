@@ -1,8 +1,8 @@
-"""Which rows of an ordered answer tie, and which rows a LIMIT cut off from among them.
+"""The rows of an ordered answer that tie, and those of them that a LIMIT cut off.
 
 The gold query is run once more with its sort keys, or their rank, as further columns, up to the last row that ties with
-the last that it returned, so that keys which are not selected, collations and the place of nulls are judged by the
-engine itself.
+the last that it returned, so that the engine itself applies keys which are not selected, collations and the place of
+nulls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TieQuery:
 
     `key_columns` columns at the end are not gold's and are equal in rows that tie; with `is_ranked` there is one, the
     rank of the row. With none of them, all rows tie. `max_rows` is the query's own limit, which may end it too early,
-    and `notes` tell a reader what its keys leave out.
+    and `notes` are sentences on what its keys leave out.
     """
 
     text: str
@@ -42,7 +42,7 @@ class TieQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderPlan:
-    """What a query says of the order of its rows, and the queries that tell which tie: the first that runs counts.
+    """The order of a query's rows, and the queries that show which tie: the first that runs counts.
 
     `keys` are the output columns that hold all sort keys, or None where some key is not selected.
     """
@@ -54,16 +54,16 @@ class OrderPlan:
     keys: tuple[int, ...] | None
 
 
-# A query that the engine runs and our reader of it does not read: its rows must stand in exactly their order.
+# A query that the engine runs and our parser cannot read: its rows must stand in exactly their order.
 UNREADABLE = OrderPlan(ordered=True, limited=False, offset=0, queries=(), keys=None)
 
 
 def ties_of(
     plan: OrderPlan, table: Table, policy: Policy, run: Callable[[str], Table | str]
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
-    """Return the ties of gold's answer, or None where they are not known, and notes that say how they were found.
+    """Return the ties of gold's answer, or None where they are not known, and notes on how they were found.
 
-    `run` executes a query, and returns why it failed where it did.
+    `run` executes a query, and returns its answer or why it failed.
     """
     reason = "the query cannot be rewritten"
     for query in plan.queries:
@@ -79,7 +79,8 @@ def ties_of(
             if end > query.max_rows:
                 reason = f"OFFSET and LIMIT reach up to row {end:,}, `max_rows` to {query.max_rows:,}"
             continue
-        ties = _cut(groups, offset - _rows_before(full, query), table, policy)
+        first = int(str(full.rows[0][-1])) if query.is_ranked and full.rows else 1
+        ties = _cut(groups, offset - (first - 1), table, policy)
         if ties is not None:
             cut = (CUT,) if any(len(tie.rows) > tie.size for tie in ties) else ()
             return ties, (*query.notes, *cut)
@@ -120,13 +121,8 @@ def _grouped(rows: Sequence[Row], keys: Sequence[Hashable]) -> list[list[Row]]:
     return [[row for _, row in group] for _, group in groupby(zip(keys, rows, strict=True), key=itemgetter(0))]
 
 
-def _rows_before(full: Table, query: TieQuery) -> int:
-    """Return how many rows of gold stand before those that were read, by the rank of the first."""
-    return int(str(full.rows[0][-1])) - 1 if query.is_ranked and full.rows else 0
-
-
 def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
-    """The part of the groups that the answer covers; None where the answer's rows are not those of the groups."""
+    """Return the part of the groups that the answer covers; None where the answer has other rows."""
     start, end = offset, offset + len(table.rows)
     mine = _comparable(table.rows, table, policy)
     theirs = iter(_comparable(list(chain.from_iterable(groups)), table, policy))
@@ -146,6 +142,6 @@ def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> 
 
 
 def _comparable(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """Canonical rows of one run that can be told from those of another: blank nodes may have other labels in each."""
+    """Return canonical rows to compare with those of another run, where blank nodes may have other labels."""
     canonical_ = canonical_rows(Table(columns=table.columns, rows=list(rows)), policy)
     return [tuple([_NODE if isinstance(cell, BlankNode) else cell for cell in row]) for row in canonical_]

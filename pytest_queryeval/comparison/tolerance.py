@@ -1,4 +1,4 @@
-"""Values that are equal though not the same: which of them, and which rows, count as equal.
+"""Values and rows that are equal without being the same.
 
 These are numbers within the tolerance, and texts that equal a number, a date or a time. Such equality is not
 transitive, so it is never chained: 1.0 may equal 1.1 and 1.1 equal 1.2 without 1.0 being equal to 1.2. Nor are two
@@ -33,65 +33,61 @@ from pytest_queryeval.core.policy import Policy
 
 Cells: TypeAlias = tuple[Hashable, ...]
 Placed: TypeAlias = tuple[int, Cells]
-Numbered: TypeAlias = tuple[tuple[Number, ...], int, tuple[Comparable, ...]]
+Candidate: TypeAlias = tuple[tuple[Number, ...], int, tuple[Comparable, ...]]  # numbers, position, all values
 Typed: TypeAlias = set[tuple[type, Comparable]]
 Columns: TypeAlias = Iterable[Sequence[Hashable]]
 Texts: TypeAlias = Mapping[Hashable, ReadText]
 Key: TypeAlias = tuple[type, Number]
 Pairs: TypeAlias = list[tuple[Comparable, Comparable]]
 EXACT = ({int, date, datetime, time}, {int, Temporal}, {ReadText})  # values of these types are equal if the same
-MANY_PAIRS = 10_000
-COMPARISONS = 200_000
-GREAT = 2**1000
+MAX_PAIRS = 10_000  # of values of one cluster that are all compared
+MAX_COMPARISONS = 200_000  # of rows
+MAX_FLOAT = 2**1000  # numbers up to it are multiplied and added as floats without overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """`codes` maps the code of a value to the code that it shares; `rough` tells that some cluster had to be paired.
+    """Codes of values that count as equal.
 
-    `texts` are those that read as a date, a time or a duration, where there is one that they may equal.
+    `codes` maps the code of a value to the code that it shares, and has no value that keeps its own. With `is_rough`,
+    the values of some cluster had to be paired. `texts` are those that read as a date, a time or a duration, where
+    there is one that they may equal.
     """
 
     codes: Mapping[int, int]
-    rough: bool
+    is_rough: bool
     texts: Texts
 
 
 def cluster_close(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
-    """Which codes stand for equal values, given the code of each canonical value and the columns of both sides."""
+    """Find codes of equal values, given the code of each canonical value and the columns of both sides."""
     kinds = {kind for kind in set(map(type, codes)) if issubclass(kind, Comparable)}
     has_temporals = any(issubclass(kind, date | time | Temporal) for kind in kinds)
     texts = (
         {text: found for text in codes if type(found := read_text(text, policy)) is ReadText} if has_temporals else {}
     )
     if not texts and any(kinds <= alike for alike in EXACT):
-        return Merge(codes={}, rough=False, texts={})
-    merged, rough = _merged(codes, _typed(gold, texts), _typed(predicted, texts), policy)
-    return Merge(codes={code: other for code, other in merged.items() if code != other}, rough=rough, texts=texts)
-
-
-def _merged(
-    codes: Mapping[Hashable, int], gold: Typed, predicted: Typed, policy: Policy
-) -> tuple[dict[int, int], bool]:
+        return Merge(codes={}, is_rough=False, texts={})
+    golds, others = _typed(gold, texts), _typed(predicted, texts)
     merged: dict[int, int] = {}
-    rough = False
-    for cluster in _clusters(gold | predicted, policy):
-        golds = [value for value in cluster if (type(value), value) in gold]
-        others = [value for value in cluster if (type(value), value) in predicted]
-        if not golds or not others or all(isinstance(value, ReadText) for value in cluster):
+    is_rough = False
+    for cluster in _clusters(golds | others, policy):
+        left = [value for value in cluster if (type(value), value) in golds]
+        right = [value for value in cluster if (type(value), value) in others]
+        if not left or not right or all(isinstance(value, ReadText) for value in cluster):
             continue
-        if _all_equal(golds, others, policy):
-            merged.update((codes[value], codes[golds[0]]) for value in cluster)
+        if _all_equal(left, right, policy):
+            merged.update((codes[value], codes[left[0]]) for value in cluster)
             continue
-        rough = True
-        same = set(golds) & set(others)
-        pairs = _one_to_one([v for v in golds if v not in same], [v for v in others if v not in same], policy)
-        merged.update((codes[right], codes[left]) for left, right in pairs)
-    return merged, rough
+        is_rough = True
+        same = set(left) & set(right)
+        pairs = _one_to_one([v for v in left if v not in same], [v for v in right if v not in same], policy)
+        merged.update((codes[other], codes[value]) for value, other in pairs)
+    return Merge(codes={code: other for code, other in merged.items() if code != other}, is_rough=is_rough, texts=texts)
 
 
 def _typed(columns: Columns, texts: Texts) -> Typed:
-    """The distinct values that may equal others, each with its type.
+    """Return the distinct values that may equal others, each with its type.
 
     3 and 3.0 share a code and yet differ, since only one of them is near 3.0000001.
     """
@@ -102,9 +98,9 @@ def _typed(columns: Columns, texts: Texts) -> Typed:
 
 
 def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
-    """Groups of two and more values of one point in time, or of one datatype and of numbers that nearness links.
+    """Yield groups of at least two values: of one point in time, or numbers of one datatype that nearness links.
 
-    They are sorted by their numbers.
+    Numbers are sorted by value.
     """
     moments: defaultdict[Temporal, list[Comparable]] = defaultdict(list)
     numbers: defaultdict[str, defaultdict[Key, list[Comparable]]] = defaultdict(lambda: defaultdict(list))
@@ -126,11 +122,11 @@ def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
 
 
 def _linked(keys: Sequence[Key], policy: Policy) -> list[list[Key]]:
-    """Groups of sorted numbers, of equal ones integers first, that nearness links; it never links two integers."""
+    """Split sorted numbers (of equal ones integers first) into groups linked by nearness; two integers never are."""
     groups: list[list[Key]] = [[]]
     last_float: Number | None = None
-    recent: list[Key] = []  # the integers since the last float: the next float may reach them too
-    joined = 0  # so many of the first of them are in the last group, as they are near the last float
+    recent: list[Key] = []  # integers since the last float, which may be near the next one
+    joined = 0  # how many of them, from the first, are in the last group already
     for key in keys:
         kind, number = key
         if kind is int:
@@ -152,13 +148,13 @@ def _linked(keys: Sequence[Key], policy: Policy) -> list[list[Key]]:
 def _all_equal(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> bool:
     if len(golds) == len(others) == 1:
         return is_near(golds[0], others[0], policy)
-    if len(golds) * len(others) > MANY_PAIRS:
+    if len(golds) * len(others) > MAX_PAIRS:
         return False
     return all(is_near(left, right, policy) for left in golds for right in others)
 
 
 def _one_to_one(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> Pairs:
-    """Pairs of equal values, each used once: first those of texts, which equal no texts, then those of typed values."""
+    """Pair equal values, each used once: pairs with a text first (two texts are never equal), then typed values."""
     pairs: Pairs = []
     for gold_texts, other_texts in ((True, False), (False, True), (False, False)):
         taken = {id(value) for both in pairs for value in both}
@@ -171,11 +167,15 @@ def _one_to_one(golds: Sequence[Comparable], others: Sequence[Comparable], polic
 
 
 def _first_fits(golds: Sequence[Comparable], others: Sequence[Comparable], policy: Policy) -> Pairs:
-    """Pairs of equal values; both sides sorted, so taking the first that fits is best."""
+    """Pair equal values of two sorted sides; taking the first that fits leaves the fewest without a partner."""
     pairs = []
     start = 0
     for left in golds:
-        while start < len(others) and _below(others[start], left) and not is_near(left, others[start], policy):
+        while (
+            start < len(others)
+            and quantity_of(others[start]) < quantity_of(left)  # type: ignore[operator]  # of one cluster, so of one type
+            and not is_near(left, others[start], policy)
+        ):
             start += 1
         if start < len(others) and is_near(left, others[start], policy):
             pairs.append((left, others[start]))
@@ -183,38 +183,56 @@ def _first_fits(golds: Sequence[Comparable], others: Sequence[Comparable], polic
     return pairs
 
 
-def _below(value: Comparable, other: Comparable) -> bool:
-    number, limit = quantity_of(value), quantity_of(other)
-    return not isinstance(number, Temporal) and not isinstance(limit, Temporal) and number < limit
-
-
 def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Policy) -> tuple[list[int], list[int]]:
-    """Pair rows that are equal within the tolerance, one to one in sorted order; returns the positions left over.
+    """Pair rows that are equal within the tolerance, one to one in sorted order; return the positions left over.
 
-    Rows are compared only with rows whose other cells are the same and whose first number is near; past COMPARISONS
-    comparisons the rest counts as unequal.
+    Rows are compared only with rows whose other cells are the same and whose first number is near; past MAX_COMPARISONS
+    the rest counts as unequal.
     """
-    waiting: defaultdict[Cells, list[Numbered]] = defaultdict(list)
+    waiting: defaultdict[Cells, list[Candidate]] = defaultdict(list)
     for position, cells in others:
-        waiting[_without_numbers(cells)].append(_numbered(position, cells))
+        key, row = _split(position, cells)
+        waiting[key].append(row)
     for candidates in waiting.values():
         candidates.sort()
     left = []
-    budget = COMPARISONS
-    for row, rest in sorted((_numbered(position, cells), _without_numbers(cells)) for position, cells in golds):
-        partner, cost = _partner(row, waiting[rest], policy, budget)
+    budget = MAX_COMPARISONS
+    for key, row in sorted((_split(position, cells) for position, cells in golds), key=itemgetter(1)):
+        partner, cost = _partner(row, waiting[key], policy, budget)
         budget -= cost
         if partner is None:
             left.append(row[1])
         else:
-            del waiting[rest][partner]
+            del waiting[key][partner]
     return sorted(left), sorted(position for candidates in waiting.values() for _, position, _ in candidates)
 
 
-def _partner(row: Numbered, candidates: Sequence[Numbered], policy: Policy, budget: int) -> tuple[int | None, int]:
-    """The first candidate that is near in all values, and how many were looked at."""
+def _split(position: int, cells: Cells) -> tuple[Cells, Candidate]:
+    """Split a row into a key, the same for rows that may be near each other, and the values to compare."""
+    key: list[Hashable] = []
+    numbers: list[Number] = []
+    values: list[Comparable] = []
+    for cell in cells:
+        if not is_comparable(cell):
+            key.append(cell)
+            continue
+        values.append(cell)
+        quantity = quantity_of(cell)
+        if isinstance(quantity, Temporal):
+            key.append(quantity)
+        else:
+            key.append(("number", datatype_of(cell)))
+            numbers.append(quantity)
+    return tuple(key), (tuple(numbers), position, tuple(values))
+
+
+def _partner(row: Candidate, candidates: Sequence[Candidate], policy: Policy, budget: int) -> tuple[int | None, int]:
+    """Return the place of the first candidate that is near in all values, and how many were compared."""
     numbers, _, values = row
-    start = _first_near(numbers, candidates, policy)
+    start = 0
+    if numbers and isinstance(numbers[0], int | float) and abs(numbers[0]) < MAX_FLOAT:
+        lowest = numbers[0] - 2 * max(policy.rel * abs(numbers[0]), policy.abs)
+        start = bisect_left(candidates, ((lowest,),))
     for place in range(start, min(len(candidates), start + budget)):
         others, _, other_values = candidates[place]
         if all(map(is_near, values, other_values, repeat(policy))):
@@ -222,28 +240,3 @@ def _partner(row: Numbered, candidates: Sequence[Numbered], policy: Policy, budg
         if numbers and others[0] > numbers[0] and not is_close(numbers[0], others[0], policy):
             return None, place - start + 1
     return None, max(0, min(len(candidates) - start, budget))
-
-
-def _first_near(numbers: Sequence[Number], candidates: Sequence[Numbered], policy: Policy) -> int:
-    """Where the candidates, sorted by their numbers, may start to be near."""
-    first = next(iter(numbers), None)
-    if not isinstance(first, int | float) or abs(first) >= GREAT:
-        return 0
-    low = first - 2 * max(policy.rel * abs(first), policy.abs)
-    return bisect_left(candidates, ((low,),))
-
-
-def _without_numbers(cells: Cells) -> Cells:
-    return tuple([_kind(cell) if is_comparable(cell) else cell for cell in cells])
-
-
-def _kind(value: Comparable) -> Hashable:
-    """The same for values that may be near each other."""
-    quantity = quantity_of(value)
-    return quantity if isinstance(quantity, Temporal) else ("number", datatype_of(value))
-
-
-def _numbered(position: int, cells: Cells) -> Numbered:
-    values = tuple([cell for cell in cells if is_comparable(cell)])
-    quantities = [quantity_of(value) for value in values]
-    return tuple([number for number in quantities if not isinstance(number, Temporal)]), position, values

@@ -7,7 +7,7 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
-COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, policy).plain)
+COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, policy).as_dict())
 
 
 @metric(counts=COUNTS)

@@ -13,7 +13,7 @@ from pytest_queryeval.core.table import Table
 def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, Any]]:
     """The counts of each gold column, with its name; none where there is nothing to align."""
     found = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
-    return [{"column": name} | counts.plain for name, counts in zip(gold.columns, found or (), strict=False)]
+    return [{"column": name} | counts.as_dict() for name, counts in zip(gold.columns, found or (), strict=False)]
 
 
 COUNTS = ("entity", _by_column)

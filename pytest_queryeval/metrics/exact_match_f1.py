@@ -8,7 +8,7 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
 
-@metric(counts=("exact", lambda gold, predicted, policy: exact_counts(gold, predicted, policy).plain))
+@metric(counts=("exact", lambda gold, predicted, policy: exact_counts(gold, predicted, policy).as_dict()))
 def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """How many rows are right with the columns in gold's order; names are ignored.
 

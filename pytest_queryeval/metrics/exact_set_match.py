@@ -54,7 +54,7 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None]
         if match is None:
             return {}
         part = match.components[name]
-        return Counts(part.count, part.pred_total - part.count, part.gold_total - part.count).plain
+        return Counts(part.count, part.pred_total - part.count, part.gold_total - part.count).as_dict()
 
     def component_metric(figure: str) -> Callable[..., float | None]:
         @metric(kinds=SQL, input="queries", counts=(f"partial_{name}", counts))

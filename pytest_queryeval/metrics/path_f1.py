@@ -10,7 +10,7 @@ from pytest_queryeval.languages.json.paths import equal_leaves, leaves
 
 def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
     common = equal_leaves(gold.value, predicted.value)
-    return Counts(common, leaves(predicted.value) - common, leaves(gold.value) - common).plain
+    return Counts(common, leaves(predicted.value) - common, leaves(gold.value) - common).as_dict()
 
 
 @metric(answers=JsonAnswer, counts=("path", _counts))

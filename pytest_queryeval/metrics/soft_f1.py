@@ -18,7 +18,7 @@ UNPROVEN = "soft_f1: the search for the best pairs of rows stopped at its budget
 
 
 def _counts(gold: Table, predicted: Table, policy: Policy) -> dict[str, float]:
-    return _soft(gold, predicted, policy).counts.plain
+    return _soft(gold, predicted, policy).counts.as_dict()
 
 
 @metric(counts=("soft", _counts))
