@@ -567,10 +567,11 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
         said.stated.query, source, Execution(query=secret, answer=table(cells), note=secret), **LIMITS
     )
     recording.save_execution("q", source, Execution(query="q", error=Failure(kind="invalid", message=secret)), **LIMITS)
+    recording.save_ddl(source, f"CREATE TABLE t (n) -- {secret}")
 
     all_text = "".join(path.read_text("utf-8") for path in files(tmp_path))
 
-    assert len(files(tmp_path)) == 3
+    assert len(files(tmp_path)) == 4
     for part in ("hunter2", "73646464", "bearer-secret-1", "pass-secret-2"):
         assert part not in all_text
 
@@ -610,6 +611,16 @@ def test_a_secret_in_a_query_does_not_keep_its_answer_from_being_replayed(tmp_pa
 
     assert (back.query, back.answer.rows) == (query, [(True,)])
     assert recorder(tmp_path).load_execution("SELECT 'another-secret' = x", source, **LIMITS) is None
+
+
+def test_queries_that_differ_in_a_secret_only_are_not_told_to_be_stale(tmp_path, monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
+    monkeypatch.setenv("DB_TOKEN", "hunter3-hunter3")
+    source = fake_live(monkeypatch)
+    keep(tmp_path, source, query="SELECT 'hunter2-hunter2'")
+
+    with pytest.raises(SourceError, match=r"^no recorded execution of `SELECT '\[redacted\]'` on 'music' in "):
+        replayer(tmp_path).load_execution("SELECT 'hunter3-hunter3'", source, **LIMITS)
 
 
 def database(folder, value, name="a.db"):
@@ -804,13 +815,13 @@ def test_tables_and_times_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda text: text[: len(text) // 2], "it is no JSON"),
+        (lambda text: text[: len(text) // 2], "it is no JSON: "),
         (lambda text: "[]", "it holds no entry"),
         (lambda text: "[" * 100_000, "it nests too deep"),
         (lambda text: text.replace("SELECT 1", "SELECT 2"), "it was changed after it was recorded"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "it is not of format 1"),
-        (lambda text: text.replace("0.25", "NaN"), "it is no JSON"),
-        (lambda text: "<<<<<<< HEAD\n" + text, "it is no JSON"),
+        (lambda text: text.replace("0.25", "NaN"), "it is no JSON: NaN is not JSON"),
+        (lambda text: "\n<<<<<<< HEAD\n" + text, "it is no JSON: Expecting value: line 2 column 1"),
         (lambda text: text.encode("utf-16"), "it is no UTF-8"),
     ],
 )

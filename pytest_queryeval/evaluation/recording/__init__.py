@@ -12,13 +12,13 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Execution, PredictorSpec, Source
 from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.recording.codec import Entry
 from pytest_queryeval.evaluation.recording.predictions import (
     PREDICTIONS,
     ListSchema,
     PredictionKeys,
     RecordedCall,
-    seen_schema,
 )
 from pytest_queryeval.evaluation.recording.sources import (
     DDL,
@@ -70,10 +70,11 @@ class Recording:
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
         """Return the call of a predictor that is to be made, to load or save its prediction; get it before the call.
 
-        `schema` lists what the predictor may see of it; of the case counts what it was when it was first asked for.
+        `schema` lists the schema, which counts where the predictor may see it. The case counts as it was when it was
+        first asked for.
         """
         facts = self._prediction_keys.facts(case, spec, trial)
-        return RecordedCall(self._predictions, facts, seen_schema(spec, schema))
+        return RecordedCall(self._predictions, facts, spec, schema)
 
     def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
         """Return what the source answered to the query in its present state.
@@ -136,5 +137,6 @@ class Recording:
         **request: JsonValue,
     ) -> None:
         key = self._source_keys.key(source, **request)
-        self._source_keys.check_unchanged(source, key)
+        if state_of(source) != key.facts["state"]:  # nobody knows which one answered
+            raise SourceError(f"source '{source.name}' has changed during the run: what it answers cannot be recorded")
         index.save(key, value, replaces=replaces)

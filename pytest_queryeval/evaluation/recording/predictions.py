@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -48,20 +48,29 @@ _CHANGES = {
 class RecordedCall:
     """One call of a predictor, identified before it is made: what is done to its case meanwhile does not matter.
 
-    `schema` lists what the predictor may see of it, which is part of the identity. The methods may be called in any
-    thread, and raise `SourceError` where the schema cannot be listed.
+    `schema` lists the schema, which is part of the identity where the predictor may see it. The methods may be called
+    in any thread, and raise `SourceError` where a schema that the predictor sends cannot be listed.
     """
 
-    def __init__(self, index: EntryIndex[Prediction], facts: Facts, schema: ListSchema | None) -> None:
+    def __init__(
+        self, index: EntryIndex[Prediction], facts: Facts, predictor: PredictorSpec, schema: ListSchema
+    ) -> None:
         self._index = index
         self._facts = facts
+        self._predictor = predictor
         self._schema = schema
 
     @cached_property
     def _key(self) -> EntryKey:
-        if self._schema is None:
+        predictor = PREDICTORS[self._predictor.kind]
+        if "schema" not in predictor.sees(self._predictor.settings):
             return EntryKey(self._facts)
-        text = self._schema()
+        try:
+            text = self._schema()
+        except SourceError:
+            if predictor.sends:
+                raise
+            text = None  # a function may read it or not: an error where it is read
         return EntryKey({**self._facts, "schema": None if text is None else digest(text)})
 
     def load(self) -> Prediction | None:
@@ -99,24 +108,6 @@ class PredictionKeys:
             self._cases[key] = case, _case_facts(case, sees)
         facts = self._cases[key][1]
         return {**facts, "predictor": spec.kind, "settings": self._settings[spec.key], "trial": trial}
-
-
-def seen_schema(spec: PredictorSpec, schema: ListSchema) -> ListSchema | None:
-    """Return what lists the schema that a predictor sees, None where it sees none.
-
-    For a function, which may read it or not, a schema that cannot be listed is an error where it is read.
-    """
-    predictor = PREDICTORS[spec.kind]
-    if "schema" not in predictor.sees(spec.settings):
-        return None
-    return schema if predictor.sends else partial(_schema_or_none, schema)
-
-
-def _schema_or_none(schema: ListSchema) -> str | None:
-    try:
-        return schema()
-    except SourceError:
-        return None
 
 
 def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
@@ -202,7 +193,7 @@ def _describe(facts: Facts) -> str:
 
 
 def _explain(changed: AbstractSet[str], found: Entry, now: Entry) -> str:
-    return f"is stale: {next(reason for fact, reason in _CHANGES.items() if fact in changed)}"
+    return next(reason for fact, reason in _CHANGES.items() if fact in changed)
 
 
 PREDICTIONS = EntryType(
@@ -213,5 +204,6 @@ PREDICTIONS = EntryType(
     encode=encode_prediction,
     decode=decode_prediction,
     describe=_describe,
+    verb="is",
     explain=_explain,
 )

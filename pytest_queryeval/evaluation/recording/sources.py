@@ -67,11 +67,6 @@ class SourceKeys:
         facts = self._facts[source.key]
         return EntryKey({**facts, **request}, ignored=() if _is_live(facts["state"]) else ("source",))
 
-    def check_unchanged(self, source: Source, key: EntryKey) -> None:
-        """Raise `SourceError` where the source has no longer the state of the key: nobody knows which one answered."""
-        if state_of(source) != key.facts["state"]:
-            raise SourceError(f"source '{source.name}' has changed during the run: what it answers cannot be recorded")
-
     def _describe(self, source: Source) -> Facts:
         state, engine = state_of(source), ENGINES[source.engine]
         if _is_live(state):
@@ -202,12 +197,11 @@ def shown(query: str) -> str:
     return f"`{one_line(query, _SHOWN)}`"
 
 
-def _explain(verb: str, changed: AbstractSet[str], found: Entry, now: Entry) -> str:
-    """Return why a recorded entry is stale: the first change that counts."""
+def _explain(changed: AbstractSet[str], found: Entry, now: Entry) -> str:
     name = next((name for name in _CHANGES if name in changed), "engine")
     show = _show_state if name == "state" else partial(one_line, characters=_SHOWN)
     before, after = (show(str(facts.get(name))) for facts in (found, now))
-    return f"{verb} stale: {_CHANGES[name]} (recorded {before}, now {after})"
+    return f"{_CHANGES[name]} (recorded {before}, now {after})"
 
 
 def _show_state(state: str) -> str:
@@ -225,7 +219,8 @@ EXECUTIONS = EntryType(
     encode=encode_execution,
     decode=decode_execution,
     describe=lambda facts: f"execution of {shown(str(facts['query']))} on '{facts['source']}'",
-    explain=partial(_explain, "is"),
+    verb="is",
+    explain=_explain,
 )
 SCHEMAS = EntryType(
     folder="schemas",
@@ -235,7 +230,8 @@ SCHEMAS = EntryType(
     encode=encode_schema,
     decode=decode_schema,
     describe=lambda facts: f"tables of '{facts['source']}'",
-    explain=partial(_explain, "are"),
+    verb="are",
+    explain=_explain,
 )
 DDL = EntryType(
     folder="ddl",
@@ -245,7 +241,8 @@ DDL = EntryType(
     encode=encode_ddl,
     decode=decode_ddl,
     describe=lambda facts: f"tables of '{facts['source']}'",
-    explain=partial(_explain, "are"),
+    verb="are",
+    explain=_explain,
 )
 TIMES = EntryType(
     folder="times",
@@ -255,5 +252,6 @@ TIMES = EntryType(
     encode=encode_times,
     decode=decode_times,
     describe=lambda facts: f"times of '{facts['source']}'",
-    explain=partial(_explain, "are"),
+    verb="are",
+    explain=_explain,
 )

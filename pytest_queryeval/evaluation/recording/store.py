@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError
@@ -50,7 +50,7 @@ class EntryKey:
 
     @cached_property
     def name(self) -> str:
-        """The name of the entry: 32 hexadecimal digits, whatever the order of the facts."""
+        """Return the name of the entry: 32 hexadecimal digits, whatever the order of the facts."""
         return digest({name: value for name, value in self.facts.items() if name not in self.ignored})
 
 
@@ -61,8 +61,8 @@ class EntryType(Generic[T]):
     `asked` names the facts that say what was asked; where the others differ, what is recorded is stale. `exact` names
     the parts of the content without which it is of no use. `encode` raises TypeError or ValueError for what cannot be
     recorded, and `decode` ValueError, TypeError or KeyError for what `encode` never returns. `describe` names what an
-    entry holds, and `explain` says why it is stale, from the names of facts that changed, the facts that are recorded
-    and those of now.
+    entry holds, with `verb` behind it. `explain` says why it is stale: from the names of facts that changed, the facts
+    that are recorded and those of now.
     """
 
     folder: str
@@ -72,6 +72,7 @@ class EntryType(Generic[T]):
     encode: Callable[[T], JsonObject]
     decode: Callable[[Entry], T]
     describe: Callable[[Facts], str]
+    verb: Literal["is", "are"]
     explain: Callable[[AbstractSet[str], Entry, Entry], str]
 
 
@@ -157,10 +158,10 @@ class EntryIndex(Generic[T]):
         now = _by_lines(redact_json(facts))
         recorded = self._facts_by_question().get(self._question(now), [])
         changes = [({name for name in now if found.get(name) != now[name]}, found) for found in recorded]
-        if not changes:
+        changed, found = min(changes, key=lambda pair: len(pair[0]), default=(set(), {}))
+        if not changed:
             return f"no recorded {what} in {where}: {RECORD}"
-        changed, found = min(changes, key=lambda pair: len(pair[0]))
-        return f"the {what} in {where} {self._type.explain(changed, found, now)}"
+        return f"the {what} in {where} {self._type.verb} stale: {self._type.explain(changed, found, now)}"
 
     def _facts_by_question(self) -> dict[str, list[Entry]]:
         """Return the facts of all entries by what was asked, read once a run: only an error has to look for others."""
