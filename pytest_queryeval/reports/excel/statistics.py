@@ -94,7 +94,7 @@ def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell
 
 def _trials(trials: TrialsReport) -> list[list[Cell]]:
     """How likely one of k trials passes, and all of them."""
-    pairs = zip(trials["pass_at"], trials["pass_hat"], strict=True)
+    pairs = zip(trials["pass_at"], trials["pass_hat"], strict=False)
     return [[k, trials["cases"], one, every] for k, (one, every) in enumerate(pairs, start=1)]
 
 
