@@ -99,7 +99,7 @@ OWNERS = {
     "jinja2": {"reports.html.templates"},
     "markupsafe": {"reports.html.page"},
     "vl_convert": {"reports.html.drawing"},
-    "jsonschema": {"languages.json.schema_child", "languages.json.schema_file"},
+    "jsonschema": {"languages.json.schema_child", "languages.json.schema_file", "results.report_file"},
     "referencing": {"languages.json.schema_child", "languages.json.schema_file"},
     "xlsxwriter": {f"reports.excel.{name}" for name in ("charts", "sheet", "summary", "workbook")},
     "numpy": {"comparison.assignment", "comparison.row_overlap", "results.baseline.statistics"},
