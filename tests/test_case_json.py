@@ -1,5 +1,6 @@
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import IntEnum
@@ -13,8 +14,10 @@ from pytest_queryeval.core.model import Execution, Failure, Prediction, Stated, 
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, result_difference, result_json
+from pytest_queryeval.text.redaction import MARK
 
 PLACE = {"nodeid": "music/s.queryeval.yaml::a", "path": "music/s.queryeval.yaml"}
+FAILURE = Failure(kind="invalid", message="no such table")
 MISSED = ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0)
 KEYS = {
     "depends_on_tie",
@@ -235,3 +238,69 @@ def test_the_limit_of_a_difference_for_people_is_not_that_of_the_report():
 def test_a_difference_is_made_only_where_a_threshold_is_missed():
     assert scored(table((1,)), table((2,)), violations=())["difference"] is None
     assert scored(table((1,)), table((2,)))["difference"]["missing"] == [[1]]
+
+
+NAMES = {"id", "tags", "kind", "metric", "engine", "language", "rdf_terms", "predictor_spec"}  # which tell the case
+
+
+def planted(value, secret):
+    """The value with a secret in every text that it holds, however deep, but for names."""
+    match value:
+        case str():
+            return f"{value} {secret}"
+        case Mapping():
+            return {key: planted(item, secret) for key, item in value.items()}
+        case IRI() | BlankNode() | Literal():
+            return replace(value, **{next(iter(vars_of(value))): f"{secret}"})
+        case tuple() | list():
+            return type(value)(planted(item, secret) for item in value)
+        case Table():
+            rows = [planted(row, secret) for row in value.rows]
+            return replace(value, columns=planted(value.columns, secret), rows=rows)
+        case Execution() | Prediction() | Stated() | Failure():
+            own = {name: planted(getattr(value, name), secret) for name in vars_of(value) if name not in NAMES}
+            return replace(value, **own)
+    return value
+
+
+def vars_of(value):
+    return [field.name for field in fields(value)]
+
+
+SECRETS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs", "Zl", "Zp"]), min_size=8, max_size=40)
+
+
+@given(secret=SECRETS, before=st.integers(0, 2 * QUERY_CHARACTERS))
+def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
+    gold = table(("Ana", 1, IRI("http://a"), b"x"), columns=("name", "age", "page", "data"))
+    case = make_case(question="q", evidence="e", metadata={"note": "n", "deep": [{"k": "v"}]})
+    case = replace(
+        case, **{name: planted(getattr(case, name), secret) for name in ("question", "evidence", "metadata")}
+    )
+    result = make_result(case, gold=gold, predicted=table(("Bo", 2, IRI("http://b"), b"y")))
+    details = {"notes": ["a note"], "violations": {"path": "$.a"}}
+    prediction = Prediction(stated=Stated(query="x" * before), predictor="p", metadata={"tokens": {"model": "m"}})
+    shown = replace(
+        result.shown,
+        gold=planted(replace(result.gold, query="x" * before), secret),
+        predicted=planted(replace(result.predicted, note="n"), secret),
+        prediction=planted(prediction, secret),
+        details=planted(details, secret),
+    )
+    failed = replace(shown, predicted=planted(Execution(query="x" * before, error=FAILURE), secret))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODEL_TOKEN", secret)
+        written = [
+            result_json(
+                replace(result, shown=each, trials=(each, each)), **PLACE, outcome="failed", message=f"m {secret}"
+            )
+            for each in (shown, failed)
+        ]
+        written.append(case_json(case, **PLACE, outcome="error", message=f"m {secret}", state=f"s {secret}"))
+
+    for data in written:
+        assert secret not in json.dumps(data, ensure_ascii=False)
+        assert secret not in str(data)
+        assert MARK in data["message"]
+        assert MARK in data["question"]

@@ -21,7 +21,6 @@ from pytest_queryeval.evaluation.recording.codec import encode_answer
 from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.text.plain import told
 
 _HEX_DIGITS = 16
 _KEPT_DIGESTS = 64
@@ -47,7 +46,7 @@ def case_fingerprint(case: Case, state: str | None) -> CaseFingerprint:
         "schemas": {name: _digest_of_schema(_Shared(own)) for name, own in schemas.items() if own is not None},
         "compare": _compare(case),
         "options": {name: _options(name, options) for name, options in case.options.items() if options},
-        "source": None if state is None else told(state),
+        "source": state,
     }
 
 
@@ -119,4 +118,4 @@ def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return the options of a metric or a kind; of files their names, since folders differ between machines."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
     named = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
-    return {key: plain(value, text=told) for key, value in named.items()}
+    return {key: plain(value) for key, value in named.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import cast
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core import report
@@ -25,9 +26,11 @@ from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import Progress
 from pytest_queryeval.languages import KINDS, difficulty_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
-from pytest_queryeval.text.plain import CELL_AHEAD, CELL_CHARACTERS, shortened, told
+from pytest_queryeval.text.plain import CELL_AHEAD, CELL_CHARACTERS, shortened, storable
+from pytest_queryeval.text.redaction import redact
 
 QUERY_CHARACTERS = 20_000
+NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # stay as they are, to tell which case is meant
 
 
 class ShortLabels:
@@ -45,6 +48,10 @@ class ShortLabels:
 
 def unknown_case(*, nodeid: str, message: str) -> CaseReport:
     """Return a case in error of which nothing but its node id is known, since its suite cannot be read."""
+    return _redacted(_blank(nodeid, message))
+
+
+def _blank(nodeid: str, message: str) -> CaseReport:
     path, _, name = nodeid.partition("::")
     return {
         "id": name,
@@ -68,7 +75,7 @@ def unknown_case(*, nodeid: str, message: str) -> CaseReport:
         "prediction": None,
         "trials": [],
         "details": {},
-        "message": told(message),
+        "message": message,
         "fingerprint": None,
     }
 
@@ -90,21 +97,30 @@ def case_json(
     """
     known = progress or Progress()
     gold, prediction = known.gold, known.prediction
+    without_result: CaseReport = {
+        **_without_answers(case, nodeid, path, outcome, message, state),
+        "gold": {**_query_report(gold, case, ShortLabels()), "index": known.gold_index} if gold else None,
+        "predicted": _unexecuted(prediction, case) if prediction else None,
+        "prediction": _prediction(prediction) if prediction else None,
+    }
+    return _redacted(without_result)
+
+
+def _without_answers(
+    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, state: str | None
+) -> CaseReport:
     return {
-        **unknown_case(nodeid=nodeid, message=message),
+        **_blank(nodeid, message),
         "id": case.id,
         "path": path,
         "line": case.location.line,
         "kind": case.kind,
         "tags": list(case.tags),
         "difficulty": difficulty_of(case),
-        "source": told(case.source.name) if case.source else None,
-        "question": told(case.question),
-        "evidence": told(case.evidence),
+        "source": case.source.name if case.source else None,
+        "question": case.question,
+        "evidence": case.evidence,
         "outcome": outcome,
-        "gold": {**_query_report(gold, case, ShortLabels()), "index": known.gold_index} if gold else None,
-        "predicted": _unexecuted(prediction, case) if prediction else None,
-        "prediction": _prediction(prediction) if prediction else None,
         "fingerprint": case_fingerprint(case, state),
     }
 
@@ -124,8 +140,8 @@ def result_json(
     began = perf_counter()
     difference = _difference(result, labels)
     scoring_seconds = sum(trial.scoring_seconds for trial in result.trials) + perf_counter() - began
-    return {
-        **case_json(case, nodeid=nodeid, path=path, outcome=outcome, message=message, state=state),
+    with_result: CaseReport = {
+        **_without_answers(case, nodeid, path, outcome, message, state),
         "scores": dict(result.scores),
         "violations": [_violation(violation) for violation in result.violations],
         "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index},
@@ -135,8 +151,9 @@ def result_json(
         "difference": difference,
         "prediction": _prediction(result.prediction),
         "trials": _trials(result),
-        "details": plain(result.details, text=told),
+        "details": plain(result.details),
     }
+    return _redacted(with_result)
 
 
 def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
@@ -176,14 +193,14 @@ def _trials(result: CaseResult) -> list[TrialReport]:
 
 def _query(execution: Execution, case: Case) -> str | None:
     query = stated_text(execution, case)
-    return None if query is None else shortened(told(query), QUERY_CHARACTERS)
+    return None if query is None else _cut(query, QUERY_CHARACTERS)
 
 
 def _prediction(prediction: Prediction) -> PredictionReport:
     return {
-        "source": told(prediction.predictor),
+        "source": prediction.predictor,
         "seconds": _seconds(prediction.seconds),
-        "metadata": plain(prediction.metadata, text=told),
+        "metadata": plain(prediction.metadata),
     }
 
 
@@ -199,14 +216,14 @@ def _violation(violation: ThresholdViolation) -> ViolationReport:
 
 def _failure(execution: Execution) -> FailureReport | None:
     error = execution.error
-    return None if error is None else {"kind": error.kind, "message": told(error.message)}
+    return None if error is None else {"kind": error.kind, "message": error.message}
 
 
 def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> QueryReport:
     table = execution.answer if isinstance(execution.answer, Table) else None
     return {
         "query": _query(execution, case),
-        "columns": [told(name) for name in table.columns] if table is not None else None,
+        "columns": list(table.columns) if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
         "sample": _rows(table.rows[: case.report_rows], labels) if table is not None else [],
         "seconds": _seconds(execution.seconds),
@@ -218,7 +235,7 @@ def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | N
     if found is None:
         return None
     return {
-        "summary": told(found.summary),
+        "summary": found.summary,
         "missing": _rows(found.missing, labels),
         "extra": _rows(found.extra, labels),
         "changed": [
@@ -247,8 +264,28 @@ def _row(row: Row, labels: ShortLabels) -> report.Row:
 
 
 def plain_cell(value: Cell) -> JsonValue:
-    """A cell for a report: plain, and text without secrets of at most CELL_CHARACTERS characters."""
-    if isinstance(value, str | bytes):
-        value = value[:CELL_AHEAD]  # looked through for secrets before it is cut to what is shown
-    shown: JsonValue = plain(value, text=told)
-    return shortened(shown, CELL_CHARACTERS) if isinstance(shown, str) else shown
+    """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON scalar."""
+    shown: JsonValue = plain(value[:CELL_AHEAD] if isinstance(value, str | bytes) else value)
+    return _cut(shown, CELL_CHARACTERS) if isinstance(shown, str) else shown
+
+
+def _cut(text: str, characters: int) -> str:
+    """Return the text, or its beginning; a secret is taken out before it could be cut in two."""
+    return text if len(text) <= characters else shortened(redact(text), characters)
+
+
+def _redacted(case: CaseReport) -> CaseReport:
+    """Return a case without secrets, as UTF-8 can write it: nothing else on the way to the reports has to look."""
+    return cast("CaseReport", {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()})
+
+
+def _redacted_value(value: object) -> object:
+    match value:
+        case str():
+            return storable(redact(value))
+        case dict():
+            return {storable(redact(key)): _redacted_value(item) for key, item in value.items()}
+        case list():
+            return [_redacted_value(item) for item in value]
+        case _:
+            return value

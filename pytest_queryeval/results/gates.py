@@ -19,7 +19,8 @@ from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answer
 from pytest_queryeval.results.aggregation import group_values, totals
 from pytest_queryeval.results.baseline.regression import measured
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
-from pytest_queryeval.text.plain import counted, score_text, told
+from pytest_queryeval.text.plain import counted, score_text, storable
+from pytest_queryeval.text.redaction import redact
 
 GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
 NOTHING = "no case was evaluated"
@@ -87,7 +88,7 @@ def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
         case "difficulty":
             value = difficulty_of(case)
         case "source":
-            value = told(case.source.name) if case.source else None
+            value = storable(redact(case.source.name)) if case.source else None
         case _:
             value = case.kind
     return () if value is None else (value,)
