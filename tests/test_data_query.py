@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_queryeval.core.selection import DatasetStructure, Dimension, Selection, Structure
-from pytest_queryeval.languages.sdmx.data_query import MOST_CHARACTERS, read_data_query
+from pytest_queryeval.languages.sdmx.data_query import MAX_CHARACTERS, read_data_query
 
 AREAS = {"NO": "North", "SO": "South", "EA": "East", "X1": ""}
 GOODS = {"TEA": "Tea", "COF": "Coffee"}
@@ -175,7 +175,7 @@ def test_a_filter_and_the_key_hold_together():
         ("c[AREA]=", "c[AREA] lacks a code"),
         ("c[AREA]=NO,,SO", "c[AREA] lacks a code"),
         ("c[AREA]=NO&c[AREA]=SO", "the data query filters 'AREA' twice: put the codes into one `c[…]`"),
-        ("c[AREA]=N%00O", "a blank or a control character in the data query: 'N\\x00O'"),
+        ("c[AREA]=N%00O", "a space or a control character in the data query: 'N\\x00O'"),
     ],
 )
 def test_filters_that_name_no_codes_are_refused(parameters, expected):
@@ -191,7 +191,7 @@ def test_filters_that_name_no_codes_are_refused(parameters, expected):
         ("." * 90_000, "the key has 90,001 parts for the 3 dimensions of SHOP:SALES: AREA, GOODS, FREQ"),
         ("NO++SO..", "a code is missing beside a `+` of the key: 'NO++SO'"),
         ("+..", "a code is missing beside a `+` of the key: '+'"),
-        ("NO,SO..", "a key of SDMX 2.1 parts codes by `+`, not by `,`: 'NO,SO..'"),
+        ("NO,SO..", "a key of SDMX 2.1 separates codes by `+`, not by `,`: 'NO,SO..'"),
     ],
 )
 def test_a_key_that_does_not_fit_is_refused(key, expected):
@@ -224,17 +224,17 @@ FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"
         ("data/dataflow/SHOP/*", "the data query names not one dataset: only queries of one can be read"),
         (
             "data/provisionagreement/SHOP/SALES",
-            "a data query of a provision agreement names no dataset: ask for its dataflow",
+            "a data query of a provision agreement names no dataset: query its dataflow",
         ),
         ("data/SHOP,SALE/NO..", "no dataset 'SHOP:SALE' in the structure: did you mean 'SHOP:SALES'?"),
         ("data/SALE/NO..", "no dataset 'SALE' in the structure: did you mean 'SALES'?"),
         ("data/STOCK/NO", "several datasets are called 'STOCK': name the agency of SHOP.UK:STOCK, SHOP.FR:STOCK"),
         ("data/../../secret/", "no dataset '..' in the structure: known are SALES, STOCK"),
-        ("data/SHOP,SALES,1.0/N\x00O..", "a blank or a control character in the data query: 'N\\x00O..'"),
-        ("data/SHOP,SALES,1.0/N%1BO..", "a blank or a control character in the data query: 'N\\x1bO..'"),
-        ("data/SHOP,SALES,1.0/N%0AO..", "a blank or a control character in the data query: 'N O..'"),
+        ("data/SHOP,SALES,1.0/N\x00O..", "a space or a control character in the data query: 'N\\x00O..'"),
+        ("data/SHOP,SALES,1.0/N%1BO..", "a space or a control character in the data query: 'N\\x1bO..'"),
+        ("data/SHOP,SALES,1.0/N%0AO..", "a space or a control character in the data query: 'N O..'"),
         ("data/SHOP,SALES,1.0/N%FFO..", "'N%FFO..' in the data query is not UTF-8"),
-        ("data/SHOP,SALES,1.0/N O..", "a blank or a control character in the data query: 'N O..'"),
+        ("data/SHOP,SALES,1.0/N O..", "a space or a control character in the data query: 'N O..'"),
     ],
 )
 def test_a_text_that_is_no_query_of_one_known_dataset_is_refused(query, expected):
@@ -244,7 +244,7 @@ def test_a_text_that_is_no_query_of_one_known_dataset_is_refused(query, expected
 def test_a_query_needs_a_structure():
     told = problem("data/SHOP,SALES/NO..", structure=None)
 
-    assert told == "a data query can be read only with `structure`, which says what the parts of its key are"
+    assert told == "a data query can be read only with `structure`, which lists the dimensions of its key"
     assert problem("no query", structure=None).startswith("not a data query")
 
 
@@ -254,10 +254,10 @@ def test_a_percent_sign_without_a_number_is_text():
 
 def test_a_query_is_not_longer_than_a_query_may_be():
     start = "data/SHOP,SALES,1.0/"
-    key = "A+" * ((MOST_CHARACTERS - len(start)) // 2 - 2)
+    key = "A+" * ((MAX_CHARACTERS - len(start)) // 2 - 2)
 
     assert selected(f"{start}{key}B..") == {"AREA": ["A", "B"]}
-    assert problem("d" * (MOST_CHARACTERS + 1)) == "a data query has 100,001 characters, more than 100,000"
+    assert problem("d" * (MAX_CHARACTERS + 1)) == "a data query has 100,001 characters, more than 100,000"
 
 
 HOSTILE = [
@@ -280,7 +280,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_hostile_query_is_read_or_refused_in_one_short_sentence(query):
-    assert len(query) <= MOST_CHARACTERS
+    assert len(query) <= MAX_CHARACTERS
 
     told = outcome(query)
 

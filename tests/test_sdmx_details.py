@@ -8,7 +8,7 @@ from selections import dataset, selected, selection
 
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
-from pytest_queryeval.languages.sdmx.details import MOST_DIMENSIONS, MOST_TERMS, details_text
+from pytest_queryeval.languages.sdmx.details import MAX_DIMENSIONS, MAX_TERMS, details_text
 from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, macro_recall
 
 GDP, GDPPC, GDP_CONST = (
@@ -139,18 +139,18 @@ def test_long_lists_are_cut_and_their_counts_are_right():
 
     found = details(gold, selection())
 
-    assert len(found["dimensions"]["I"]["false_negatives"]) == MOST_TERMS
+    assert len(found["dimensions"]["I"]["false_negatives"]) == MAX_TERMS
     assert found["dimensions"]["I"]["counts"]["false_negatives"] == 2500
     assert "False Negatives [2500]\n" in found["indicator_selection"]
     assert found["indicator_selection"].endswith("  … 1,500 more\nFalse Positives [0]")
 
 
 def test_of_very_many_dimensions_gold_s_are_listed_and_a_note_says_so():
-    gold, predicted = selected(I=("A",)), selected(**{f"d{n}": ("A",) for n in range(MOST_DIMENSIONS)})
+    gold, predicted = selected(I=("A",)), selected(**{f"d{n}": ("A",) for n in range(MAX_DIMENSIONS)})
 
     found = details(gold, predicted)
 
-    assert len(found["dimensions"]) == MOST_DIMENSIONS
+    assert len(found["dimensions"]) == MAX_DIMENSIONS
     assert next(iter(found["dimensions"])) == "I"
     assert found["notes"] == ["only 1,000 of 1,001 dimensions are listed"]
 

@@ -161,7 +161,7 @@ def test_all_problems_of_values_are_reported_at_once():
 
     assert found.splitlines() == [
         "a.yaml:5: unknown key 'ids': did you mean 'id'?",
-        "a.yaml:6: a value without 'id' and 'name': state one of them",
+        "a.yaml:6: a value without 'id' and 'name': write one of them",
         "a.yaml:7: item of values: expected a mapping, found 'USA': write `key: value`",
         "a.yaml:8: id: expected text, found a list: write one text, in quotes if it begins with [ or {",
     ]

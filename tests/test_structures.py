@@ -14,8 +14,8 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Structure, Term
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.languages.sdmx import checks
-from pytest_queryeval.languages.sdmx.checks import labelled, violations
-from pytest_queryeval.languages.sdmx.lookup import untold
+from pytest_queryeval.languages.sdmx.checks import add_labels, violations
+from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
 from pytest_queryeval.languages.sdmx.nearest import Nearest
 from pytest_queryeval.languages.sdmx.structure_files import read_message
 from pytest_queryeval.languages.sdmx.structure_messages import english, structure_of
@@ -314,7 +314,7 @@ def test_a_file_that_is_no_structure_message_is_a_problem_of_the_suite(content, 
 def test_a_message_that_is_cut_off_is_told_as_such(length):
     file(messages.shop()[:length])
 
-    assert "no structure in shop.xml: its XML is damaged or cut off (" in problem("shop.xml")
+    assert "no structure in shop.xml: its XML is damaged or truncated (" in problem("shop.xml")
 
 
 @pytest.mark.parametrize(("version", "flag"), [("v2_1", "leveled"), ("v3_0", "hasFormalLevels")])
@@ -381,7 +381,7 @@ def test_the_library_is_loaded_only_for_xml(tmp_path):
 
 UNTOLD = (
     "codes of AREA, GOODS, FREQUENCY in SHOP:DSD_SALES are not checked: "
-    "no file says those of SHOP:CL_AREA(1.0), SHOP:CL_GOODS(1.0), SHOP:CS_ELSEWHERE(1.0).FREQ"
+    "no file lists those of SHOP:CL_AREA(1.0), SHOP:CL_GOODS(1.0), SHOP:CS_ELSEWHERE(1.0).FREQ"
 )
 
 
@@ -394,7 +394,7 @@ UNTOLD = (
         ),
         (
             [messages.shop().replace(b"CL_AREA", b"CL_NONE", 1), messages.message(messages.code_list("CL_AREA", {}))],
-            "0.xml, 1.xml: codes of AREA in SHOP:SALES are not checked: no file says those of SHOP:CL_AREA(1.0)",
+            "0.xml, 1.xml: codes of AREA in SHOP:SALES are not checked: no file lists those of SHOP:CL_AREA(1.0)",
         ),
     ],
 )
@@ -416,12 +416,12 @@ def test_it_is_a_problem_where_warnings_are_errors():
 def test_many_such_dimensions_are_counted():
     many = structure(messages.message(messages.data_structure(*(messages.dimension(f"D{n}") for n in range(1000)))))
 
-    assert untold(many).count("and 995 more") == 2
-    assert len(untold(many)) < 500
+    assert unlisted_codes(many).count("and 995 more") == 2
+    assert len(unlisted_codes(many)) < 500
 
 
 def test_dimensions_without_a_codelist_are_no_warning():
-    assert untold(structure(messages.shop())) == ""
+    assert unlisted_codes(structure(messages.shop())) == ""
 
 
 # What a selection has that the structure has not
@@ -501,7 +501,7 @@ def test_each_term_has_its_sentence():
 def test_behind_fifty_sentences_there_is_only_a_number():
     told = violations(by_id(*(f"X{number}" for number in range(100_000))), SHOP)
 
-    assert len(told) == checks.MOST_SENTENCES + 1
+    assert len(told) == checks.MAX_SENTENCES + 1
     assert told[-1] == "and 99,950 more"
 
 
@@ -512,7 +512,7 @@ def test_long_texts_are_cut():
 
 
 def labels(stated_selection, of=None):
-    (dataset,) = labelled(stated_selection, SHOP if of is None else of).datasets
+    (dataset,) = add_labels(stated_selection, SHOP if of is None else of).datasets
     (dimension,) = dataset.dimensions
     return [(term.name, term.label) for term in dimension.terms]
 

@@ -47,12 +47,12 @@ class Selection:
 class Dimension:
     """A dimension of a dataset; `codes` are the names of its codes by their ids, None where any value may stand.
 
-    Or where no message says them: `untold` is then the codelist, or the concept, that would.
+    Or where no message lists them: `unlisted_codes` is then the codelist, or the concept, that would.
     """
 
     id: str
     codes: Mapping[str, str] | None
-    untold: str | None = None
+    unlisted_codes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import each, items, stated_text
-from pytest_queryeval.languages.sdmx.lookup import untold
+from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
 from pytest_queryeval.languages.sdmx.structure_files import is_json, read_message
 from pytest_queryeval.languages.sdmx.structure_messages import Message, structure_of
 from pytest_queryeval.suites.changes import changed
@@ -67,7 +67,7 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
     structure = structure_of(messages)
     names = ", ".join(path.name for path, _ in files)
     if structure.datasets:
-        if unchecked := untold(structure):
+        if unchecked := unlisted_codes(structure):
             warnings.warn(f"{names}: {unchecked}", QueryEvalWarning, stacklevel=2)
         return structure
     missing = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})

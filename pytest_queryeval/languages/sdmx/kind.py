@@ -18,7 +18,7 @@ from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
 from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.kind import Kind
-from pytest_queryeval.languages.sdmx.checks import labelled, violations
+from pytest_queryeval.languages.sdmx.checks import add_labels, violations
 from pytest_queryeval.languages.sdmx.data_query import FORMS, is_data_query, read_data_query
 from pytest_queryeval.languages.sdmx.details import selection_text
 from pytest_queryeval.languages.sdmx.difference import difference
@@ -64,20 +64,29 @@ class Sdmx(Kind):
         return stated_file(node, readers)
 
     def check_gold(self, gold: Stated, case: Case) -> Stated:
-        """Check that a gold selects what the case's structure has."""
+        """Check that a gold selects only what the case's structure has; raise ValueError otherwise."""
         selection = gold.answer if isinstance(gold.answer, Selection) else _data_query(gold.query or "", case.structure)
         if case.structure is None:
             return replace(gold, answer=selection)
-        if broken := violations(selection, case.structure):
-            raise ValueError(f"gold breaks the structure: {broken[0]}")
-        return replace(gold, answer=labelled(selection, case.structure))
+        if problems := violations(selection, case.structure):
+            raise ValueError(f"gold breaks the structure: {problems[0]}")
+        return replace(gold, answer=add_labels(selection, case.structure))
 
     def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
-        execution = _read(predicted, case.structure)
-        if case.structure is None or not isinstance(execution.answer, Selection):
+        selection: Answer | Failure | None = predicted.answer
+        note = ""
+        if predicted.query is not None:
+            content, note = answer_text(predicted.query)
+            selection = refusal(content) or _read_text(content, case.structure)
+            if isinstance(selection, Failure):
+                return Execution(query=predicted.query, error=selection)
+        if not isinstance(selection, Selection):
+            raise PredictorError(f"the prediction is no selection but a {type(selection).__name__}")
+        execution = Execution(query=predicted.query, answer=selection, note=note)
+        if case.structure is None:
             return execution
-        broken = violations(execution.answer, case.structure)
-        return replace(execution, answer=labelled(execution.answer, case.structure), violations=broken)
+        problems = violations(selection, case.structure)
+        return replace(execution, answer=add_labels(selection, case.structure), violations=problems)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
@@ -110,19 +119,7 @@ def _data_query(text: str, structure: Structure | None) -> Selection:
     return read_data_query(text.strip(), structure)
 
 
-def _read(predicted: Stated, structure: Structure | None) -> Execution:
-    if predicted.query is None:
-        if not isinstance(predicted.answer, Selection):
-            raise PredictorError(f"the prediction is no selection but a {type(predicted.answer).__name__}")
-        return Execution(query=None, answer=predicted.answer)
-    content, note = answer_text(predicted.query)
-    found = refusal(content) or _selection(content, structure)
-    if isinstance(found, Failure):
-        return Execution(query=predicted.query, error=found)
-    return Execution(query=predicted.query, answer=found, note=note)
-
-
-def _selection(text: str, structure: Structure | None) -> Selection | Failure:
+def _read_text(text: str, structure: Structure | None) -> Selection | Failure:
     if _is_json(text):
         return read_json_text(text, read_selection)
     try:

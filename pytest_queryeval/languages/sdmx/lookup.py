@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_queryeval.core.selection import DatasetStructure, Structure
 from pytest_queryeval.languages.sdmx.structure_messages import version_order
 from pytest_queryeval.text.plain import one_line
 
-MOST_NAMES = 5
-NAME_CHARACTERS = 100
-TIME = "TIME_PERIOD"  # what SDMX calls the time dimension, which structures leave out
+MAX_NAMES = 5
+MAX_CHARACTERS = 100  # of a name
+TIME = "TIME_PERIOD"  # the id of the time dimension, which structures leave out
 _VERSIONED = re.compile(r"([^()]+)\(([^()]+)\)")
 
 
@@ -26,15 +26,15 @@ class Datasets:
 
     @property
     def ids(self) -> Sequence[str]:
-        """The ids of all datasets, without versions."""
+        """Return the ids of all datasets, without versions."""
         return list(self._versions)
 
-    def called(self, id_: str) -> Sequence[str]:
-        """The ids `AGENCY:ID` of all datasets with this ID."""
+    def of_any_agency(self, id_: str) -> Sequence[str]:
+        """Return the ids `AGENCY:ID` of all datasets with this ID."""
         return [dataset for dataset in self._versions if dataset.partition(":")[2] == id_]
 
     def get(self, dataset: str) -> DatasetStructure | None:
-        """What `AGENCY:ID` or `AGENCY:ID(VERSION)` names: that version, or the newest where it is not there."""
+        """Return the dataset `AGENCY:ID` or `AGENCY:ID(VERSION)`, in its newest version where that one is unknown."""
         match = _VERSIONED.fullmatch(dataset)
         versions = self._versions.get(match[1] if match else dataset, [])
         fitting = [one for one in versions if match and one.version == match[2]]
@@ -42,26 +42,27 @@ class Datasets:
 
 
 def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
-    """The names of the codes of each dimension, None where any value may stand."""
+    """Return the names of the codes of each dimension, None where any value is allowed."""
     return {dimension.id: dimension.codes for dimension in dataset.dimensions}
 
 
-def untold(structure: Structure) -> str:
-    """Which dimensions go unchecked as no message says their codes, in a sentence; empty where there are none."""
+def unlisted_codes(structure: Structure) -> str:
+    """Return a sentence on the dimensions that are not checked as no message lists their codes; empty without any."""
     found = [
-        (dimension.id, dataset.id, dimension.untold)
+        (dimension.id, dataset.id, dimension.unlisted_codes)
         for dataset in structure.datasets
         for dimension in dataset.dimensions
-        if dimension.untold is not None
+        if dimension.unlisted_codes is not None
     ]
     if not found:
         return ""
-    dimensions, datasets, tellers = map(_some, zip(*found, strict=True))
-    return f"codes of {dimensions} in {datasets} are not checked: no file says those of {tellers}"
+    dimensions, datasets, codelists = (
+        list_names(list(dict.fromkeys(names)), MAX_NAMES, MAX_CHARACTERS) for names in zip(*found, strict=True)
+    )
+    return f"codes of {dimensions} in {datasets} are not checked: no file lists those of {codelists}"
 
 
-def _some(names: Iterable[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    more = len(distinct) - MOST_NAMES
-    listed = ", ".join(one_line(name, NAME_CHARACTERS) for name in distinct[:MOST_NAMES])
-    return f"{listed} and {more:,} more" if more > 0 else listed
+def list_names(names: Sequence[str], most: int, characters: int) -> str:
+    """Return the first `most` names, of so many characters each, and the number of the others, for a message."""
+    listed = ", ".join(one_line(name, characters) for name in names[:most])
+    return f"{listed} and {len(names) - most:,} more" if len(names) > most else listed

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 
-MOST_CHARACTERS = 100  # of a word that is looked for
-MOST_EDITS = 20_000
-MOST_COMPARED = 500  # one by one
+MAX_CHARACTERS = 100  # of a word that is looked up
+MAX_EDITS = 20_000
+MAX_COMPARED = 500  # words that difflib compares with one
 
 
 class Nearest:
-    """Known words, to be asked for the one that somebody may have meant.
+    """Known words, among which the nearest to a wrong one is looked up.
 
-    Making it takes time for each known word; asking it does not, so that thousands of wrong words for a codelist of
-    100,000 codes take no minutes.
+    Construction takes time for each known word; a lookup does not, so that thousands of wrong words for a codelist of
+    100,000 codes do not take minutes.
     """
 
     def __init__(self, known: Iterable[str]) -> None:
@@ -23,42 +24,35 @@ class Nearest:
         for word in sorted(known):
             self._known.setdefault(word.casefold(), word)
         self._letters = sorted(set().union(*self._known))
-        self._alike: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_start: defaultdict[str, list[str]] = defaultdict(list)
         for word in self._known:
-            self._alike[self._start(word)].append(word)
+            self._by_start[self._start(word)].append(word)
 
     def to(self, word: str) -> str | None:
-        """The known word that differs least, None where none is near.
+        """Return the known word that differs least, None where none is near.
 
         That is the same in other case, or one with two neighbours swapped, or with another letter in one place, or with
-        a letter more or less; else one that is as near as difflib asks for, out of those that begin alike.
+        a letter more or less; else the closest match of difflib among those that begin alike.
         """
         wanted = word.casefold()
-        if len(wanted) > MOST_CHARACTERS:
+        if len(wanted) > MAX_CHARACTERS:
             return None
-        # Any other word of one letter would be near to one.
-        edited = len(wanted) > 1 and len(wanted) * len(self._letters) <= MOST_EDITS
-        edits = (_swapped(wanted), _replaced(wanted, self._letters), _longer_or_shorter(wanted, self._letters))
-        for words in (iter([wanted]), *(edits if edited else ())):
+        edits: list[Iterable[str]] = [[wanted]]
+        # Every word of one letter would be near to any other.
+        if len(wanted) > 1 and len(wanted) * len(self._letters) <= MAX_EDITS:
+            places, letters = range(len(wanted)), self._letters
+            swapped = (wanted[:at] + wanted[at + 1] + wanted[at] + wanted[at + 2 :] for at in places[:-1])
+            replaced = (wanted[:at] + letter + wanted[at + 1 :] for at in places for letter in letters)
+            shorter = (wanted[:at] + wanted[at + 1 :] for at in places)
+            longer = (wanted[:at] + letter + wanted[at:] for at in range(len(wanted) + 1) for letter in letters)
+            edits += [swapped, replaced, chain(shorter, longer)]
+        for words in edits:
             if found := sorted(one for one in words if one in self._known):
                 return self._known[found[0]]
-        alike = self._alike.get(self._start(wanted), [])
-        near = difflib.get_close_matches(wanted, alike[:MOST_COMPARED], n=1)
+        candidates = self._by_start.get(self._start(wanted), [])
+        near = difflib.get_close_matches(wanted, candidates[:MAX_COMPARED], n=1)
         return self._known[near[0]] if near else None
 
     def _start(self, word: str) -> str:
-        """What words begin with that are compared one by one: all of them where they are few."""
-        return "" if len(self._known) <= MOST_COMPARED else word[:2]
-
-
-def _swapped(word: str) -> Iterator[str]:
-    return (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
-
-
-def _replaced(word: str, letters: Iterable[str]) -> Iterator[str]:
-    return (word[:at] + letter + word[at + 1 :] for at in range(len(word)) for letter in letters)
-
-
-def _longer_or_shorter(word: str, letters: Iterable[str]) -> Iterator[str]:
-    yield from (word[:at] + word[at + 1 :] for at in range(len(word)))
-    yield from (word[:at] + letter + word[at:] for at in range(len(word) + 1) for letter in letters)
+        """Return the first letters, by which words are grouped; empty where all words are few."""
+        return "" if len(self._known) <= MAX_COMPARED else word[:2]

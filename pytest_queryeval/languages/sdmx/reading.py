@@ -1,4 +1,4 @@
-"""Selections from nodes."""
+"""Selections read from YAML and JSON nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import Reader, each, items, known_entries, or_else, whole_text
+from pytest_queryeval.documents.values import Reader, each, items, known_entries, list_of, or_else, whole_text
 
 AROUND = "indicator_selection"
 
@@ -14,67 +14,55 @@ AROUND = "indicator_selection"
 def read_selection(node: Node) -> Selection:
     """Read a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
 
-    A mapping with the list as its `indicator_selection` is read, too, whatever else it says; an empty list selects
+    A mapping with the list as its `indicator_selection` is read, too, whatever its other keys; an empty list selects
     nothing. All texts are the source texts of their scalars; an `id` or a `name` that is null, blank or left out is
-    None. Raises `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
+    None. Raise `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
     """
-    if not isinstance(node.value, dict):
-        return Selection(datasets=_datasets(node))
-    if AROUND in node.value:
-        return Selection(datasets=_datasets(node.value[AROUND]))
-    if "dataset_id" in node.value:
-        raise node.problem("a selection is a list of datasets: write this one as an item of a list")
-    raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{AROUND}'")
-
-
-def _datasets(node: Node) -> tuple[DatasetSelection, ...]:
-    return tuple(each(items(node), _dataset))
+    if isinstance(node.value, dict):
+        if "dataset_id" in node.value and AROUND not in node.value:
+            raise node.problem("a selection is a list of datasets: write this one as an item of a list")
+        if AROUND not in node.value:
+            raise node.problem(f"a selection is a list of datasets, or a mapping that has one as '{AROUND}'")
+        node = node.value[AROUND]
+    return Selection(datasets=tuple(each(items(node), _dataset)))
 
 
 def _dataset(node: Node) -> DatasetSelection:
     found = known_entries(node, _DATASET)
-    return DatasetSelection(id=_needed(found, "dataset_id", node), dimensions=found.get("dimensions", ()))
-
-
-def _dimensions(node: Node) -> tuple[DimensionSelection, ...]:
-    return tuple(each(items(node), _dimension))
+    return DatasetSelection(id=_required(found, "dataset_id", node), dimensions=found.get("dimensions", ()))
 
 
 def _dimension(node: Node) -> DimensionSelection:
     found = known_entries(node, _DIMENSION)
-    return DimensionSelection(name=_needed(found, "dimension_name", node), terms=found.get("values", ()))
-
-
-def _terms(node: Node) -> tuple[Term, ...]:
-    return tuple(each(items(node), _term))
+    return DimensionSelection(name=_required(found, "dimension_name", node), terms=found.get("values", ()))
 
 
 def _term(node: Node) -> Term:
     found = known_entries(node, _VALUE)
     term = Term(id=found.get("id"), name=found.get("name"))
     if term.id is None and term.name is None:
-        raise node.problem("a value without 'id' and 'name': state one of them")
+        raise node.problem("a value without 'id' and 'name': write one of them")
     return term
 
 
-def _said(node: Node) -> str | None:
+def _optional_text(node: Node) -> str | None:
     written = whole_text(node)
     return None if node.empty or not written.strip() else written
 
 
-def _required(node: Node) -> str:
-    written = _said(node)
+def _text(node: Node) -> str:
+    written = _optional_text(node)
     if written is None:
         raise node.problem("expected text, found nothing")
     return written
 
 
-def _needed(found: dict[str, Any], key: str, node: Node) -> Any:
+def _required(found: dict[str, Any], key: str, node: Node) -> Any:
     if key not in found:
         raise node.problem(f"'{key}' is missing")
     return found[key]
 
 
-_DATASET: dict[str, Reader[Any]] = {"dataset_id": _required, "dimensions": or_else((), _dimensions)}
-_DIMENSION: dict[str, Reader[Any]] = {"dimension_name": _required, "values": or_else((), _terms)}
-_VALUE: dict[str, Reader[Any]] = {"id": _said, "name": _said}
+_DATASET: dict[str, Reader[Any]] = {"dataset_id": _text, "dimensions": or_else((), list_of(_dimension))}
+_DIMENSION: dict[str, Reader[Any]] = {"dimension_name": _text, "values": or_else((), list_of(_term))}
+_VALUE: dict[str, Reader[Any]] = {"id": _optional_text, "name": _optional_text}

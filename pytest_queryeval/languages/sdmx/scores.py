@@ -1,7 +1,8 @@
-"""Precision and recall of a selection: a dimension, over all dimensions, and of its datasets."""
+"""Precision and recall of a selection: of a dimension, over all dimensions, and of its datasets."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.selection import Selection, Term
-from pytest_queryeval.languages.sdmx.datasets import as_gold_says, dataset_ids
 from pytest_queryeval.languages.sdmx.matching import Matched, match_terms
 
 Macro: TypeAlias = Literal["union", "target"]
 MACROS = ("union", "target")
+_VERSIONED = re.compile(r"(.+)\([^()]+\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,45 +27,65 @@ class Ratios:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both, 0 where both are 0."""
+        """Return the harmonic mean of both, 0 where both are 0."""
         both = self.precision + self.recall
         return 2 * self.precision * self.recall / both if both else 0.0
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise `SettingError` unless `by_dataset` is true or false and `macro` is `union` or `target`, where stated."""
+    """Raise `SettingError` unless `by_dataset` is true or false and `macro` is `union` or `target`, where set."""
     if type(options.get("by_dataset", False)) is not bool:
         raise SettingError("by_dataset", "'by_dataset' is neither true nor false")
     if options.get("macro", "union") not in MACROS:
         raise SettingError("macro", f"'macro' is not {' or '.join(MACROS)}")
 
 
+def dataset_ids(selection: Selection) -> tuple[str, ...]:
+    """Return the ids of the selection's datasets, each once, also of those without terms."""
+    return tuple(dict.fromkeys(dataset.id for dataset in selection.datasets))
+
+
+def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
+    """Return a function from a dataset id to the id that gold has for it, or the same id where gold has none.
+
+    Gold's `A:B` is all its versions, such as `A:B(9.0.0)`, except one that gold has itself; an id of gold with a
+    version is only that version.
+    """
+    known = set(dataset_ids(gold))
+
+    def rename(dataset: str) -> str:
+        versioned = None if dataset in known else _VERSIONED.fullmatch(dataset)
+        return versioned[1] if versioned and versioned[1] in known else dataset
+
+    return rename
+
+
 def in_target(matched: Matched) -> bool:
-    """Whether gold has terms of the dimension."""
+    """Return whether gold has terms of the dimension."""
     return bool(matched.true_positives or matched.false_negatives)
 
 
 def precision_of(matched: Matched) -> float:
-    """The share of the selected terms that gold has; 0 where none is selected."""
+    """Return the share of the selected terms that gold has; 0 where none is selected."""
     right, wrong = len(matched.true_positives), len(matched.false_positives)
     return right / (right + wrong) if right + wrong else 0.0
 
 
 def recall_of(matched: Matched) -> float | None:
-    """The share of gold's terms that are selected; None where gold has none."""
+    """Return the share of gold's terms that are selected; None where gold has none."""
     found, lost = len(matched.true_positives), len(matched.false_negatives)
     return found / (found + lost) if found + lost else None
 
 
 def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool = False) -> dict[str, Matched]:
-    """The matched terms of each dimension that has terms on either side, gold's dimensions first.
+    """Return the matched terms of each dimension that has terms on either side, gold's dimensions first.
 
     Dimensions of the same name are one, whatever their datasets. With `by_dataset` each dataset has its own, called
-    `DATASET|DIMENSION` with the id that gold has for the dataset. Where one of the selections is stated in codes, ids
+    `DATASET|DIMENSION` with the id that gold has for the dataset. Where one of the selections is given in codes, ids
     are compared.
     """
-    said = as_gold_says(gold)
-    golds, others = (_terms(selection, said if by_dataset else None) for selection in (gold, predicted))
+    rename = rename_as_in_gold(gold) if by_dataset else None
+    golds, others = _terms(gold, rename), _terms(predicted, rename)
     by_id = gold.by_id or predicted.by_id
     return {
         name: match_terms(golds.get(name, ()), others.get(name, ()), by_id=by_id)
@@ -73,7 +94,7 @@ def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool 
 
 
 def macro_ratios(dimensions: Mapping[str, Matched], macro: Macro = "union") -> Ratios:
-    """The means of precision and of recall over the dimensions; recall over those that gold has.
+    """Return the means of precision and of recall over the dimensions; recall over those that gold has.
 
     Precision is over all dimensions, or with `target` over those that gold has. Where gold has none, recall is 1, and
     precision is 0 if any is selected, else 1.
@@ -86,24 +107,24 @@ def macro_ratios(dimensions: Mapping[str, Matched], macro: Macro = "union") -> R
 
 
 def dataset_ratios(gold: Selection, predicted: Selection) -> Ratios:
-    """The shares of predicted's datasets that gold has, and of gold's that are selected.
+    """Return the share of predicted's datasets that gold has, and of gold's that are selected.
 
-    Several versions of a dataset that gold has without one are one. The ratios of 0 datasets are those of
+    Several versions of a dataset are one where gold has it without a version. The ratios of 0 datasets are those of
     `macro_ratios` without dimensions.
     """
     golds = set(dataset_ids(gold))
-    others = set(map(as_gold_says(gold), dataset_ids(predicted)))
+    others = set(map(rename_as_in_gold(gold), dataset_ids(predicted)))
     if not golds:
         return Ratios(precision=float(not others), recall=1.0)
     shared = len(golds & others)
     return Ratios(precision=shared / len(others) if others else 0.0, recall=shared / len(golds))
 
 
-def _terms(selection: Selection, dataset_of: Callable[[str], str] | None) -> dict[str, list[Term]]:
+def _terms(selection: Selection, rename: Callable[[str], str] | None) -> dict[str, list[Term]]:
     found: defaultdict[str, list[Term]] = defaultdict(list)
     for dataset in selection.datasets:
-        of_dataset = "" if dataset_of is None else f"{dataset_of(dataset.id)}|"
+        prefix = "" if rename is None else f"{rename(dataset.id)}|"
         for dimension in dataset.dimensions:
             if dimension.terms:
-                found[of_dataset + dimension.name].extend(dimension.terms)
+                found[prefix + dimension.name].extend(dimension.terms)
     return found

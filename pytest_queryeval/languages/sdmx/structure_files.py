@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from pytest_queryeval.languages.sdmx.dimension_order import Orders, dimension_orders
 from pytest_queryeval.languages.sdmx.structure_json import read_json_message
 from pytest_queryeval.languages.sdmx.structure_messages import (
-    Codes,
     Component,
     ConceptReference,
     Message,
@@ -21,94 +19,123 @@ from pytest_queryeval.languages.sdmx.structure_messages import (
 from pytest_queryeval.text.plain import one_line
 
 _NAMESPACE = "http://www.sdmx.org/resources/sdmxml/schemas/"
-_REASON_CHARACTERS = 200
+MAX_REASON = 200  # characters
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BOOLEANS = ("true", "false", "1", "0")
-_EVALUATED = ("hasFormalLevels", "leveled")
+_EVALUATED = ("hasFormalLevels", "leveled")  # attributes whose values sdmx1 passes to Python's `eval`
+_DIMENSIONS = ("Dimension", "MeasureDimension")
 
 
 def is_json(data: bytes) -> bool:
-    """Whether a file looks like JSON; else it should be XML, which only sdmx1 can read."""
+    """Return whether a file looks like JSON; else it should be XML, which only sdmx1 can read."""
     return data.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
 
 
 def read_message(data: bytes) -> Message:
-    """Read the content of a file; raises `ValueError` with the reason where it is no structure message."""
+    """Read the content of a file; raise `ValueError` with the reason where it is no structure message."""
     if is_json(data):
         return read_json_message(data.removeprefix(_BYTE_ORDER_MARK))
-    _check(data)
-    found = _read_xml(data)
-    return _message(found, dimension_orders(data) if found.structure else {})
-
-
-def _check(data: bytes) -> None:
-    """Whether the document is whole, and may be given to sdmx1, which knows its version."""
-    root = ""
-
-    def started(name: str, attributes: Mapping[str, str]) -> None:
-        nonlocal root
-        if not root:
-            _check_root(name)
-            root = name
-        # sdmx1 gives the values of these to Python's `eval`.
-        for flag in _EVALUATED:
-            if attributes.get(flag, "true") not in _BOOLEANS:
-                raise ValueError(f"its '{flag}' is neither true nor false: '{one_line(attributes[flag])}'")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.StartElementHandler = started
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        known = "its XML is damaged or cut off" if root else "it is neither JSON nor XML"
-        raise ValueError(f"{known} ({error})") from error
-    except LookupError as error:  # an encoding that nobody knows
-        raise ValueError(str(error)) from error
-
-
-def _refuse(*_: object) -> NoReturn:
-    raise ValueError("a DOCTYPE is not allowed")  # entities can blow up, or reach for files and servers
-
-
-def _check_root(root: str) -> None:
-    """Whether the first element, with its namespace before it, is that of a structure message."""
-    namespace, _, name = root.rpartition(" ")
-    if not namespace.startswith(_NAMESPACE):
-        raise ValueError(f"it is not SDMX: its root element is '{one_line(name)}'")
-    if name != "Structure":
-        raise ValueError(f"it is no structure message: its root element is '{one_line(name)}'")
-    version = namespace.removeprefix(_NAMESPACE).partition("/")[0]
-    if version not in ("v2_1", "v3_0"):
-        raise ValueError(f"only SDMX 2.1 and 3.0 can be read, not '{one_line(version)}'")
-
-
-def _read_xml(data: bytes) -> Any:
+    document = _XmlScan(data)
     import sdmx  # only now, as it loads pandas and takes 0.4 s
 
     try:
-        # Where it fails it prints what it has read by then.
+        # On failure it prints what it has read so far.
         with contextlib.redirect_stdout(io.StringIO()):
-            return sdmx.read_sdmx(io.BytesIO(data), format="XML")
+            found: Any = sdmx.read_sdmx(io.BytesIO(data), format="XML")
     except Exception as error:
         cause = error.__cause__ or error
-        reason = one_line(f"{type(cause).__name__}: {cause}", _REASON_CHARACTERS)
+        reason = one_line(f"{type(cause).__name__}: {cause}", MAX_REASON)
         raise ValueError(f"sdmx1 cannot read it ({reason})") from error
-
-
-def _message(found: Any, orders: Orders) -> Message:
     schemes = list(_defined(found.concept_scheme))
-    lists = [*_defined(found.codelist), *_defined(found.valuelist)]
+    codelists = [*schemes, *_defined(found.codelist), *_defined(found.valuelist)]
     return Message(
-        codelists={_name(one): _codes(one) for one in (*schemes, *lists) if not getattr(one, "extends", None)},
-        concepts={ConceptReference(_name(one), item.id): _enumerated(item) for one in schemes for item in one},
-        structures={_name(one): _components(one, orders) for one in _defined(found.structure)},
+        codelists={
+            _name(one): {item.id: english(item.name.localizations) for item in one}
+            for one in codelists
+            if not getattr(one, "extends", None)
+        },
+        concepts={
+            ConceptReference(_name(scheme), concept.id): _codelist(concept.core_representation)
+            for scheme in schemes
+            for concept in scheme
+        },
+        structures={_name(one): _components(one, document) for one in _defined(found.structure)},
         dataflows={_name(one): _name(one.structure) for one in _defined(found.dataflow) if one.structure},
     )
 
 
+class _XmlScan:
+    """A check that a document is complete and safe for sdmx1, which also finds the order of dimensions.
+
+    sdmx1 loses that order where there are measure dimensions or positions: it groups dimensions by their type, and
+    orders them by positions only where the time dimension has one, too. Raise `ValueError` with the reason where the
+    document must not be read.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._root = ""
+        self._structures: dict[Reference, list[Mapping[str, str]]] = {}
+        self._dimensions: list[Mapping[str, str]] = []
+        self._in_dimensions = False
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        try:
+            parser.Parse(data, True)
+        except expat.ExpatError as error:
+            reason = "its XML is damaged or truncated" if self._root else "it is neither JSON nor XML"
+            raise ValueError(f"{reason} ({error})") from error
+        except LookupError as error:  # an unknown encoding
+            raise ValueError(str(error)) from error
+
+    def dimension_ids(self, structure: Reference) -> Sequence[str]:
+        """Return the ids of the dimensions of a data structure, without time, in the order of the key.
+
+        That is by their positions where all have one, else as the document has them. An id is empty where the document
+        leaves it to the concept.
+        """
+        dimensions = self._structures.get(structure, [])
+        if all(dimension.get("position", "").isdecimal() for dimension in dimensions):
+            dimensions = sorted(dimensions, key=lambda dimension: int(dimension["position"]))
+        return [dimension.get("id", "") for dimension in dimensions]
+
+    def _doctype(self, *_: object) -> NoReturn:
+        raise ValueError("a DOCTYPE is not allowed")  # entities can blow up, or refer to files and servers
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if not self._root:
+            self._root = tag
+            self._check_root()
+        for flag in _EVALUATED:
+            if attributes.get(flag, "true") not in _BOOLEANS:
+                raise ValueError(f"its '{flag}' is neither true nor false: '{one_line(attributes[flag])}'")
+        name = tag.rpartition(" ")[2]
+        if name == "DataStructure" and "id" in attributes:
+            structure = Reference(attributes.get("agencyID", ""), attributes["id"], attributes.get("version", ""))
+            self._dimensions = self._structures.setdefault(structure, [])
+        elif name == "DimensionList":
+            self._in_dimensions = True
+        elif name in _DIMENSIONS and self._in_dimensions:  # else they are references to dimensions
+            self._dimensions.append(attributes)
+
+    def _check_root(self) -> None:
+        namespace, _, name = self._root.rpartition(" ")
+        if not namespace.startswith(_NAMESPACE):
+            raise ValueError(f"it is not SDMX: its root element is '{one_line(name)}'")
+        if name != "Structure":
+            raise ValueError(f"it is no structure message: its root element is '{one_line(name)}'")
+        version = namespace.removeprefix(_NAMESPACE).partition("/")[0]
+        if version not in ("v2_1", "v3_0"):
+            raise ValueError(f"only SDMX 2.1 and 3.0 can be read, not '{one_line(version)}'")
+
+    def _end(self, tag: str) -> None:
+        if tag.rpartition(" ")[2] == "DimensionList":
+            self._in_dimensions = False
+
+
 def _defined(artefacts: Any) -> Iterator[Any]:
-    """Those that the message defines: sdmx1 adds empty ones for all that it refers to."""
+    """Yield the artefacts that the message defines: sdmx1 adds empty ones for all that it refers to."""
     return (artefact for artefact in artefacts.values() if not artefact.is_external_reference)
 
 
@@ -117,37 +144,25 @@ def _name(artefact: Any) -> Reference:
     return Reference(agency, artefact.id, "" if artefact.version is None else str(artefact.version))
 
 
-def _codes(items: Iterable[Any]) -> Codes:
-    return {item.id: english(item.name.localizations) for item in items}
-
-
-def _enumerated(concept: Any) -> Reference | None:
-    return _codelist(concept.core_representation)
-
-
 def _codelist(representation: Any) -> Reference | None:
     enumerated = None if representation is None else representation.enumerated
     return None if enumerated is None else _name(enumerated)
 
 
-def _components(structure: Any, orders: Orders) -> Sequence[Component]:
+def _components(structure: Any, document: _XmlScan) -> Sequence[Component]:
     from sdmx.model.common import TimeDimension
 
-    dimensions = structure.dimensions.components
-    components = {one.id: _component(one) for one in dimensions if not isinstance(one, TimeDimension)}
-    order = orders.get(_name(structure), ())
-    return tuple(components[id_] for id_ in (order if set(order) == components.keys() else components))
-
-
-def _component(dimension: Any) -> Component:
-    return Component(
-        id=dimension.id,
-        concept=_concept(dimension.concept_identity),
-        codelist=_codelist(dimension.local_representation),
-        has_own=dimension.local_representation is not None,
-    )
-
-
-def _concept(concept: Any) -> ConceptReference | None:
-    scheme = None if concept is None else concept.get_scheme()
-    return None if scheme is None else ConceptReference(_name(scheme), concept.id)
+    components = {}
+    for dimension in structure.dimensions.components:
+        if isinstance(dimension, TimeDimension):
+            continue
+        concept = dimension.concept_identity
+        scheme = None if concept is None else concept.get_scheme()
+        components[dimension.id] = Component(
+            id=dimension.id,
+            concept=None if scheme is None else ConceptReference(_name(scheme), concept.id),
+            codelist=_codelist(dimension.local_representation),
+            has_own=dimension.local_representation is not None,
+        )
+    order = document.dimension_ids(_name(structure))
+    return [components[id_] for id_ in (order if set(order) == components.keys() else components)]

@@ -1,6 +1,6 @@
-"""SDMX-JSON structure messages, versions 1.0 and 2 (https://github.com/sdmx-twg/sdmx-json), which sdmx1 does not read.
+"""SDMX-JSON structure messages, versions 1.0 and 2 (https://github.com/sdmx-twg/sdmx-json).
 
-It reads data messages in JSON only.
+sdmx1 reads only data messages in JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_queryeval.languages.sdmx.structure_messages import (
 
 Object: TypeAlias = Mapping[str, Any]
 _URN = re.compile(r"urn:sdmx:[^=]*=([^:=]*):([^(]*)\(([^()]*)\)(?:\.(.*))?")
-# The lists whose items dimensions can enumerate, and what the items of each are called.
+# The lists whose items dimensions can enumerate, and the key of the items of each.
 _SCHEMES = {
     "codelists": "codes",
     "valueLists": "valueItems",
@@ -29,11 +29,10 @@ _SCHEMES = {
     "geoGridCodelists": "geoGridCodes",
     "conceptSchemes": "concepts",
 }
-_EXTENSIONS = "codelistExtensions"
 
 
 def read_json_message(data: bytes) -> Message:
-    """Read a message; raises `ValueError` with the reason where it is none."""
+    """Read a message; raise `ValueError` with the reason where it is none."""
     try:
         document = json.loads(data)
     except RecursionError as error:
@@ -43,33 +42,22 @@ def read_json_message(data: bytes) -> Message:
     content = document.get("data") if isinstance(document, dict) else None
     if not isinstance(content, dict) or "dataSets" in content or "dataSets" in document:
         raise ValueError("it is no SDMX-JSON structure message")
-    return Message(
-        codelists=dict(_codelists(content)),
-        concepts=dict(_concepts(content)),
-        structures={_name(one): _components(one) for one in _defined(content, "dataStructures")},
-        dataflows=dict(_dataflows(content)),
-    )
-
-
-def _codelists(content: Object) -> Iterator[tuple[Reference, Codes]]:
+    codelists: dict[Reference, Codes] = {}
     for key, items in _SCHEMES.items():
         for scheme in _defined(content, key):
-            if not scheme.get(_EXTENSIONS):  # some of its codes stand in other lists
-                yield _name(scheme), {_text(item, "id"): _name_of(item) for item in _items(scheme, items)}
-
-
-def _concepts(content: Object) -> Iterator[tuple[ConceptReference, Reference | None]]:
-    for scheme in _defined(content, "conceptSchemes"):
-        for item in _items(scheme, "concepts"):
-            codelist = _enumerated(item.get("coreRepresentation"))
-            yield ConceptReference(_name(scheme), _text(item, "id")), codelist
-
-
-def _dataflows(content: Object) -> Iterator[tuple[Reference, Reference]]:
+            if not scheme.get("codelistExtensions"):  # else some of its codes are in other lists
+                codelists[_name(scheme)] = {_text(item, "id"): _item_name(item) for item in _items(scheme, items)}
+    concepts = {
+        ConceptReference(_name(scheme), _text(item, "id")): _codelist(item.get("coreRepresentation"))
+        for scheme in _defined(content, "conceptSchemes")
+        for item in _items(scheme, "concepts")
+    }
+    structures = {_name(one): _components(one) for one in _defined(content, "dataStructures")}
+    dataflows = {}
     for dataflow in _defined(content, "dataflows"):
-        structure = _urn(dataflow.get("structure"))
-        if structure is not None:
-            yield _name(dataflow), structure[0]
+        if (structure := _read_urn(dataflow.get("structure"))) is not None:
+            dataflows[_name(dataflow)] = structure[0]
+    return Message(codelists=codelists, concepts=concepts, structures=structures, dataflows=dataflows)
 
 
 def _components(structure: Object) -> Sequence[Component]:
@@ -77,26 +65,26 @@ def _components(structure: Object) -> Sequence[Component]:
     dimensions = [*_objects(listed, "dimensions"), *_objects(listed, "measureDimensions")]
     if all(isinstance(dimension.get("position"), int) for dimension in dimensions):
         dimensions.sort(key=lambda dimension: dimension["position"])
-    return tuple(map(_component, dimensions))
+    components = []
+    for dimension in dimensions:
+        concept = _read_urn(dimension.get("conceptIdentity"))
+        own = dimension.get("localRepresentation")
+        component = Component(
+            id=_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
+            concept=None if concept is None else ConceptReference(*concept),
+            codelist=_codelist(own),
+            has_own=bool(own),
+        )
+        components.append(component)
+    return components
 
 
-def _component(dimension: Object) -> Component:
-    concept = _urn(dimension.get("conceptIdentity"))
-    own = dimension.get("localRepresentation")
-    return Component(
-        id=_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
-        concept=None if concept is None else ConceptReference(*concept),
-        codelist=_enumerated(own),
-        has_own=bool(own),
-    )
-
-
-def _enumerated(representation: Any) -> Reference | None:
-    found = _urn(representation.get("enumeration")) if isinstance(representation, dict) else None
+def _codelist(representation: Any) -> Reference | None:
+    found = _read_urn(representation.get("enumeration")) if isinstance(representation, dict) else None
     return None if found is None else found[0]
 
 
-def _urn(text: Any) -> tuple[Reference, str] | None:
+def _read_urn(text: Any) -> tuple[Reference, str] | None:
     match = _URN.fullmatch(text) if isinstance(text, str) else None
     return None if match is None else (Reference(match[1], match[2], match[3]), match[4] or "")
 
@@ -106,7 +94,7 @@ def _name(artefact: Object) -> Reference:
     return Reference(str(agency), _text(artefact, "id"), str(artefact.get("version") or ""))
 
 
-def _name_of(item: Object) -> str:
+def _item_name(item: Object) -> str:
     names = item.get("names")
     if isinstance(names, dict) and names:
         return english({locale: str(name) for locale, name in names.items()})
@@ -118,12 +106,12 @@ def _defined(content: Object, key: str) -> Iterator[Object]:
 
 
 def _items(scheme: Object, key: str) -> Iterator[Object]:
-    """The items of a scheme with those below them."""
-    ahead = list(reversed(_objects(scheme, key)))
-    while ahead:
-        item = ahead.pop()
+    """Yield the items of a scheme with those below them."""
+    pending = list(reversed(_objects(scheme, key)))
+    while pending:
+        item = pending.pop()
         yield item
-        ahead.extend(reversed(_objects(item, key)))
+        pending.extend(reversed(_objects(item, key)))
 
 
 def _objects(around: Object, key: str) -> Sequence[Object]:

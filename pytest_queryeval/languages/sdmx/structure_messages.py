@@ -1,4 +1,4 @@
-"""What structure messages define, and how they go together: dataflows, data structures, concepts and codelists."""
+"""The content of structure messages and its relations: dataflows, data structures, concepts and codelists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Reference(NamedTuple):
-    """The name of an artefact; `version` is empty where none was said."""
+    """The name of an artefact; `version` is empty where it has none."""
 
     agency: str
     id: str
@@ -39,10 +39,10 @@ class ConceptReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A dimension as its data structure states it.
+    """A dimension of a data structure.
 
-    `codelist` is what its own representation enumerates. `has_own` tells that it has a representation of its own, which
-    then holds instead of its concept's.
+    `codelist` is the one of its own representation. `has_own` is true where it has a representation of its own, which
+    replaces that of its concept.
     """
 
     id: str
@@ -53,11 +53,11 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One structure message, without what it only refers to.
+    """The definitions of one structure message.
 
     `codelists` holds whatever a dimension can enumerate, with the name of each code, empty where there is none.
-    `concepts` says which codelist each concept enumerates, None where it enumerates none. `structures` are the
-    dimensions of data structures in the order of their keys, without time.
+    `concepts` has the codelist of each concept, None where it has none. `structures` are the dimensions of data
+    structures in the order of their keys, without time.
     """
 
     codelists: Mapping[Reference, Codes] = field(default_factory=dict)
@@ -67,46 +67,67 @@ class Message:
 
 
 def english(names: Mapping[str, str]) -> str:
-    """The English one of the names by their locales, else the first, else nothing."""
+    """Return the English one of the names by their locales, else the first, else nothing."""
     locale = next((locale for locale in names if re.split("[-_]", locale.lower())[0] == "en"), None)
     return names["en"] if "en" in names else names[locale] if locale else next(iter(names.values()), "")
 
 
 def version_order(version: str) -> tuple[int, ...]:
-    """What versions are ordered by: their numbers."""
+    """Return the sort key of a version: its numbers."""
     return tuple(map(int, _NUMBER.findall(version)))
 
 
 def is_any_version(version: str) -> bool:
-    """Whether no certain version is meant: none was said, or `latest`, or `+`, `~` or `*` stands in it."""
+    """Return whether a version is open: empty, or `latest`, or with `+`, `~` or `*`."""
     return _ANY_VERSION.fullmatch(version) is not None
 
 
 def structure_of(messages: Iterable[Message]) -> Structure:
-    """All datasets of the messages, which may refer to each other.
+    """Return all datasets of the messages, which may refer to each other.
 
-    A dataset is a dataflow whose data structure is there, or a data structure that no dataflow names.
+    A dataset is a dataflow with a known data structure, or a data structure without a dataflow.
     """
-    known = _Known(messages)
+    codelists: defaultdict[Reference, dict[str, str]] = defaultdict(dict)
+    concepts: defaultdict[Reference, dict[str, Reference | None]] = defaultdict(dict)
+    structures: _Artefacts[Sequence[Component]] = _Artefacts()
+    dataflows: _Artefacts[Reference] = _Artefacts()
+    for message in messages:
+        for name, codes in message.codelists.items():
+            codelists[name] |= codes  # a codelist may be split over several messages
+        for concept, codelist in message.concepts.items():
+            concepts[concept.scheme][concept.id] = codelist
+        structures.add_all(message.structures)
+        dataflows.add_all(message.dataflows)
+    lookup = _CodeLookup(_Artefacts(codelists), _Artefacts(concepts))
+
+    found: list[tuple[Reference, Sequence[Component]]] = []
+    of_dataflows = set()
+    for name, wanted in dataflows.items():
+        if structure := structures.find(wanted):
+            of_dataflows.add(structure[0])
+            found.append((name, structure[1]))
+    found += [(name, components) for name, components in structures.items() if name not in of_dataflows]
     datasets: dict[tuple[str, str], DatasetStructure] = {}
-    for name, structure in known.datasets():
+    for name, components in found:
         dataset = f"{name.agency}:{name.id}"
-        dimensions = tuple(map(known.dimension, structure))
+        dimensions = tuple(map(lookup.dimension, components))
         datasets.setdefault((dataset, name.version), DatasetStructure(dataset, name.version, dimensions))
     return Structure(tuple(datasets.values()))
 
 
-class _Shelf(Generic[T]):
-    """Artefacts of one sort by their names. The first one of a name stays."""
+class _Artefacts(Generic[T]):
+    """Artefacts of one type by their names. The first one of a name is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, artefacts: Mapping[Reference, T] | None = None) -> None:
         self._versions: defaultdict[tuple[str, str], dict[str, T]] = defaultdict(dict)
+        self.add_all(artefacts or {})
 
-    def add(self, name: Reference, artefact: T) -> None:
-        self._versions[name.agency, name.id].setdefault(name.version, artefact)
+    def add_all(self, artefacts: Mapping[Reference, T]) -> None:
+        for name, artefact in artefacts.items():
+            self._versions[name.agency, name.id].setdefault(name.version, artefact)
 
     def find(self, wanted: Reference) -> tuple[Reference, T] | None:
-        """The artefact with its name: of the version that is wanted, or the only one, or the newest of any version."""
+        """Return the artefact with its name: in the wanted version, or the only one, or the newest if any will do."""
         versions = self._versions.get((wanted.agency, wanted.id), {})
         version = wanted.version
         if version not in versions and (len(versions) == 1 or (versions and is_any_version(version))):
@@ -119,61 +140,39 @@ class _Shelf(Generic[T]):
                 yield Reference(agency, id_, version), artefact
 
 
-class _Known:
-    """Everything that the messages define."""
+class _CodeLookup:
+    """Lookup of the codes of dimensions."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
-        self._codelists: _Shelf[dict[str, str]] = _Shelf()
-        self._concepts: _Shelf[dict[str, Reference | None]] = _Shelf()
-        self._structures: _Shelf[Sequence[Component]] = _Shelf()
-        self._dataflows: _Shelf[Reference] = _Shelf()
-        codelists: defaultdict[Reference, dict[str, str]] = defaultdict(dict)
-        concepts: defaultdict[Reference, dict[str, Reference | None]] = defaultdict(dict)
-        for message in messages:
-            for name, codes in message.codelists.items():
-                codelists[name] |= codes  # one message may hold one part of a codelist and the next another
-            for concept, codelist in message.concepts.items():
-                concepts[concept.scheme][concept.id] = codelist
-            _put(self._structures, message.structures.items())
-            _put(self._dataflows, message.dataflows.items())
-        _put(self._codelists, codelists.items())
-        _put(self._concepts, concepts.items())
-
-    def datasets(self) -> Iterator[tuple[Reference, Sequence[Component]]]:
-        named = set()
-        for name, wanted in self._dataflows.items():
-            if found := self._structures.find(wanted):
-                named.add(found[0])
-                yield name, found[1]
-        yield from ((name, structure) for name, structure in self._structures.items() if name not in named)
+    def __init__(
+        self, codelists: _Artefacts[dict[str, str]], concepts: _Artefacts[dict[str, Reference | None]]
+    ) -> None:
+        self._codelists = codelists
+        self._concepts = concepts
 
     def dimension(self, component: Component) -> Dimension:
-        """A dimension with its codes.
+        """Return a dimension with its codes.
 
-        A codelist without codes tells nothing: services leave codes out of lists that are too long.
+        A codelist without codes counts as unknown: services leave codes out of lists that are too long.
         """
-        teller, codes = self._codes(component)
-        return Dimension(component.id, codes, untold=None if codes or teller is None else str(teller))
-
-    def _codes(self, component: Component) -> tuple[Reference | ConceptReference | None, Codes | None]:
-        """What tells a dimension's codes, None where any value may stand, and what it tells."""
         concept, codelist = component.concept, component.codelist
         if not component.has_own and concept is not None:
             scheme = self._concepts.find(concept.scheme)
             if scheme is None or concept.id not in scheme[1]:
-                return concept, self._conventional(concept.id)
+                codes = self._conventional_codes(concept.id)
+                return Dimension(component.id, codes, unlisted_codes=None if codes else str(concept))
             codelist = scheme[1][concept.id]
-        return codelist, self._listed(codelist)
+        if codelist is None:
+            return Dimension(component.id, None)
+        found = self._codelists.find(codelist)
+        if found is None or not found[1]:
+            return Dimension(component.id, None, unlisted_codes=str(codelist))
+        return Dimension(component.id, found[1])
 
-    def _listed(self, codelist: Reference | None) -> Codes | None:
-        found = None if codelist is None else self._codelists.find(codelist)
-        return found[1] or None if found else None
+    def _conventional_codes(self, concept: str) -> Codes | None:
+        """Return the codelist `CL_CONCEPT`, else one `CL_…_CONCEPT`, if there is only one such.
 
-    def _conventional(self, concept: str) -> Codes | None:
-        """The codelist `CL_CONCEPT`, else one `CL_…_CONCEPT`, where there is only one such.
-
-        Services answer with codelists and leave out the concepts that tell where these belong. The names of codelists
-        follow SDMX's guidelines for structure definitions, which start them with `CL_` and the concept.
+        Services answer with codelists and leave out the concepts that refer to them. The names of codelists follow
+        SDMX's guidelines for structure definitions, by which they start with `CL_` and the concept.
         """
         codelists = list(self._codelists.items())
         for pattern in (f"CL_{re.escape(concept)}", f"CL_.*_{re.escape(concept)}"):
@@ -183,8 +182,3 @@ class _Known:
             if fitting:
                 return None
         return None
-
-
-def _put(shelf: _Shelf[T], artefacts: Iterable[tuple[Reference, T]]) -> None:
-    for name, artefact in artefacts:
-        shelf.add(name, artefact)

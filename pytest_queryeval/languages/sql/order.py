@@ -31,7 +31,8 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
         return None
     tree = statements[0]
     order, limit = tree.args.get("order"), tree.args.get("limit")
-    offset_clause, offset = tree.args.get("offset"), 0
+    offset_clause = tree.args.get("offset")
+    offset: int | None = 0
     if offset_clause is not None:
         number = offset_clause.expression.name if offset_clause.expression else ""
         offset = int(number) if number.isdigit() else None
