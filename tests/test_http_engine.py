@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.http import SETTINGS as SETTINGS_OF_SOURCES
-from pytest_queryeval.http.template import filled
+from pytest_queryeval.http.template import render
 from pytest_queryeval.sandbox.host import Hosts
 
 DOCS = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
@@ -227,7 +227,7 @@ def test_query_stays_one_value_wherever_it_is_put(execute, query):
 
 
 def test_names_in_a_template_are_never_filled():
-    assert filled({"{query}": "{query}"}, {"query": "SELECT 1"}) == {"{query}": "SELECT 1"}
+    assert render({"{query}": "{query}"}, {"query": "SELECT 1"}) == {"{query}": "SELECT 1"}
 
 
 def test_parameters_of_the_url_stay_and_its_user_is_sent_as_credentials(execute):

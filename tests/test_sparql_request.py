@@ -9,7 +9,7 @@ GRAPHS = [("default-graph-uri", "http://g/1"), ("default-graph-uri", "http://g/2
 
 
 class Recorder:
-    """Stands in for an `Exchange`, and keeps what it was to send."""
+    """Stands in for a `RetryingRequest`, and keeps what it was to send."""
 
     def answer(self, request):
         self.request = request

@@ -36,7 +36,7 @@ class SupportsSchema(Protocol):
     """An engine that can say which tables it has."""
 
     def schema(self, *, timeout: float) -> Schema:
-        """Tables, columns and foreign keys; raises `SourceError`."""
+        """Return tables, columns and foreign keys; raises `SourceError`."""
 
 
 @runtime_checkable
@@ -44,7 +44,7 @@ class SupportsDDL(Protocol):
     """An engine that can say how its tables are made."""
 
     def ddl(self, *, timeout: float) -> str | None:
-        """CREATE TABLE statements of all tables, by name; None where a service cannot list them.
+        """Return CREATE TABLE statements of all tables, by name; None where a service cannot list them.
 
         Raises `SourceError`.
         """
@@ -62,21 +62,21 @@ class SupportsTiming(Protocol):
 
 
 def described_schema(listed: Execution) -> Schema:
-    """The schema in an answer that lists the columns of a source; raises `SourceError` where there is no answer."""
+    """Return the schema that a listing of the columns describes; raises `SourceError` where the listing failed."""
     if not isinstance(listed.answer, Table):
         raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
     return schema_of_columns(listed.answer.rows)
 
 
 def ddl_text(listed: Execution) -> str:
-    """The text of an answer that lists the statements which make a source's tables; raises `SourceError`."""
+    """Return the text of an answer that lists the statements which make a source's tables; raises `SourceError`."""
     if not isinstance(listed.answer, Table):
         raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
     return script_of(str(statement) for (statement,) in listed.answer.rows)
 
 
 def with_cells(execution: Execution) -> Execution:
-    """The execution with the cells of a table, where its child had to pack them."""
+    """Return the execution with the cells of a table, where its child had to pack them."""
     if not isinstance(execution.answer, Table):
         return execution
     return replace(execution, answer=replace(execution.answer, rows=decode_rows(execution.answer.rows)))

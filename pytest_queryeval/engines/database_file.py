@@ -30,17 +30,17 @@ class DatabaseFile:
             return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
     def schema(self, *, timeout: float) -> Schema:
-        """Tables, columns and foreign keys; raises `SourceError`."""
+        """Return tables, columns and foreign keys; raises `SourceError`."""
         with self._named_faults():
             return described_schema(self._host.describe(self._settings, timeout=timeout))
 
     def ddl(self, *, timeout: float) -> str:
-        """The statements that make its tables and views; raises `SourceError`."""
+        """Return the statements that make its tables and views; raises `SourceError`."""
         with self._named_faults():
             return ddl_text(self._host.ddl(self._settings, timeout=timeout))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Rows of the seconds that gold and predicted take; raises `SourceError`."""
+        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
         with self._named_faults():
             asked = [Question(query, self._settings) for query in (gold, predicted)]
             return self._host.time(*asked, iterations=iterations, timeout=timeout)

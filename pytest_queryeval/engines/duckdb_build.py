@@ -96,7 +96,7 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
 
 
 def counted_rows(path: str, delimiter: str) -> int:
-    """The rows below the names; raises `Fault` with the line of a row that has not one cell for each name.
+    """Return the rows below the names; raises `Fault` with the line of a row that has not one cell for each name.
 
     DuckDB drops or skips some of these without a word. It skips empty lines, too, but where they are rows of one cell.
     """
@@ -122,11 +122,11 @@ def counted_rows(path: str, delimiter: str) -> int:
 
 
 def cells_told(cells: int, columns: int) -> str:
-    """That a row does not fit."""
+    """Return the problem of a row that does not fit."""
     are = f"are {columns} columns" if columns > 1 else "is 1 column"
     return f"{cells} cell{'s' * (cells != 1)} where there {are}"
 
 
 def said(error: Exception) -> str:
-    """What DuckDB says, without the text that it quotes and the advice that follows."""
+    """Return what DuckDB says, without the text that it quotes and the advice that follows."""
     return ADVICE.split(str(error), maxsplit=1)[0]

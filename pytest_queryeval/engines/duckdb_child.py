@@ -179,7 +179,7 @@ class Driver(driver.TableDriver):
         return tuple(column[0] for column in session.description or ()), fetch
 
     def _new_session(self, path: str) -> duckdb.DuckDBPyConnection:
-        """A connection for one query: nothing that the last one left behind, such as temporary types, is in it."""
+        """Return a new connection for one query, without leftovers of the last one such as temporary types."""
         self._end_session()
         try:
             self._session = self._database(path).cursor()
@@ -215,7 +215,7 @@ class Driver(driver.TableDriver):
 
 
 def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
-    """The one reading statement of `query`; raises `Refused`, ValueError where there is none, or DuckDB's errors."""
+    """Return the only statement of `query`; raises `Refused` unless it only reads, ValueError, or DuckDB's errors."""
     if "\0" in query:
         raise ValueError("the text holds a NUL character")
     query.encode()  # a lone surrogate is an error of the query's here, and a TypeError there
@@ -238,7 +238,7 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
 
 
 def changing_call(query: str) -> str:
-    """The name of a function that does more than read, where `query` calls one; else nothing."""
+    """Return the name of a function that does more than read, where `query` calls one; else nothing."""
     if not CALL.search(query):
         return ""
     text = query.encode()  # DuckDB counts bytes

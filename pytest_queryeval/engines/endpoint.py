@@ -69,7 +69,7 @@ class EndpointEngine:
         return with_terms(execution, outline)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
+        """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
         asked = [self._question(read_query(query), query) for query in (gold, predicted)]
         return self._remote.time(*asked, iterations=iterations, timeout=timeout)
 

@@ -13,7 +13,7 @@ from typing import Any
 import rdflib
 
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.session import Exchange, Failed, Manners, Sessions, classified
+from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
@@ -29,7 +29,7 @@ GRAPH_FORMATS = {
 }
 SHOWN_BYTES = 200
 # A SPARQL endpoint answers with 200 (protocol, 2.1.5) and calls a query malformed with 400.
-MANNERS = Manners(answers={200}, invalid={400}, rejected={413, 414, 422}, may_leave=True)
+STATUS_POLICY = StatusPolicy(answers={200}, invalid={400}, rejected={413, 414, 422}, may_leave=True)
 
 
 class Driver(driver.Driver):
@@ -43,7 +43,7 @@ class Driver(driver.Driver):
         """Send `query` and read the whole answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
+        exchange = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
         headers, body = send_query(exchange, settings, query)
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if settings["form"] in GRAPH_FORMS:
@@ -56,19 +56,19 @@ class Driver(driver.Driver):
 
     def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
-        return classified(error)
+        return classify(error)
 
 
 def refuse_part(headers: Mapping[str, str], rows: int) -> None:
-    """Raise `Failed` where Virtuoso says in headers that this is a part of the answer only."""
+    """Raise `QueryFailed` where Virtuoso says in headers that this is a part of the answer only."""
     if headers.get("X-SPARQL-MaxRows") == str(rows):
-        raise Failed("too_large", f"the server cuts answers at {rows:,} rows")
+        raise QueryFailed("too_large", f"the server cuts answers at {rows:,} rows")
     if headers.get("X-SQL-State", "").startswith("S1T"):
-        raise Failed("rejected", "the server stopped the query at its own time limit and sent what it had")
+        raise QueryFailed("rejected", "the server stopped the query at its own time limit and sent what it had")
 
 
 def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns and rows of SPARQL JSON results; raises `Fault` for anything else."""
+    """Return the columns and rows of SPARQL JSON results; raises `Fault` for anything else."""
     try:
         return read_json_results(body, ask=ask)
     except ValueError as error:
@@ -79,7 +79,7 @@ def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, .
 
 
 def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The triples of a graph; raises `Fault` for what is none, and for a document type, whose entities may explode."""
+    """Return the triples of a graph; raises `Fault` for anything else, and for document types: entities may explode."""
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
         said = message(content_type, body, SHOWN_BYTES)

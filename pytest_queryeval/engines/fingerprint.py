@@ -18,7 +18,7 @@ MAX_BYTES = 256 * 2**20
 
 
 def state_of(source: Source) -> str:
-    """A digest of the contents of the source's files, then the `version` that the suite states, if any.
+    """Return a digest of the contents of the source's files, then the `version` that the suite states, if any.
 
     32 hexadecimal digits, which depend on no path and no time; files are read again only where they were changed. For a
     source without files, such as a server, it is `version …` alone. Raises `SourceError` where such a source has no
@@ -61,7 +61,7 @@ def _version(source: Source) -> list[str]:
 
 
 def _content(file: Path, name: str, log: str) -> str:
-    """What tells the contents of one file, and its format, which its suffix names."""
+    """Return what tells the contents of one file, and its format, which its suffix names."""
     log_file = Path(f"{file}{log}")
     logged = _digest(log_file) if log and log_file.exists() else ""
     return f"{Path(name).suffix.lower()} {_digest(file)} {logged}"
@@ -80,6 +80,6 @@ def _digest(file: Path) -> str:
 
 @lru_cache(maxsize=_KEPT_DIGESTS)
 def _digest_of(file: Path, *_: int) -> str:
-    """The digest of a file; the numbers are those that change when it is written to."""
+    """Return the digest of a file; the numbers are those that change when it is written to."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

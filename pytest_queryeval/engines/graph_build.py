@@ -79,7 +79,7 @@ def stop(*_: object) -> None:
 
 
 def problem(error: SyntaxError, path: str) -> str:
-    """The place of a syntax error and what it is.
+    """Return the place of a syntax error and what it is.
 
     Where something is missing at the end of a line, the parser names the next token, which may stand lines below.
     """

@@ -32,7 +32,7 @@ _BUILDER = Path(__file__).with_name("graph_build.py")
 
 
 def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
-    """The folder of the store that holds all `files` together, made if there is none yet.
+    """Return the folder of the store that holds all `files` together, made if there is none yet.
 
     It is made anew if its inode is that of the `damaged` one: another process may have been faster. It lies in the
     user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises `SourceError` with the
@@ -51,7 +51,7 @@ def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
 
 
 def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
-    """The store, in a folder for stores; raises OSError where that cannot be used."""
+    """Return the store, in a folder for stores; raises OSError where that cannot be used."""
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
     with locked(cache / f"{store.name}.lock"):
@@ -70,7 +70,7 @@ def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
 
 
 def _key(files: Sequence[Path]) -> str:
-    """What tells a store from others: the files' formats and contents, and what wrote it."""
+    """Return what tells a store from others: the files' formats and contents, and what wrote it."""
     digest = hashlib.sha256(version("pyoxigraph").encode())
     digest.update(_BUILDER.read_bytes())
     for file in files:

@@ -15,7 +15,7 @@ from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, se
 from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.rules import CONNECTION
-from pytest_queryeval.http.template import is_body, is_parameters, places
+from pytest_queryeval.http.template import is_body, is_parameters, placeholders
 from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
@@ -51,7 +51,7 @@ def check(settings: Settings) -> None:
     for name in ("url", "rows"):
         if name not in settings:
             raise SettingError(name, f"needs {name}")
-    found = places(settings.get("body"), settings.get("params"))
+    found = placeholders(settings.get("body"), settings.get("params"))
     if "query" not in found:
         raise SettingError("body", 'needs "{query}", in quotes, in `body` or `params`')
     if "page_size" in settings and "next" in settings:
@@ -103,14 +103,14 @@ class HTTPEngine:
         return self._remote.execute(question, timeout=timeout, max_rows=max_rows)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
+        """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
         if failure := self._refusal(gold) or self._refusal(predicted):
             return Execution(query=None, error=failure, engine=self._engine)
         asked = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
         return self._remote.time(*asked, iterations=iterations, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str | None:
-        """CREATE TABLE statements of what the service lists of its tables, None where it does not.
+        """Return CREATE TABLE statements of what the service lists of its tables, None where it does not.
 
         Raises `SourceError` where it does not answer.
         """
@@ -119,7 +119,7 @@ class HTTPEngine:
         return listed_ddl(lambda query: self._listed(query, timeout), self._dialect)
 
     def _listed(self, query: str, timeout: float) -> Table | None:
-        """The answer to a query for what services need not have."""
+        """Return the answer to a query for what services need not have."""
         execution = self.execute(query, timeout=timeout, max_rows=MAX_COLUMNS)
         if execution.error is not None and execution.error.kind not in NOT_TAKEN:
             raise SourceError(f"source '{self._name}': the tables cannot be listed: {execution.error.message}")
@@ -144,7 +144,7 @@ class HTTPEngine:
 
 
 def dialect(settings: Settings) -> str:
-    """What sqlglot calls the language of the service; empty for standard SQL."""
+    """Return what sqlglot calls the language of the service; empty for standard SQL."""
     return str(settings.get("dialect", ""))
 
 

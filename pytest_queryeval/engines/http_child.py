@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
-from pytest_queryeval.http.answers import AGAIN, DuplicateKeyObject, read_json, shape, told_apart
+from pytest_queryeval.http.answers import DUPLICATE_MARK, DuplicateKeyObject, dedupe_names, read_json, shape
 from pytest_queryeval.http.auth import origin
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.request import filled_request, following_request
-from pytest_queryeval.http.session import Exchange, Failed, Manners, Sessions, classified
+from pytest_queryeval.http.request import make_request, next_page_request
+from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
 from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict
@@ -24,7 +24,7 @@ from pytest_queryeval.text.redaction import register_secrets
 
 SHOWN_BYTES = 200
 # 404 is also how services say that there is no such table; where the URL is wrong, the probe gets the same.
-MANNERS = Manners(
+STATUS_POLICY = StatusPolicy(
     answers=range(200, 300), invalid={400, 404, 422}, rejected={403, 405, 408, 409, 410, 413, 414}, may_leave=False
 )
 
@@ -39,14 +39,14 @@ class Driver(driver.Driver):
         """Send `query` and read all pages of the answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        exchange = Exchange(self._sessions.of(settings), settings, MANNERS, deadline)
+        exchange = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
         columns, rows = table_of(Pages(exchange, settings, query), settings)
         left = iter(rows)
         return columns, lambda count: encode_rows(list(islice(left, count)))
 
     def classify(self, error: Exception) -> Verdict:
         """Whose fault it is, and of what kind."""
-        return classified(error)
+        return classify(error)
 
 
 class Page(NamedTuple):
@@ -61,7 +61,7 @@ class Page(NamedTuple):
 class Pages:
     """The pages of an answer, asked for one after the other, until they hold more rows than are allowed."""
 
-    def __init__(self, exchange: Exchange, settings: Mapping[str, Any], query: str) -> None:
+    def __init__(self, exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> None:
         self._exchange = exchange
         self._settings = settings
         self._query = query
@@ -70,7 +70,7 @@ class Pages:
         return self._counted() if self._settings["page_size"] else self._linked()
 
     def _linked(self) -> Iterator[Page]:
-        """The first page, and those that each names as the next."""
+        """Return the first page, and those that each names as the next."""
         request = self._request(self._settings["max_rows"] + 1, 0, 1)
         seen = {request.url}
         rows = 0
@@ -86,7 +86,7 @@ class Pages:
             if url in seen:
                 raise Fault(f"`next` ({self._settings['next']}) leads in a circle")
             seen.add(url)
-            request = following_request(url)
+            request = next_page_request(url)
 
     def _counted(self) -> Iterator[Page]:
         """Pages of `page_size` rows, up to the first without any: one that is not full may have been cut."""
@@ -106,7 +106,7 @@ class Pages:
 
     def _request(self, limit: int, offset: int, page: int) -> Any:
         values: dict[str, str | int] = {"query": self._query, "limit": limit, "offset": offset, "page": page}
-        return filled_request(self._settings, values)
+        return make_request(self._settings, values)
 
     def _page(self, request: Any) -> Page:
         headers, body = self._exchange.answer(request)
@@ -131,7 +131,7 @@ class Pages:
         if any(isinstance(name, dict | list) for name in names):
             path = self._settings["columns"]
             raise Fault(f"`columns` ({path}) selects no names: the answer is {shape(document)}")
-        return told_apart([str(name) for name in names]) or None
+        return dedupe_names([str(name) for name in names]) or None
 
     def _following(self, document: Any) -> str | None:
         found = [value for value in _selected(self._settings["next"], document) if value]
@@ -141,7 +141,7 @@ class Pages:
 
 
 def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns and rows of all pages; raises `Fault` where there are none, not even an empty list."""
+    """Return the columns and rows of all pages; raises `Fault` where there are none, not even an empty list."""
     nothing = f"`rows` ({settings['rows']}) selects nothing"
     rows: list[Any] | None = None
     names: list[str] | None = None
@@ -162,11 +162,11 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
     if settings["cells"]:
         rows = [_selected(settings["cells"], row) for row in rows or []]
     columns, cells = _aligned(rows or [], names)
-    return tuple(name.partition(AGAIN)[0] for name in columns), cells
+    return tuple(name.partition(DUPLICATE_MARK)[0] for name in columns), cells
 
 
 def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of the columns, and the rows in their order; raises `Fault` for rows that are no rows."""
+    """Return the names of the columns, and the rows in their order; raises `Fault` for rows that are no rows."""
     if all(isinstance(row, dict) for row in rows):
         found = dict.fromkeys(name for row in rows for name in row)
         if names and found and not found.keys() & set(names):
@@ -185,7 +185,7 @@ def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], l
 
 
 def read_document(content_type: str, body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
-    """The answer as JSON, whatever it calls itself; raises `Fault` for anything else."""
+    """Return the answer as JSON, whatever it calls itself; raises `Fault` for anything else."""
     try:
         return read_json(body)
     except ValueError as error:
@@ -197,19 +197,19 @@ def read_document(content_type: str, body: bytes) -> tuple[Any, list[DuplicateKe
 
 
 def refuse_error(document: Any, settings: Mapping[str, Any]) -> None:
-    """Raise `Failed` where the service says that it refused the query, or cut the answer."""
+    """Raise `QueryFailed` where the service says that it refused the query, or cut the answer."""
     for value in _selected(settings["error"], document):
         if value:
-            raise Failed("invalid", value if isinstance(value, str) else str(encode(value)))
+            raise QueryFailed("invalid", value if isinstance(value, str) else str(encode(value)))
     if any(_selected(settings["truncated"], document)):
-        raise Failed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
+        raise QueryFailed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
 
 
 def refuse_repeating(repeating: list[DuplicateKeyObject], rows: list[Any]) -> None:
     """Raise `Fault` for objects that repeat a name, unless they are rows: nobody knows which value is meant."""
     known = {id(row) for row in rows} if repeating else set()
     if strange := [item for item in repeating if id(item) not in known]:
-        name = next(name for name in strange[0] if AGAIN in name).partition(AGAIN)[0]
+        name = next(name for name in strange[0] if DUPLICATE_MARK in name).partition(DUPLICATE_MARK)[0]
         raise Fault(f"the answer is no whole JSON: an object has two members '{name}'")
 
 

@@ -61,7 +61,7 @@ class Driver(driver.Driver):
         return "failure", "invalid", brief(text)
 
     def _store(self, path: str) -> tuple[Store, int]:
-        """The store, and how many files it may still open while a query runs."""
+        """Return the store, and how many files it may still open while a query runs."""
         if path not in self._open:
             try:
                 count = len(list(Path(path).glob("*.sst")))
@@ -75,7 +75,7 @@ class Driver(driver.Driver):
 
 
 def dataset(store: Store, settings: dict[str, Any]) -> dict[str, Any]:
-    """What a query without FROM sees beside the named graphs: the unnamed graph, some named ones, or all together."""
+    """Return the options of `Store.query` that set the default graph of a query without FROM."""
     default_graph = settings["default_graph"]
     if settings["states_dataset"]:
         return {}
@@ -89,7 +89,7 @@ def dataset(store: Store, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
-    """The columns of an answer, and its rows one by one."""
+    """Return the columns of an answer, and its rows one by one."""
     if isinstance(answer, QueryBoolean):
         return ("boolean",), iter([(bool(answer),)])
     if isinstance(answer, QuerySolutions):
@@ -102,7 +102,7 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
 
 
 def brief(text: str) -> str:
-    """A syntax error without the long list of all that could have stood there, unless one item says what is wrong."""
+    """Return a syntax error without the long list of the tokens that were expected."""
     where, expected, items = text.partition(": expected ")
     if said := SAID.search(items):
         return f"{where}: {said[0].lower()}"
@@ -114,7 +114,7 @@ def brief(text: str) -> str:
 
 
 def next_file() -> int:
-    """The number that the next file to be opened will have."""
+    """Return the number that the next file to be opened will have."""
     number = os.dup(0)
     os.close(number)
     return number

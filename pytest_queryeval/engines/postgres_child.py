@@ -228,7 +228,7 @@ class Driver(driver.TableDriver):
             raise Fault(str(getattr(error, "orig", None) or error)) from error
 
     def _begun(self, seconds: float) -> Session:
-        """A transaction on the connection, or on a new one where the server had ended it meanwhile."""
+        """Return a transaction on the connection, or on a new one where the server had ended it meanwhile."""
         try:
             if self._url in self._sessions:
                 with suppress(psycopg.Error):
@@ -250,7 +250,7 @@ class Driver(driver.TableDriver):
 
 
 def _names(result: PGresult | None) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     return tuple(text_of(result.fname(at) or b"") for at in range(result.nfields)) if result else ()
 
 
@@ -269,7 +269,7 @@ def refuse(query: str, functions: frozenset[str]) -> None:
 
 
 def verdict(error: Exception, query: str) -> tuple[str, str]:
-    """The kind of a failure of `query`, or "fault", and the words for it."""
+    """Return the kind of a failure of `query`, or "fault", and the words for it."""
     if isinstance(error, Refused):
         return "unsafe", f"only reading is allowed: {error}"
     if isinstance(error, UnicodeDecodeError):

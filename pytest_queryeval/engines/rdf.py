@@ -98,7 +98,7 @@ class RdfEngine:
         return refused[0] if len(refused) == 1 else replace(refused[0], error=_all_refused(refused))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Rows of the seconds that both take on the first engine that takes both; raises `SourceError`."""
+        """Return rows of the seconds that both take on the first engine that takes both; raises `SourceError`."""
         asked = [Question(query, self._settings(read_query(query))) for query in (gold, predicted)]
         try:
             for host in self._hosts:
@@ -150,20 +150,20 @@ class RdfEngine:
 
 
 def _note(refused: Sequence[Execution], name: str) -> str:
-    """What the report says where a later engine answered."""
+    """Return what the report says where a later engine answered."""
     if not refused or refused[0].error is None:
         return ""
     return f"answered by {name}, since {refused[0].engine} refused the query: {refused[0].error.message}"
 
 
 def _all_refused(refused: Sequence[Execution]) -> Failure:
-    """The last failure's kind, and what every engine said."""
+    """Return the last failure's kind, and what every engine said."""
     said = [(execution.engine, execution.error) for execution in refused if execution.error]
     return Failure(kind=said[-1][1].kind, message="; ".join(f"{name}: {error.message}" for name, error in said))
 
 
 def versions(settings: Settings) -> str:
-    """The versions of the packages that parse the files and take the queries."""
+    """Return the versions of the packages that parse the files and take the queries."""
     packages = dict.fromkeys(
         package for name in texts(settings.get("engine", "oxigraph")) for package in EVALUATORS[name][1]
     )

@@ -102,7 +102,7 @@ class Terms(dict[Any, Any]):
 
 
 def loaded(files: Sequence[tuple[str, str]], chosen: frozenset[str]) -> rdflib.Dataset:
-    """All quads of the files in memory; the default graph holds the `chosen` graphs, or else what has no name."""
+    """Return the files as a dataset; its default graph holds the `chosen` graphs, or without any the unnamed graph."""
     dataset, terms = rdflib.Dataset(), Terms()
     named: dict[Any, rdflib.Graph] = {}
     for path, format_name in files:
@@ -129,7 +129,7 @@ def loaded(files: Sequence[tuple[str, str]], chosen: frozenset[str]) -> rdflib.D
 
 
 def rdflib_term(term: Any) -> Any:
-    """A term of pyoxigraph as one of rdflib's; a triple term, which rdflib does not know, as its text."""
+    """Return a term of pyoxigraph as one of rdflib's; a triple term, which rdflib does not know, as its text."""
     match term:
         case pyoxigraph.NamedNode():
             return rdflib.URIRef(term.value)
@@ -145,7 +145,7 @@ def rdflib_term(term: Any) -> Any:
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
-    """The columns of an answer, and its rows one by one."""
+    """Return the columns of an answer, and its rows one by one."""
     if answer.type == "ASK":
         return ("boolean",), iter([(bool(answer.askAnswer),)])
     if answer.type == "SELECT":

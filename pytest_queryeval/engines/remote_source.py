@@ -57,12 +57,12 @@ class RemoteSource:
         return execution
 
     def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
-        """Tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
+        """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
         with self._named_faults():
             return described_schema(self._host.describe(settings, timeout=timeout))
 
     def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> str:
-        """The statements that make the tables and views, where the driver lists them; raises `SourceError`."""
+        """Return the statements that make the tables and views, where the driver lists them; raises `SourceError`."""
         with self._named_faults():
             return ddl_text(self._host.ddl(settings, timeout=timeout))
 

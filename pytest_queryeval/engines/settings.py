@@ -18,7 +18,7 @@ VERSION = "version"
 
 
 def is_iris(value: Any) -> bool:
-    """Whether it is an absolute IRI, or a list of them."""
+    """Return whether it is an absolute IRI, or a list of them."""
     return is_texts(value) and all(_IRI.fullmatch(text) for text in texts(value))
 
 
@@ -28,7 +28,7 @@ def check_settings(settings: Mapping[str, Any], known: Mapping[str, SettingValid
 
 
 def file_path(source: Source, setting: str) -> Path:
-    """The absolute path of the file that a setting of the source names."""
+    """Return the absolute path of the file that a setting of the source names."""
     return absolute(source.folder, source.settings[setting])
 
 
@@ -41,7 +41,7 @@ def check_exists(source: Source, name: str) -> None:
 
 
 def absolute(folder: Path, name: str) -> Path:
-    """The file called `name`, relative to `folder`, with all links followed.
+    """Return the file called `name`, relative to `folder`, with all links followed.
 
     Raises `SourceError` for a name that the locale cannot express.
     """

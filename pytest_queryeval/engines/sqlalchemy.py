@@ -91,7 +91,7 @@ _URL = re.compile(
 
 
 def _parts(url: str) -> tuple[str, str]:
-    """The backend and the driver, both in lower case, the driver empty where the URL leaves it open."""
+    """Return the backend and the driver, both in lower case, the driver empty where the URL leaves it open."""
     found = _URL.fullmatch(url)
     return (found["backend"].lower(), (found["driver"] or "").lower()) if found else ("", "")
 
@@ -141,7 +141,7 @@ def _check_scheme(backend: str, driver: str) -> None:
 
 
 def dialect(settings: Settings) -> str:
-    """What sqlglot calls the language of the database; empty where nobody knows."""
+    """Return what sqlglot calls the language of the database; empty where nobody knows."""
     return BACKENDS.get(_parts(str(settings.get("url")))[0], Backend()).dialect
 
 
@@ -175,15 +175,15 @@ class SQLAlchemyEngine:
         return with_cells(self._remote.execute(Question(query, self._settings), timeout=timeout, max_rows=max_rows))
 
     def schema(self, *, timeout: float) -> Schema:
-        """Tables, columns and foreign keys of the default schema; raises `SourceError`."""
+        """Return tables, columns and foreign keys of the default schema; raises `SourceError`."""
         return self._remote.schema(self._settings, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str:
-        """The statements that would make the tables and views of the default schema; raises `SourceError`."""
+        """Return the statements that would make the tables and views of the default schema; raises `SourceError`."""
         return self._remote.ddl(self._settings, timeout=timeout)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Rows of the seconds that gold and predicted take; raises `SourceError`."""
+        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
         for query in (gold, predicted):
             if failure := text_refusal(query) or self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._host.name)

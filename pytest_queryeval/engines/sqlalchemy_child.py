@@ -147,7 +147,7 @@ class Driver(driver.TableDriver):
         return rows
 
     def _begun(self, seconds: float) -> sqlalchemy.Connection:
-        """A transaction on the connection, or on a new one where the server had ended it meanwhile."""
+        """Return a transaction on the connection, or on a new one where the server had ended it meanwhile."""
         url = self._settings["url"]
         if url in self._open:
             with suppress(Exception):  # what it is, a new connection will tell
@@ -204,7 +204,7 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
 
 
 def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
-    """What keeps this database's queries from writing."""
+    """Return what keeps this database's queries from writing."""
     dialect = connection.dialect
     return RECIPES.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name, Recipe())
 
@@ -229,13 +229,13 @@ def command(connection: sqlalchemy.Connection, texts: Any) -> None:
 
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:
-    """What a driver has to stop a query from another thread; nothing where it has none, and the parent kills."""
+    """Return what a driver has to stop a query from another thread; nothing where it has none, and the parent kills."""
     found = (getattr(driver_connection, name, None) for name in ("interrupt", "cancel"))
     return next((stop for stop in found if callable(stop)), lambda: None)
 
 
 def verdict(error: Exception) -> tuple[str, str]:
-    """The kind of a failure, or "fault", and the words for it."""
+    """Return the kind of a failure, or "fault", and the words for it."""
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, ValueError):
@@ -253,7 +253,7 @@ def verdict(error: Exception) -> tuple[str, str]:
 
 
 def words(error: Exception) -> str:
-    """What the driver said, without the statement that SQLAlchemy adds."""
+    """Return what the driver said, without the statement that SQLAlchemy adds."""
     cause = error.orig if isinstance(error, DBAPIError) else None
     if cause is None:
         return f"{type(error).__name__}: {error}"

@@ -112,7 +112,7 @@ class Guard:
         self.refused = ""
 
     def late(self) -> bool:
-        """Whether the query has to stop."""
+        """Return whether the query has to stop."""
         return monotonic() > self._deadline
 
     def authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -216,7 +216,7 @@ def reading(path: str) -> sqlite3.Connection:
 
 
 def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Iterator[tuple[Any, ...]]:
-    """The columns of tables, one after the other, but for views that do not work: no query can use them."""
+    """Return the columns of tables, one after the other, but for views that do not work: no query can use them."""
     for (name,) in tables:
         with suppress(sqlite3.OperationalError):
             yield from connection.execute(DESCRIBED, {"name": name})
@@ -253,7 +253,7 @@ def address(path: str) -> str:
 
 
 def is_wal(path: str) -> bool:
-    """Whether the database is in write-ahead mode; raises `Fault` where there is no file to read."""
+    """Return whether the database is in write-ahead mode; raises `Fault` where there is no file to read."""
     try:
         kind = Path(path).stat().st_mode
     except FileNotFoundError as error:

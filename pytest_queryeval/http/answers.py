@@ -10,7 +10,7 @@ from typing import Any
 from pytest_queryeval.core.json_path import kind_of
 from pytest_queryeval.documents.strict_json import Pairs, StrictJson
 
-AGAIN = "\0"  # stands behind a name that comes again in one object, before the number of the time
+DUPLICATE_MARK = "\0"  # stands behind a name that comes again in one object, before the number of the time
 SHOWN_KEYS = 8
 
 
@@ -26,17 +26,17 @@ def read_json(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
-        names = told_apart([name for name, _ in pairs])
+        names = dedupe_names([name for name, _ in pairs])
         repeating.append(DuplicateKeyObject(zip(names, (value for _, value in pairs), strict=True)))
         return repeating[-1]
 
     return StrictJson(read_object=read_object).read(body), repeating
 
 
-def told_apart(names: list[str]) -> list[str]:
-    """The names, with a mark behind those that came before.
+def dedupe_names(names: list[str]) -> list[str]:
+    """Return the names, with a mark behind those that came before.
 
-    >>> [name.partition(AGAIN)[0] for name in told_apart(["id", "name", "id"])]
+    >>> [name.partition(DUPLICATE_MARK)[0] for name in dedupe_names(["id", "name", "id"])]
     ['id', 'name', 'id']
     """
     if len(set(names)) == len(names):
@@ -45,12 +45,12 @@ def told_apart(names: list[str]) -> list[str]:
     apart = []
     for name in names:
         times[name] = times.get(name, 0) + 1
-        apart.append(name if times[name] == 1 else f"{name}{AGAIN}{times[name]}")
+        apart.append(name if times[name] == 1 else f"{name}{DUPLICATE_MARK}{times[name]}")
     return apart
 
 
 def shape(document: Any) -> str:
-    """What a document looks like from above, for messages: kinds of values, never the values."""
+    """Return what a document looks like from above, for messages: kinds of values, never the values."""
     if isinstance(document, dict) and document:
         parts = [f"{name} ({kind_of(item)})" for name, item in list(document.items())[:SHOWN_KEYS]]
         return f"an object with {', '.join(parts)}{', …' if len(document) > SHOWN_KEYS else ''}"

@@ -13,13 +13,13 @@ from requests.auth import AuthBase, HTTPBasicAuth, HTTPDigestAuth
 
 
 def auth_of(settings: dict[str, Any]) -> AuthBase:
-    """What signs a request: as the settings say, else the user info of the URL, else nothing, .netrc files neither."""
+    """Return what signs requests: `auth` of the settings, else the URL's user info, else nothing (no .netrc file)."""
     url = urlsplit(settings["url"])
     ((scheme, secret),) = (settings["auth"] or {"basic": ""}).items()
     if not secret and url.username is not None:
         secret = f"{unquote(url.username)}:{unquote(url.password or '')}"
     if not secret:
-        return Unsigned()
+        return NoAuth()
     if scheme == "bearer":
         return Bearer(secret)
     user, _, password = secret.partition(":")
@@ -27,7 +27,7 @@ def auth_of(settings: dict[str, Any]) -> AuthBase:
     return kind(user.encode(), password.encode()) if scheme == "basic" else kind(user, password)
 
 
-class Unsigned(AuthBase):
+class NoAuth(AuthBase):
     """No credentials."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -35,7 +35,7 @@ class Unsigned(AuthBase):
         return request
 
 
-class Bearer(Unsigned):
+class Bearer(NoAuth):
     """A token (RFC 6750)."""
 
     def __init__(self, token: str) -> None:
@@ -48,12 +48,12 @@ class Bearer(Unsigned):
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """What must be the same for credentials to go along."""
+    """Return what must be the same for credentials to go along."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def without_user(url: str) -> str:
-    """The URL without user info and fragment, which are not sent in it."""
+    """Return the URL without user info and fragment, which are not sent in it."""
     scheme, host, path, parameters, _ = urlsplit(url)
     return urlunsplit((scheme, host.rpartition("@")[2], path, parameters, ""))

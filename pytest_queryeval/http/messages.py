@@ -14,7 +14,7 @@ _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOT
 
 
 def message(content_type: str, body: bytes, most: int = ERROR_BYTES) -> str:
-    """What the first `most` bytes of an error's body say, as one text without markup.
+    """Return what the first `most` bytes of an error's body say, as one text without markup.
 
     Servers repeat what they were sent: secrets are taken out before anything is cut, or a part of one would stay.
     """

@@ -12,8 +12,8 @@ from email.utils import parsedate_to_datetime
 MAX_PAUSE = 3600.0  # seconds
 
 
-def pause_of(headers: Mapping[str, str]) -> float:
-    """The seconds that Retry-After names, as such or as a date (RFC 9110, 10.2.3): at most an hour, 0 for none."""
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return Retry-After in seconds, at most an hour; 0.0 without one (RFC 9110, 10.2.3: a number or a date)."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), MAX_PAUSE)

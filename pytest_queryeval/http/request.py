@@ -11,22 +11,22 @@ from typing import Any
 import requests
 
 from pytest_queryeval.http.auth import without_user
-from pytest_queryeval.http.template import JSON_TYPE, filled_body, with_parameters
+from pytest_queryeval.http.template import JSON_TYPE, render_body, with_parameters
 
 ACCEPT = {"Accept": JSON_TYPE}
 
 
-def filled_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> requests.Request:
-    """The request of `settings`, which have `method`, `url`, `params` and `body`, with the values in its places.
+def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> requests.Request:
+    """Return the request of `settings`, which have `method`, `url`, `params` and `body`, with the values in its places.
 
     Raises UnicodeEncodeError for values that are no Unicode text.
     """
-    data, content_type = filled_body(settings["body"], values)
+    data, content_type = render_body(settings["body"], values)
     url = with_parameters(without_user(settings["url"]), settings["params"], values)
     headers = {**ACCEPT, "Content-Type": content_type} if content_type else dict(ACCEPT)
     return requests.Request(settings["method"], url, data=data, headers=headers)
 
 
-def following_request(url: str) -> requests.Request:
-    """The request for a page that an answer names."""
+def next_page_request(url: str) -> requests.Request:
+    """Return the request for a page that an answer names."""
     return requests.Request("GET", url, headers=dict(ACCEPT))

@@ -17,7 +17,7 @@ _LOCAL = re.compile(r"[\w.-]+:\d|localhost/|[\d.]+/", re.ASCII)
 
 
 def is_url(value: Any) -> bool:
-    """Whether it is an absolute http or https URL."""
+    """Return whether it is an absolute http or https URL."""
     try:
         return is_text(value) and urlsplit(value).scheme in ("http", "https") and _has_address(value)
     except ValueError:  # an address in brackets that is none, or a port that is none
@@ -44,7 +44,7 @@ def _has_address(url: str) -> bool:
 
 
 def is_auth(value: Any) -> bool:
-    """Whether it names one scheme with its credentials."""
+    """Return whether it names one scheme with its credentials."""
     if not isinstance(value, dict) or len(value) != 1:
         return False
     ((scheme, secret),) = value.items()
@@ -56,7 +56,7 @@ def is_auth(value: Any) -> bool:
 
 
 def is_headers(value: Any) -> bool:
-    """Whether it is a mapping from names to texts or numbers of one line."""
+    """Return whether it is a mapping from names to texts or numbers of one line."""
     return isinstance(value, dict) and all(
         is_text(name) and isinstance(text, str | int) and name.isascii() and _is_sendable(f"{name}{text}")
         for name, text in value.items()
@@ -64,7 +64,7 @@ def is_headers(value: Any) -> bool:
 
 
 def _is_sendable(text: str) -> bool:
-    """Whether it can stand in a header: one line of Latin-1 characters."""
+    """Return whether it can stand in a header: one line of Latin-1 characters."""
     return all(character <= "\xff" and character not in "\r\n" for character in text)
 
 

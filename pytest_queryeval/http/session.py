@@ -17,9 +17,9 @@ import requests
 import urllib3
 from requests.auth import AuthBase
 
-from pytest_queryeval.http.auth import Unsigned, auth_of, origin
+from pytest_queryeval.http.auth import NoAuth, auth_of, origin
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.pause import pause_of
+from pytest_queryeval.http.pause import retry_after
 from pytest_queryeval.sandbox.driver import Fault, Verdict
 from pytest_queryeval.text.redaction import redact
 
@@ -30,7 +30,7 @@ FIRST_PAUSE = 0.25
 REDIRECTS = 5
 
 
-class Failed(Exception):  # noqa: N818 - an outcome of what was asked
+class QueryFailed(Exception):  # noqa: N818 - an outcome of what was asked
     """The service is well, what it was asked is not; `kind` is that of a `Failure`."""
 
     def __init__(self, kind: str, text: str = "") -> None:
@@ -38,7 +38,7 @@ class Failed(Exception):  # noqa: N818 - an outcome of what was asked
         self.kind = kind
 
 
-class Dropped(Exception):  # noqa: N818 - may be tried again
+class RetryableError(Exception):
     """The connection broke, or the server asked to come again; `pause` is in seconds, `error` what it is at last."""
 
     def __init__(self, error: Exception, pause: float = 0.0) -> None:
@@ -47,7 +47,7 @@ class Dropped(Exception):  # noqa: N818 - may be tried again
         self.pause = pause
 
 
-class Manners(NamedTuple):
+class StatusPolicy(NamedTuple):
     """What a kind of service means by a status, and whether it may send its clients to another origin."""
 
     answers: Collection[int]
@@ -68,7 +68,7 @@ class Sessions:
         self._sessions: dict[str, requests.Session] = {}
 
     def of(self, settings: dict[str, Any]) -> requests.Session:
-        """The session of a source."""
+        """Return the session of a source."""
         key = repr([settings[name] for name in ("url", "auth", "headers", "verify")])
         if key not in self._sessions:
             session = self._sessions[key] = requests.Session()
@@ -78,11 +78,11 @@ class Sessions:
         return self._sessions[key]
 
 
-def classified(error: Exception) -> Verdict:
+def classify(error: Exception) -> Verdict:
     """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
     text = redact(str(error))
     match error:
-        case Failed():
+        case QueryFailed():
             return "failure", error.kind, text
         case Fault():
             return "fault", text
@@ -90,20 +90,22 @@ def classified(error: Exception) -> Verdict:
             return "fault", f"{type(error).__name__}: {text}"
 
 
-class Exchange:
+class RetryingRequest:
     """One question's way to the service and back, with one deadline and one limit on bytes for all of it."""
 
-    def __init__(self, session: requests.Session, settings: dict[str, Any], manners: Manners, deadline: float) -> None:
+    def __init__(
+        self, session: requests.Session, settings: dict[str, Any], policy: StatusPolicy, deadline: float
+    ) -> None:
         self._session = session
         self._settings = settings
-        self._manners = manners
+        self._policy = policy
         self._deadline = deadline
         self._room = BODY_BYTES
         self._auth = auth_of(settings)
         self._own = origin(settings["url"])
 
     def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
-        """The headers and the body; what is dropped is asked for again."""
+        """Return the headers and the body; what is dropped is asked for again."""
         pause = FIRST_PAUSE
         first = ""
         for attempt in range(1, ATTEMPTS + 1):
@@ -111,7 +113,7 @@ class Exchange:
                 return self._follow(request)
             except Fault as fault:
                 raise Fault(f"{first}{fault}") from fault
-            except Dropped as dropped:
+            except RetryableError as dropped:
                 first = first or f"{dropped.error}; asked again: "
                 pause = max(pause, dropped.pause)
                 if attempt == ATTEMPTS or time.monotonic() + pause > self._deadline:
@@ -125,10 +127,10 @@ class Exchange:
         url = request.url
         for _ in range(REDIRECTS + 1):
             trusted = origin(url) == self._own
-            if not trusted and not self._manners.may_leave:
+            if not trusted and not self._policy.may_leave:
                 raise Fault("a redirect leads to another origin, which is not followed")
             headers = {**request.headers, **(self._settings["headers"] if trusted else {})}
-            with self._send(request.method, url, request.data, headers, self._auth if trusted else Unsigned()) as found:
+            with self._send(request.method, url, request.data, headers, self._auth if trusted else NoAuth()) as found:
                 if not found.is_redirect:
                     return self._read(found)
                 url = urljoin(url, found.headers["Location"])
@@ -151,7 +153,7 @@ class Exchange:
                 verify=self._settings["verify"],
             )
         except requests.Timeout as error:
-            raise Failed("timeout") from error
+            raise QueryFailed("timeout") from error
         except requests.exceptions.InvalidHeader as error:  # its words hold the value, which may be secret
             raise Fault("a header or a token of the source cannot be sent: it holds what no header may") from error
         except requests.exceptions.SSLError as error:
@@ -161,24 +163,24 @@ class Exchange:
         except requests.ConnectionError as error:
             fault = Fault(f"no connection: {reason(error)}")
             fresh = isinstance(innermost(error), urllib3.exceptions.NewConnectionError)
-            raise (fault if fresh else Dropped(fault)) from error
+            raise (fault if fresh else RetryableError(fault)) from error
         except (requests.RequestException, ValueError, OSError) as error:
             raise Fault(reason(error)) from error
 
     def _read(self, found: requests.Response) -> tuple[Mapping[str, str], bytes]:
         body = self._body(found)
-        if found.status_code in self._manners.answers:
+        if found.status_code in self._policy.answers:
             return found.headers, body
         said = f"HTTP {found.status_code} {found.reason or ''}".rstrip()
         said += message(found.headers.get("Content-Type", ""), body)
-        if found.status_code in self._manners.invalid:
-            raise Failed("invalid", said)
+        if found.status_code in self._policy.invalid:
+            raise QueryFailed("invalid", said)
         if found.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             said += f" ({sent(self._settings['auth'], found)})"
-        of_query = found.status_code >= 500 or found.status_code in self._manners.rejected
-        error = Failed("rejected", said) if of_query else Fault(said)
+        of_query = found.status_code >= 500 or found.status_code in self._policy.rejected
+        error = QueryFailed("rejected", said) if of_query else Fault(said)
         if found.status_code in (429, 502, 503, 504):
-            raise Dropped(error, pause_of(found.headers))
+            raise RetryableError(error, retry_after(found.headers))
         raise error
 
     def _body(self, found: requests.Response) -> bytes:
@@ -188,34 +190,34 @@ class Exchange:
             for chunk in found.raw.stream(CHUNK_BYTES, decode_content=True):
                 room -= len(chunk)
                 if room < 0:
-                    raise Failed("too_large", f"the answer has more than {BODY_BYTES:,} bytes")
+                    raise QueryFailed("too_large", f"the answer has more than {BODY_BYTES:,} bytes")
                 parts.append(chunk)
                 self._left()
         except urllib3.exceptions.TimeoutError as error:
-            raise Failed("timeout") from error
+            raise QueryFailed("timeout") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             got = f"{self._room - room:,} bytes"
             broken = f"the answer breaks off after {got}, the server may have cancelled the query"
-            raise Dropped(Fault(f"{broken}: {reason(error)}")) from error
+            raise RetryableError(Fault(f"{broken}: {reason(error)}")) from error
         self._room = room
         return b"".join(parts)
 
     def _left(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise Failed("timeout")
+            raise QueryFailed("timeout")
         return left
 
 
 def innermost(error: BaseException) -> BaseException:
-    """What urllib3 says is at the bottom of an error of requests."""
+    """Return what urllib3 says is at the bottom of an error of requests."""
     inner = error.args[0] if error.args else None
     inner = getattr(inner, "reason", None) or inner
     return inner if isinstance(inner, BaseException) else error
 
 
 def reason(error: BaseException) -> str:
-    """The words of an error, without the objects that urllib3 puts before them."""
+    """Return the words of an error, without the objects that urllib3 puts before them."""
     inner = innermost(error)
     # urllib3 puts what happened last, behind its own words.
     text = str(inner.args[-1] if inner.args and isinstance(inner.args[-1], Exception) else inner)
@@ -223,7 +225,7 @@ def reason(error: BaseException) -> str:
 
 
 def sent(auth: dict[str, str] | None, found: requests.Response) -> str:
-    """Which credentials were sent, never what they are, and which the server asks for."""
+    """Return which credentials were sent, never what they are, and which the server asks for."""
     asked = found.headers.get("WWW-Authenticate", "").split(" ")[0]
     mine = f"`auth: {next(iter(auth))}` was sent" if auth else "no `auth` is set"
     return f"{mine}, the server asks for {asked.lower()}" if asked else mine

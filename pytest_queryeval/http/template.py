@@ -20,47 +20,47 @@ _FORM = re.compile(r"[^\s=&{}]+=[^\s&]*(?:&[^\s=&{}]+=[^\s&]*)*")
 
 
 def is_body(value: Any) -> bool:
-    """Whether it is a place alone, a form, or a JSON value that is no text."""
+    """Return whether it is a place alone, a form, or a JSON value that is no text."""
     if isinstance(value, str):
-        return is_place(value) or _FORM.fullmatch(value) is not None
+        return is_placeholder(value) or _FORM.fullmatch(value) is not None
     return isinstance(value, dict | list)
 
 
 def is_parameters(value: Any) -> bool:
-    """Whether it is a mapping from names to texts, numbers or booleans."""
+    """Return whether it is a mapping from names to texts, numbers or booleans."""
     return isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values())
 
 
-def is_place(text: str) -> bool:
-    """Whether the text is one place and nothing else."""
+def is_placeholder(text: str) -> bool:
+    """Return whether the text is one place and nothing else."""
     return _PLACE.fullmatch(text) is not None
 
 
-def places(*templates: Any) -> set[str]:
-    """The names of all places in JSON values."""
+def placeholders(*templates: Any) -> set[str]:
+    """Return the names of all places in JSON values."""
     return {name for text in _texts(templates) for name in _PLACE.findall(text)}
 
 
-def standing_alone(*templates: Any) -> list[str]:
-    """The names of the places that are all of their text, in their order."""
+def bare_placeholders(*templates: Any) -> list[str]:
+    """Return the names of the places that are all of their text, in their order."""
     return [whole[1] for text in _texts(templates) if (whole := _PLACE.fullmatch(text))]
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A JSON value with the values in its places; a text that is one place only becomes the value, text or not.
+def render(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return a JSON value with the values in its places; a text that is one place only becomes the value, text or not.
 
     Where it is an item of a list and its value is a list, the items of that stand in its place.
 
-    >>> filled({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
+    >>> render({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
     {'sql': 'SELECT "{limit}"', 'top': 5}
-    >>> filled(["first", "{others}"], {"others": ["second", "third"]})
+    >>> render(["first", "{others}"], {"others": ["second", "third"]})
     ['first', 'second', 'third']
     """
     match template:
         case str():
-            return values[template[1:-1]] if _is_filled(template, values) else filled_text(template, values)
+            return values[template[1:-1]] if _is_filled(template, values) else render_text(template, values)
         case dict():
-            return {name: filled(item, values) for name, item in template.items()}
+            return {name: render(item, values) for name, item in template.items()}
         case list():
             return [each for item in template for each in _filled_item(item, values)]
         case _:
@@ -68,40 +68,40 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _filled_item(item: Any, values: Mapping[str, Any]) -> list[Any]:
-    value = filled(item, values)
+    value = render(item, values)
     return value if isinstance(value, list) and _is_filled(item, values) else [value]
 
 
 def _is_filled(template: Any, values: Mapping[str, Any]) -> bool:
-    """Whether it is one place only, of which the value is known."""
-    return isinstance(template, str) and is_place(template) and template[1:-1] in values
+    """Return whether it is one place only, of which the value is known."""
+    return isinstance(template, str) and is_placeholder(template) and template[1:-1] in values
 
 
-def filled_text(text: str, values: Mapping[str, Any]) -> str:
+def render_text(text: str, values: Mapping[str, Any]) -> str:
     """In one pass, so that what is filled in is not looked at again; places of other names stay as they are."""
     return _PLACE.sub(lambda place: _as_text(values.get(place[1], place[0])), text)
 
 
-def filled_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
-    """What is sent, and its content type: a place alone is plain text, another text a form, anything else JSON.
+def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
+    """Return what is sent, and its content type: a place alone is plain text, another text a form, anything else JSON.
 
     None is no body. Raises UnicodeEncodeError for values that are no Unicode text.
     """
     if body is None:
         return None, ""
     if not isinstance(body, str):
-        return json.dumps(filled(body, values)).encode(), JSON_TYPE
-    if is_place(body):
-        return filled_text(body, values).encode(), TEXT_TYPE
+        return json.dumps(render(body, values)).encode(), JSON_TYPE
+    if is_placeholder(body):
+        return render_text(body, values).encode(), TEXT_TYPE
     quoted = {name: quote_plus(_as_text(value)) for name, value in values.items()}
-    return filled_text(body, quoted).encode(), FORM_TYPE
+    return render_text(body, quoted).encode(), FORM_TYPE
 
 
 def with_parameters(url: str, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """The URL with the filled parameters after those that it has; raises UnicodeEncodeError like `filled_body`."""
+    """Return the URL with the rendered parameters behind its own; raises UnicodeEncodeError like `render_body`."""
     if not parameters:
         return url
-    texts = {name: _as_text(filled(item, values)) for name, item in parameters.items()}
+    texts = {name: _as_text(render(item, values)) for name, item in parameters.items()}
     return url + ("&" if urlsplit(url).query else "?") + urlencode(texts)
 
 

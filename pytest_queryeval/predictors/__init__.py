@@ -26,7 +26,7 @@ class Predictor(Protocol):
     retries: int
 
     def predict(self, case: CaseView, trial: int) -> Prediction | Awaitable[Prediction]:
-        """The system's answer to the `trial`th time of asking, from 1; raises `PredictorError` where there is none.
+        """Return the system's answer in a trial, counted from 1; raises `PredictorError` where there is none.
 
         As a coroutine function it is run on an event loop in a thread of its own, together with other calls, and
         cancelled when its time is up or the run ends: it must then leave no process and no connection behind. Else it
@@ -41,7 +41,7 @@ class StoredPredictions(Protocol):
     """Answers that are there already, opened once a session: nobody is asked, so cases are seen whole."""
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """The answer of the `trial`th time of asking, from 1; raises `PredictorError` where there is none."""
+        """Return the answer of a trial, counted from 1; raises `PredictorError` where there is none."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -90,7 +90,7 @@ class PredictorType:
     sends: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
 
     def sees(self, settings: Mapping[str, Any]) -> frozenset[str]:
-        """Which of `SURROUNDINGS` an answer may depend on."""
+        """Return which of `SURROUNDINGS` an answer may depend on."""
         return SURROUNDINGS if self.sends is None else self.sends(settings)
 
 

@@ -24,7 +24,7 @@ _FOREIGN = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<f
 
 
 def stated_answer(answer: object, kind: str) -> Stated:
-    """An answer as text: itself, or a value as JSON where the kind's answers are values.
+    """Return an answer as text: itself, or a value as JSON where the kind's answers are values.
 
     Raises ValueError, whose text goes on after the name of who answered: "returned nothing (None)".
     """
@@ -45,7 +45,7 @@ def stated_answer(answer: object, kind: str) -> Stated:
 
 
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
-    """What a function gave back: a `Prediction` as it is, or one of its answer; raises `PredictorError`.
+    """Return what a function gave back: a `Prediction` as it is, or one of its answer; raises `PredictorError`.
 
     `by` is who answered, for messages; `predictor` and `seconds` are the prediction's where the function made none.
     """
@@ -64,7 +64,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
 
 
 @contextmanager
-def answering(by: str, *, in_task: bool = False) -> Iterator[None]:
+def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
     """Make a `PredictorError` of whatever a user's function raises within the `with` statement, in its words.
 
     That includes `pytest.skip()` and its like: whether a case counts is not for the system under test to say.
@@ -126,7 +126,7 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 
 def _is_whole(prediction: Prediction) -> bool:
-    """Whether a prediction that a user made holds what its types say: Python does not check them."""
+    """Return whether a prediction that a user made holds what its types say: Python does not check them."""
     stated: Any = prediction.stated
     if not isinstance(stated, Stated) or not isinstance(prediction.predictor, str):
         return False
@@ -135,7 +135,7 @@ def _is_whole(prediction: Prediction) -> bool:
 
 
 def _where(answer: object, *, levels: int = 20) -> str:
-    """The path of the first value in an answer that JSON does not know."""
+    """Return the path of the first value in an answer that JSON does not know."""
     steps: list[str] = []
     for _ in range(levels):
         found = _first_odd(answer)

@@ -17,7 +17,7 @@ def is_seconds(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
-def told_prediction(text: str) -> dict[str, Any] | None:
+def find_prediction(text: str) -> dict[str, Any] | None:
     """Return the object with `predicted` that a text is as JSON, None for any other text.
 
     Raise `DuplicateKeyError` where such an object has a key twice.

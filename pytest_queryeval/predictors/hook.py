@@ -9,7 +9,7 @@ from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import Predictor, PredictorType
-from pytest_queryeval.predictors.answer import answering, prediction_of, refuse_awaitable
+from pytest_queryeval.predictors.answer import prediction_of, refuse_awaitable, wrap_predictor_errors
 
 HOOK_NAME = "pytest_queryeval_predict"
 
@@ -24,9 +24,9 @@ class Hook:
         self._call = call
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
-        """What the first implementation that answers gives back; raises `PredictorError` where none does."""
+        """Return what the first implementation that answers gives back; raises `PredictorError` where none does."""
         start = perf_counter()
-        with answering(HOOK_NAME):
+        with wrap_predictor_errors(HOOK_NAME):
             answer = self._call(case)
         refuse_awaitable(answer, HOOK_NAME, instead="a hook cannot be async, name the function as `predictor`")
         return prediction_of(answer, case.kind, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)

@@ -14,7 +14,7 @@ class Inline:
     retries = 0
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """The case's own prediction; raises `PredictorError` where it has none."""
+        """Return the case's own prediction; raises `PredictorError` where it has none."""
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
         return Prediction(stated=case.predicted, predictor="inline")

@@ -36,7 +36,7 @@ def child_command(program: Path, packages: Sequence[str], *arguments: str) -> li
 
 
 def _folder_of(package: str) -> str:
-    """The folder that a package is imported from, which may be one that -I leaves out."""
+    """Return the folder that a package is imported from, which may be one that -I leaves out."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise SourceError(f"needs the package '{package}', which is not installed")
@@ -106,7 +106,7 @@ class Child:
         return self._process.wait(START_SECONDS)
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the child said so before it ended."""
+        """Return whether the child said so before it ended."""
         return any(words in self._tail() for words in ("memory allocation", "bad_alloc", "annot allocate memory"))
 
     def _tail(self) -> str:

@@ -22,6 +22,6 @@ _FIRST_WORD = re.compile(r"(?:[\s(;]|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", re.DOTA
 
 
 def first_word(query: str) -> str:
-    """The first word in lower case, behind comments, parentheses and semicolons; empty where there is none."""
+    """Return the first word in lower case, behind comments, parentheses and semicolons; empty where there is none."""
     found = _FIRST_WORD.match(query)
     return found[1].lower() if found else ""

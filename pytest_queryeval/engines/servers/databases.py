@@ -62,7 +62,7 @@ class Clock:
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
-    """What must not be told to anybody: the password and the secret parameters of a URL, in all their spellings."""
+    """Return the password and the secret parameters of a URL in all their encodings, the longest first."""
     found = _USER_INFO.match(url)
     texts = [url, found[2] if found else ""]
     texts += [value for name, value in _PARAMETER.findall(url) if _SECRET_NAME.search(name)]
@@ -72,7 +72,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
 
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
-    """The text without the secrets."""
+    """Return the text without the secrets."""
     for secret in secrets:
         if len(secret) >= SHORT:
             text = text.replace(secret, "…")
@@ -82,7 +82,7 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
-    """The columns of all tables and views of the default schema, tables by name: see `schema.DescribedColumn`."""
+    """Return the columns of all tables and views of the default schema, as rows of `schema.DescribedColumn`."""
     inspector = sqlalchemy.inspect(connection)
     tables = inspector.get_multi_columns(kind=ObjectKind.ANY)
     keys = inspector.get_multi_foreign_keys()
@@ -96,7 +96,7 @@ def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
 
 
 def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
-    """The CREATE TABLE statements of all tables and views of the default schema, by name, in the database's dialect."""
+    """Return the CREATE TABLE statements of the default schema's tables and views, by name, in its own dialect."""
     inspector = sqlalchemy.inspect(connection)
     primary_keys, foreign_keys = inspector.get_multi_pk_constraint(), inspector.get_multi_foreign_keys()
     dialect = connection.dialect
@@ -122,7 +122,7 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
 
 
 def _type_in(dialect: sqlalchemy.Dialect, column: Any) -> str:
-    """A type as the database spells it; empty where SQLAlchemy does not know it."""
+    """Return a type as the database spells it; empty where SQLAlchemy does not know it."""
     try:
         return "" if isinstance(column["type"], NullType) else column["type"].compile(dialect=dialect)
     except CompileError:
@@ -130,7 +130,7 @@ def _type_in(dialect: sqlalchemy.Dialect, column: Any) -> str:
 
 
 def _targets(keys: Any) -> dict[str, list[tuple[str | None, str | None]]]:
-    """Which columns a column refers to, among those of the default schema."""
+    """Return which columns a column refers to, among those of the default schema."""
     targets: dict[str, list[tuple[str | None, str | None]]] = {}
     for key in keys:
         if key["referred_schema"] is None:

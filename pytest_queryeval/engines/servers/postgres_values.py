@@ -31,7 +31,7 @@ _UNITS = ("years", "months", "days", "hours", "minutes")
 
 
 def text_of(data: Buffer) -> str:
-    r"""The text, with `\xe9` for bytes that are no UTF-8, which a database in SQL_ASCII may hold."""
+    r"""Return the text, with `\xe9` for bytes that are no UTF-8, which a database in SQL_ASCII may hold."""
     return bytes(data).decode(errors="backslashreplace")
 
 
@@ -39,7 +39,7 @@ class LenientLoader(Loader):
     """Reads texts, also those that are no UTF-8."""
 
     def load(self, data: Buffer) -> str:
-        """The text."""
+        """Return the text."""
         return text_of(data)
 
 
@@ -53,7 +53,7 @@ class Tolerant(Loader):
         self._load = self.inner(oid, context).load
 
     def load(self, data: Buffer) -> Any:
-        """The value, or its text."""
+        """Return the value, or its text."""
         try:
             return self._load(data)
         except (psycopg.Error, ValueError, OverflowError):
@@ -64,7 +64,7 @@ class IntervalLoader(Loader):
     """Days and times as a timedelta, what has months as an ISO 8601 duration: months have no length in days."""
 
     def load(self, data: Buffer) -> Any:
-        """The value, or its text: of negative months, and where the server's `intervalstyle` is another one."""
+        """Return the value, or its text: of negative months, and where the server's `intervalstyle` is another one."""
         text = text_of(data)
         found = _INTERVAL.fullmatch(text)
         if not found:
@@ -85,7 +85,7 @@ class JsonLoader(Loader):
     """JSON text with sorted keys, scalars too, so that a JSON null is not NULL."""
 
     def load(self, data: Buffer) -> Any:
-        """The text, as it came where Python cannot read it."""
+        """Return the text, as it came where Python cannot read it."""
         text = text_of(data)
         try:
             return json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False)

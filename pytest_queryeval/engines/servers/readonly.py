@@ -70,7 +70,7 @@ _QUOTED = frozenset(
 
 @lru_cache(maxsize=1024)
 def refusal(query: str, dialect: str) -> Failure | None:
-    """Why `query` is not sent to a database of `dialect`, None where it is one query that only reads.
+    """Return why `query` is not sent to a database of `dialect`, None where it is one query that only reads.
 
     What sqlglot cannot read is refused: nothing else tells that it only reads. The dialect "" is standard SQL.
     """
@@ -111,7 +111,7 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
 
 
 def _reaching(query: str, dialect: str) -> str:
-    """The name of a function that does more than read, or nothing."""
+    """Return the name of a function that does more than read, or nothing."""
     if _RUN_COMMENT.search(query):
         return "a comment that is run"
     patterns = [_REACHING[dialect]] if dialect in _REACHING else _REACHING.values() if not dialect else ()
@@ -124,7 +124,7 @@ def _reaching(query: str, dialect: str) -> str:
 
 
 def _unquoted(query: str, tokens: list[Token]) -> str:
-    """The text with a blank for each text and quoted name, comments included."""
+    """Return the text with a blank for each text and quoted name, comments included."""
     parts, end = [], 0
     for token in tokens:
         if token.token_type in _QUOTED:
@@ -134,7 +134,7 @@ def _unquoted(query: str, tokens: list[Token]) -> str:
 
 
 def _misread(text: str, dialect: str) -> str:
-    """What sqlglot may read otherwise than the database, or what outlives a query; or nothing."""
+    """Return what sqlglot may read otherwise than the database, or what outlives a query; or nothing."""
     patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
     found = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     return _NAMES[found.lastgroup or ""] if found else ""
@@ -146,7 +146,7 @@ def _writes(node: exp.Expr) -> bool:
 
 
 def _reason(error: SqlglotError) -> str:
-    """The parser's words without the query's own text, which it marks with escape codes."""
+    """Return the parser's words without the query's own text, which it marks with escape codes."""
     if isinstance(error, ParseError) and error.errors:
         first = error.errors[0]
         return one_line(f"{first.get('description')} (line {first.get('line')}, column {first.get('col')})")

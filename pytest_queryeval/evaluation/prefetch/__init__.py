@@ -17,7 +17,7 @@ from pytest_queryeval.evaluation.prefetch.prediction_call import Asked
 from pytest_queryeval.evaluation.prefetch.runner import PREDICTOR, Caller
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
 from pytest_queryeval.predictors import PREDICTORS, Expecting, Predictor, StoredPredictions
-from pytest_queryeval.predictors.answer import answering
+from pytest_queryeval.predictors.answer import wrap_predictor_errors
 from pytest_queryeval.predictors.hook import Hook
 from pytest_queryeval.text.redaction import register_secrets
 
@@ -62,7 +62,7 @@ class Calls:
         """The answer to a case; raises `PredictorError`."""
         spec = _spec(case)
         if not PREDICTORS[spec.kind].calls:
-            with answering(PREDICTOR):
+            with wrap_predictor_errors(PREDICTOR):
                 return self._held(spec).predict(case, trial)
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
@@ -180,7 +180,7 @@ class Calls:
         register_secrets(spec.settings)
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
-        with answering(PREDICTOR):
+        with wrap_predictor_errors(PREDICTOR):
             return PREDICTORS[spec.kind].opener(spec)
 
     def _tell_progress(self) -> None:

@@ -20,7 +20,7 @@ from pytest_queryeval.evaluation.prefetch.prediction_call import Asked
 from pytest_queryeval.evaluation.prefetch.time_limit import time_limit
 from pytest_queryeval.evaluation.prefetch.work_queue import Line
 from pytest_queryeval.predictors import Predictor
-from pytest_queryeval.predictors.answer import answering
+from pytest_queryeval.predictors.answer import wrap_predictor_errors
 
 GRACE_SECONDS = 1.0  # until a call that does not heed its time limit is given up
 PREDICTOR = "the predictor"  # in messages on one that does not say what it is
@@ -127,7 +127,7 @@ class Caller:
         while True:
             attempt += 1
             try:
-                with time_limit(asked.spec.timeout, self._clock.time), answering(PREDICTOR):
+                with time_limit(asked.spec.timeout, self._clock.time), wrap_predictor_errors(PREDICTOR):
                     return self.predictor.predict(asked.view(), asked.trial)
             except TimeLimitExceeded:
                 error = asked.timed_out()
@@ -197,7 +197,7 @@ class Caller:
             asked.began = self._clock.time()
             try:
                 async with task_limit(asked.spec.timeout, self._clock):
-                    with answering(PREDICTOR, in_task=True):
+                    with wrap_predictor_errors(PREDICTOR, in_task=True):
                         return await self._call(asked)
             except TimeoutError:
                 error = asked.timed_out()
@@ -213,7 +213,7 @@ class Caller:
         return in_thread(lambda: self._called_aside(asked))
 
     def _called_aside(self, asked: Asked) -> object:
-        with answering(PREDICTOR, in_task=True):
+        with wrap_predictor_errors(PREDICTOR, in_task=True):
             return self.predictor.predict(asked.view(), asked.trial)
 
 

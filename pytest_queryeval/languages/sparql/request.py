@@ -1,4 +1,4 @@
-"""A SPARQL query over HTTP: SPARQLWrapper speaks the protocol, and an `Exchange` sends what it makes.
+"""A SPARQL query over HTTP: SPARQLWrapper speaks the protocol, and a `RetryingRequest` sends what it makes.
 
 Only for child processes: SPARQLWrapper sends by the opener that is installed in urllib, which is ours here.
 """
@@ -14,7 +14,7 @@ import requests
 from SPARQLWrapper import POST, SPARQLWrapper
 from SPARQLWrapper.SPARQLExceptions import URITooLong
 
-from pytest_queryeval.http.session import Exchange
+from pytest_queryeval.http.session import RetryingRequest
 
 MAX_GET = 2_000  # characters of a URL that every server and proxy takes
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
@@ -28,13 +28,13 @@ class Opener(OpenerDirector):
     These stay in the URL, also of a POST: they may tell tenant or repository.
     """
 
-    def __init__(self, exchange: Exchange, parameters: str) -> None:
+    def __init__(self, exchange: RetryingRequest, parameters: str) -> None:
         super().__init__()
         self._exchange = exchange
         self._parameters = parameters
 
     def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
-        """Return the headers and the body; raises `URITooLong` for a GET that servers may cut, and as `Exchange`."""
+        """Return the headers and the body; raises `URITooLong` for a GET that servers may cut, or what it raises."""
         assert isinstance(fullurl, Request)
         url, _, asked = fullurl.full_url.partition("?")
         url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, asked))))))
@@ -44,10 +44,10 @@ class Opener(OpenerDirector):
         return self._exchange.answer(requests.Request(fullurl.get_method(), url, data=fullurl.data, headers=headers))
 
 
-def send_query(exchange: Exchange, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
+def send_query(exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
     """Return the headers and the body of the answer to `query`: asked by GET while the URL stays short, else by POST.
 
-    `settings` have `url`, `default_graph`, a list of IRIs, and `form`, the query's. Raises as `Exchange.answer`.
+    `settings` have `url`, `default_graph`, a list of IRIs, and `form`, the query's. Raises as `RetryingRequest.answer`.
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
     install_opener(Opener(exchange, parameters))

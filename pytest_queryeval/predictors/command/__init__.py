@@ -19,8 +19,8 @@ from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, Pr
 from pytest_queryeval.predictors.command.processes import GRACE_SECONDS, Command, Process
 from pytest_queryeval.predictors.command.replies import (
     asked,
+    exit_error,
     line_entry,
-    obituary,
     question_line,
     reply,
     shown,
@@ -47,7 +47,7 @@ class CommandPerCase:
         self._sends_schema = sends_schema
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """What the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
+        """Return what the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
         question = asked(case, trial, sends_schema=self._sends_schema)
         command = _filled(self._command, case)
         start = perf_counter()
@@ -61,7 +61,7 @@ class CommandPerCase:
         if process.printed_too_much:
             raise too_much(self._name)
         if process.exit_code != 0:
-            raise obituary(process, by=self._name)
+            raise exit_error(process, by=self._name)
         text = utf8(process.output, by=self._name)
         prediction = whole_reply(text, case, question, by=self._name, seconds=seconds)
         return _with_stderr(prediction, stderr_text(process.errors))
@@ -87,7 +87,7 @@ class CommandOfLines:
         self._idle: list[Process] = []
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """What a process answers; raises `PredictorError` where it does not start, ends, or prints anything else.
+        """Return a process's answer; raises `PredictorError` where it does not start, ends, or prints anything else.
 
         A process that did not answer as it should is ended: what it says later must not meet the next case.
         """
@@ -108,7 +108,7 @@ class CommandOfLines:
         await gather(*(process.dismiss() for process in processes))
 
     async def _answered(self, line: bytes) -> tuple[Process, bytes]:
-        """A process and the line that it prints for a line: one that is there still, else a new one."""
+        """Return a process and the line that it prints for a line: one that is there still, else a new one."""
         while self._idle:
             process = self._idle.pop()
             if process.exit_code is not None or not process.prints:
@@ -127,7 +127,7 @@ class CommandOfLines:
             raise
 
     async def _exchanged(self, process: Process, line: bytes) -> bytes:
-        """The line that a process prints for a line."""
+        """Return the line that a process prints for a line."""
         self._require_silence(process)
         process.give(line, is_last=False)
         await process.until(lambda: b"\n" in process.output or process.ended or not process.prints)
@@ -146,10 +146,10 @@ class CommandOfLines:
             raise PredictorError(f"{self._name} printed {said} that nothing asked for: one line answers one case")
 
     async def _silent(self, process: Process) -> PredictorError:
-        """The error of a process from which nothing more will come."""
+        """Return the error of a process from which nothing more will come."""
         if await process.until(lambda: process.exit_code is not None, GRACE_SECONDS):
             await process.until(lambda: process.ended)
-            error = obituary(process, by=self._name)
+            error = exit_error(process, by=self._name)
             in_peace = process.exit_code == 0 and not process.output
             return _LeftError(str(error), temporary=True) if in_peace else error
         return PredictorError(f"{self._name} closed its stdout before it answered", temporary=True)
@@ -169,7 +169,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
 
 
 def sent(settings: Mapping[str, Any]) -> frozenset[str]:
-    """What is sent of a case beside its question: everything, the schema if that is asked for."""
+    """Return what is sent of a case beside its question: everything, the schema if that is asked for."""
     return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 
 
@@ -183,7 +183,7 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
 
 
 def _filled(command: Command, case: CaseView) -> Command:
-    """The command with the schema in its places among the arguments; an empty text where there is none."""
+    """Return the command with the schema in its places among the arguments; an empty text where there is none."""
     program, *arguments = command.words
     if not any(SCHEMA in word for word in arguments):
         return command
@@ -192,7 +192,7 @@ def _filled(command: Command, case: CaseView) -> Command:
 
 
 def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """The absolute path of a program; raises `PredictorError` with what would do."""
+    """Return the absolute path of a program; raises `PredictorError` with what would do."""
     shown_program = one_line(discreet(program))
     if "/" not in program:
         found = shutil.which(program, path=environment.get("PATH"))
@@ -210,7 +210,7 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
 
 
 def _name(command: tuple[str, ...], folder: Path) -> str:
-    """The program as messages call it, with the script that it runs: other arguments may be secrets."""
+    """Return the program as messages call it, with the script that it runs: other arguments may be secrets."""
     script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_file(folder / word)]
     program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
     return one_line(" ".join((discreet(program), *script)))

@@ -129,12 +129,12 @@ class Process(asyncio.SubprocessProtocol):
                 self._close_outputs()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio once the process is there."""
+        """Keep the transport; asyncio calls this once the process runs."""
         assert isinstance(transport, asyncio.SubprocessTransport)
         self._transport = transport
 
     def process_exited(self) -> None:
-        """Called by asyncio once the process is reaped; its children may have last words."""
+        """Keep the exit code, and end the children after a grace; asyncio calls this once the process is reaped."""
         assert self._transport is not None
         self.exit_code = self._transport.get_returncode()
         self._transport.close()
@@ -167,7 +167,7 @@ class Process(asyncio.SubprocessProtocol):
             self._loop.add_reader(pipe, self._read, pipe)
 
     def _signal(self, number: int) -> bool:
-        """Whether there was someone left to signal."""
+        """Return whether there was someone left to signal."""
         if self.ended or self._transport is None:
             return False
         try:
@@ -231,7 +231,7 @@ class Process(asyncio.SubprocessProtocol):
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
-    """A pipe's reading and writing end, each closed with its owner."""
+    """Return a pipe's reading and writing end, each closed with its owner."""
     reads, writes = os.pipe()
     reader.callback(os.close, reads)
     writer.callback(os.close, writes)

@@ -16,7 +16,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
-from pytest_queryeval.predictors.entries import JSON, PREDICTED, is_seconds, told_prediction
+from pytest_queryeval.predictors.entries import JSON, PREDICTED, find_prediction, is_seconds
 from pytest_queryeval.text.plain import one_line, shortened
 from pytest_queryeval.text.redaction import redact
 
@@ -29,7 +29,7 @@ _LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing 
 
 
 def asked(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
-    """What a program is told of a case, as JSON knows it."""
+    """Return what a program is told of a case, as JSON knows it."""
     schema = {"schema": case.schema} if sends_schema else {}
     return {
         "id": case.id,
@@ -48,12 +48,12 @@ def asked(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
 
 
 def question_line(question: Mapping[str, Any]) -> bytes:
-    """A question as one line of JSON, in ASCII: it means the same in every locale."""
+    """Return a question as one line of JSON, in ASCII: it means the same in every locale."""
     return json.dumps(question).encode("ascii") + b"\n"
 
 
 def utf8(data: bytes | bytearray, *, by: str) -> str:
-    """What a program printed, without a byte order mark; raises `PredictorError` where it is no text."""
+    """Return what a program printed, without a byte order mark; raises `PredictorError` where it is no text."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -62,9 +62,9 @@ def utf8(data: bytes | bytearray, *, by: str) -> str:
 
 
 def whole_reply(text: str, case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
-    """All that a program printed, as an answer: text, or an object with `predicted`; raises `PredictorError`."""
+    """Return all that a program printed, as an answer: text, or an object with `predicted`; raises `PredictorError`."""
     try:
-        entry = told_prediction(text)
+        entry = find_prediction(text)
     except ValueError as error:
         raise PredictorError(f"{by} printed JSON with a {one_line(str(error), 60)}") from error
     if entry is None:
@@ -84,7 +84,7 @@ def _refuse_object(text: str, case: CaseView, by: str) -> None:
 
 
 def line_entry(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
-    """A line as an object with `predicted`; raises `PredictorError` for everything else but a JSON text."""
+    """Return a line as an object with `predicted`; raises `PredictorError` for everything else but a JSON text."""
     text = utf8(line, by=by)
     try:
         entry = JSON.read(text)
@@ -102,7 +102,7 @@ def line_entry(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
 def reply(
     entry: Mapping[str, Any], case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float
 ) -> Prediction:
-    """An object with `predicted` as a prediction; raises `PredictorError` where it states no answer.
+    """Return an object with `predicted` as a prediction; raises `PredictorError` where it states no answer.
 
     What only repeats the question is no metadata.
     """
@@ -119,30 +119,30 @@ def reply(
 
 
 def too_much(by: str) -> PredictorError:
-    """The error of a program that printed more than an answer may have."""
+    """Return the error of a program that printed more than an answer may have."""
     return PredictorError(f"{by} printed more than {OUTPUT_BYTES // 2**20} MiB")
 
 
-def obituary(process: Process, *, by: str) -> PredictorError:
-    """The error of a process that ended where it should not have, with its last words, a line each."""
-    words = last_words(process.errors) or last_words(process.output)
+def exit_error(process: Process, *, by: str) -> PredictorError:
+    """Return the error of a process that ended where it should not have, with its last words, a line each."""
+    words = stderr_tail(process.errors) or stderr_tail(process.output)
     told = "\n".join([f"{by} ended with {_exit(process.exit_code)}{':' if words else ''}", *words])
     return PredictorError(told, temporary=True)
 
 
-def last_words(data: bytes | bytearray) -> list[str]:
-    """The last lines that a program wrote, each cut and printable."""
+def stderr_tail(data: bytes | bytearray) -> list[str]:
+    """Return the last lines that a program wrote, each cut and printable."""
     lines = redact(data.decode("utf-8", "replace")).splitlines()
     return [one_line(line) for line in lines if line.strip()][-STDERR_LINES:]
 
 
 def stderr_text(data: bytes | bytearray) -> str:
-    """The beginning of what a program wrote to stderr."""
+    """Return the beginning of what a program wrote to stderr."""
     return shortened(redact(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
 
 
 def shown(text: str) -> str:
-    """The beginning of what a program printed, as messages show it."""
+    """Return the beginning of what a program printed, as messages show it."""
     return f"'{one_line(redact(text), SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
 
 

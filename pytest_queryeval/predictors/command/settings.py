@@ -39,12 +39,12 @@ def check_command(settings: Mapping[str, Any]) -> None:
 
 
 def has_schema(settings: Mapping[str, Any]) -> bool:
-    """Whether an argument holds the place of the schema."""
+    """Return whether an argument holds the place of the schema."""
     return any(SCHEMA in word for word in words(settings.get("run", []))[1:])
 
 
 def words(run: object) -> tuple[str, ...]:
-    """The program and its arguments; raises `SettingError`."""
+    """Return the program and its arguments; raises `SettingError`."""
     if isinstance(run, str):
         try:
             run = shlex.split(run)

@@ -55,12 +55,12 @@ class PredictionsFile:
         self._expected = True
 
     def unused(self) -> tuple[str, ...]:
-        """A sentence that names the entries that no expected case asks for; empty where there are none."""
+        """Return a sentence that names the entries that no expected case asks for; empty where there are none."""
         spare = list(self._spare) if self._expected else []
         return (_unused(self._file, spare),) if spare else ()
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """The file's entry for the case; raises `PredictorError` where there is none."""
+        """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
         try:
             stated = stated_answer(entry.answer, case.kind)
@@ -87,7 +87,7 @@ class PredictionsFile:
         return entry
 
     def _hint(self, key: str) -> str:
-        """The nearest key that no case asks for, else what keys there are."""
+        """Return the nearest key that no case asks for, else what keys there are."""
         spare = [_shown(other) for other in islice(self._spare, NEAR_AMONG + 1)] if self._named == "id" else []
         if len(spare) <= NEAR_AMONG and (near := did_you_mean(key, spare)).endswith("?"):
             return near
@@ -120,7 +120,7 @@ class PredictedLines:
         return ()
 
     def predict(self, case: Case, trial: int) -> Prediction:
-        """The line of the case; raises `PredictorError` where there are not as many lines as cases."""
+        """Return the line of the case; raises `PredictorError` where there are not as many lines as cases."""
         suite = case.location.path
         place = self._places.get((suite, case.id))
         if place is None:
@@ -180,7 +180,7 @@ def check_there(spec: PredictorSpec) -> None:
 
 
 def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
-    """The entries by key and trial; raises `CaseError` for one that says otherwise than one before it."""
+    """Return the entries by key and trial; raises `CaseError` for one that says otherwise than one before it."""
     found: dict[str, dict[int, Entry]] = {}
     for entry in entries:
         trials = found.setdefault(entry.key, {})

@@ -49,14 +49,14 @@ class Entry:
 
 
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
-    """What identifies the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
+    """Return what identifies the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
     rows = list(READERS[file.path.suffix.lower()](file, columns))
     named = columns.key or ("id" if any("id" in row for _, row in rows) or not _have_questions(rows) else "question")
     return named, [_entry(row, file, line, named, columns.answer) for line, row in rows]
 
 
 def read_lines(file: File) -> list[str]:
-    """The lines of a file of plain text, without their ends; raises `CaseError` where it cannot be read."""
+    """Return the lines of a file of plain text, without their ends; raises `CaseError` where it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
     return [_without_marker(line.removesuffix("\r")) for line in lines]
@@ -67,7 +67,7 @@ def _without_marker(answer: Any) -> Any:
 
 
 def comparable(key: str, named: str) -> str:
-    """An id as it stands; a question without what line breaks and blanks do to it in a file."""
+    """Return an id as it stands; a question without what line breaks and blanks do to it in a file."""
     return key if named == "id" else " ".join(key.split())
 
 
@@ -142,7 +142,7 @@ class _Scanner:
         self._skip()
 
     def next_is(self, mark: str) -> bool:
-        """Whether this character comes next; it is then passed."""
+        """Return whether this character comes next; it is then passed."""
         if not self._text.startswith(mark, self._place):
             return False
         self._go(self._place + len(mark))
@@ -154,7 +154,7 @@ class _Scanner:
             raise self.problem(f"not JSON: expected '{mark}'")
 
     def value(self) -> Any:
-        """The value that comes next; raises `CaseError`."""
+        """Return the value that comes next; raises `CaseError`."""
         try:
             value, end = JSON.read_at(self._text, self._place)
         except json.JSONDecodeError as error:
@@ -170,7 +170,7 @@ class _Scanner:
             raise self.problem("not JSON: more text behind the end")
 
     def problem(self, text: str) -> CaseError:
-        """An error at the line that is being read."""
+        """Return an error at the line that is being read."""
         return self._file.problem(text, self.line)
 
     def _go(self, place: int) -> None:
@@ -186,7 +186,7 @@ class _Scanner:
 
 
 def _json(file: File, columns: Columns) -> Iterator[Row]:
-    """A list of predictions, or a mapping from ids (or questions) to answers."""
+    """Return a list of predictions, or a mapping from ids (or questions) to answers."""
     scanner = _Scanner(file)
     if scanner.next_is("["):
         yield from _listed(scanner, file)
@@ -266,7 +266,7 @@ def _header(cells: list[str], file: File, line: int, columns: Columns) -> list[s
 
 
 def _row(cells: Mapping[str, str], file: File, line: int, columns: Columns) -> Mapping[str, Any]:
-    """The cells of a row; all but the key and the answer are left out where empty, and may be numbers."""
+    """Return the cells of a row; all but the key and the answer are left out where empty, and may be numbers."""
     texts = {*KEYS, columns.answer}
     told = {name: cell if name in texts else scalar(Node(cell, line, "plain", file)) for name, cell in cells.items()}
     return {name: value for name, value in told.items() if name in texts or value is not None}
@@ -293,10 +293,10 @@ LINES_SUFFIXES = (".txt", ".sql", ".rq", ".sparql")
 
 
 def is_lines(path: str) -> bool:
-    """Whether a file of this name holds plain lines."""
+    """Return whether a file of this name holds plain lines."""
     return Path(path).suffix.lower() in LINES_SUFFIXES
 
 
 def is_known(path: str) -> bool:
-    """Whether a file of this name is read at all."""
+    """Return whether a file of this name is read at all."""
     return is_lines(path) or Path(path).suffix.lower() in READERS

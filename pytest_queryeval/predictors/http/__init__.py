@@ -9,7 +9,7 @@ from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Prediction, PredictorSpec
-from pytest_queryeval.http.template import filled_body, places, with_parameters
+from pytest_queryeval.http.template import placeholders, render_body, with_parameters
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import stated_answer
 from pytest_queryeval.predictors.http.answers import Selector
@@ -36,7 +36,7 @@ class HTTPService:
         self._params = settings.get("params", {})
         self._body = body_of(settings)
         self._headers = {name: str(text) for name, text in settings.get("headers", {}).items()}
-        self._places = places(self._params, self._body)
+        self._places = placeholders(self._params, self._body)
         self._shown = discreet(self._url)
         self._name = f"{self._method} {self._shown}"
         self._selector = Selector(self._name, settings.get("answer"), settings.get("metadata", {}))
@@ -45,7 +45,7 @@ class HTTPService:
         self._client: Client | None = None
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """What the service answers; raises `PredictorError`, temporary where another call may have an answer."""
+        """Return what the service answers; raises `PredictorError`, temporary where another call may have an answer."""
         start = perf_counter()
         url, content, content_type = self._request(case, trial)
         reply = await self._connected().ask(self._method, url, content, content_type)
@@ -64,7 +64,7 @@ class HTTPService:
             await client.close()
 
     def _connected(self) -> Client:
-        """The client, made with the first call: it belongs to the event loop that is running then."""
+        """Return the client, made with the first call: it belongs to the event loop that is running then."""
         from pytest_queryeval.predictors.http.client import Client
 
         if self._client is None:
@@ -74,7 +74,7 @@ class HTTPService:
     def _request(self, case: CaseView, trial: int) -> tuple[str, bytes | None, str]:
         values = {place: self._value(place, case, trial) for place in self._places if is_known(place)}
         try:
-            return with_parameters(self._url, self._params, values), *filled_body(self._body, values)
+            return with_parameters(self._url, self._params, values), *render_body(self._body, values)
         except UnicodeEncodeError as error:
             raise PredictorError(f"'{case.id}' cannot be sent: it is no Unicode text ({error.reason})") from error
 

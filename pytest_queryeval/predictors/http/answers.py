@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_path import selected
 from pytest_queryeval.core.jsonable import plain
-from pytest_queryeval.http.answers import AGAIN, read_json, shape
+from pytest_queryeval.http.answers import DUPLICATE_MARK, read_json, shape
 from pytest_queryeval.http.messages import message
 from pytest_queryeval.predictors.entries import PREDICTED
 from pytest_queryeval.text.plain import one_line
@@ -38,7 +38,7 @@ class Selector:
         self._metadata = dict(metadata)
 
     def selected(self, reply: Reply) -> tuple[Any, dict[str, Any]]:
-        """The answer, never None, and the metadata as plain values; raises `PredictorError`."""
+        """Return the answer, never None, and the metadata as plain values; raises `PredictorError`."""
         if self._answer is None and reply.kind == "text/plain":
             return self._text(reply), {}
         document = self._document(reply)
@@ -93,7 +93,7 @@ class Selector:
             problem = f"the answer is no whole JSON: {one_line(str(error))} ({found}{said})"
             raise self._problem(problem, temporary=_may_be_cut(error)) from error
         if repeating:
-            name = next(name for name in repeating[0] if AGAIN in name).partition(AGAIN)[0]
+            name = next(name for name in repeating[0] if DUPLICATE_MARK in name).partition(DUPLICATE_MARK)[0]
             raise self._problem(f"the answer is no whole JSON: an object has two members '{one_line(name, 40)}'")
         return document
 
@@ -106,7 +106,7 @@ def _shape(document: Any) -> str:
 
 
 def _may_be_cut(error: ValueError) -> bool:
-    """Whether another call may bring the rest; what is written wrongly, such as NaN, is written so again."""
+    """Return whether another call may bring the rest; what is written wrongly, such as NaN, is written so again."""
     if isinstance(error, UnicodeDecodeError):
         return error.reason == "unexpected end of data"
     return isinstance(error, json.JSONDecodeError)

@@ -21,7 +21,7 @@ import httpx2
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.pause import pause_of
+from pytest_queryeval.http.pause import retry_after
 from pytest_queryeval.predictors.http.answers import Reply
 from pytest_queryeval.predictors.http.quiet import quiet
 from pytest_queryeval.text.plain import one_line
@@ -72,7 +72,7 @@ def _user_and_password(user_info: str) -> str:
 
 
 def trusted(verify: bool | str, folder: Path) -> ssl.SSLContext:
-    """Which certificates are trusted: those of the system, of a file, or any; raises `PredictorError`."""
+    """Return which certificates are trusted: those of the system, of a file, or any; raises `PredictorError`."""
     try:
         if isinstance(verify, str):
             return ssl.create_default_context(cafile=str(folder / verify))
@@ -115,7 +115,7 @@ class Client:
             raise self._problem(f"the proxy of the environment cannot be used: see {proxies}") from error
 
     async def ask(self, method: str, url: str, content: bytes | None, content_type: str) -> Reply:
-        """The service's answer; raises `PredictorError`, temporary where another call may have one."""
+        """Return the service's answer; raises `PredictorError`, temporary where another call may have one."""
         headers = {"Content-Type": content_type} if content_type else {}
         if "Content-Type" in self._client.headers:
             headers = {}
@@ -138,7 +138,7 @@ class Client:
         raise self._problem(f"more than {REDIRECTS} redirects")
 
     async def _exchange(self, request: httpx2.Request) -> Reply | httpx2.Response:
-        """The answer to one request, or the response that sends it elsewhere; a challenge is met on the way."""
+        """Return the answer to one request, or the response that sends it elsewhere; a challenge is met on the way."""
         flow = self._signed.flow.auth_flow(request)
         signed: httpx2.Request | None = next(flow)
         while signed is not None:
@@ -164,7 +164,7 @@ class Client:
             raise self._problem(problem) from error
 
     def _redirected(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Request:
-        """The same request to where the response sends it; 303 only asks for what is there."""
+        """Return the same request to where the response sends it; 303 only asks for what is there."""
         url = request.url.join(response.headers["Location"])
         if _origin(url) != _origin(request.url):
             place = one_line(f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}", 80)
@@ -198,10 +198,10 @@ class Client:
         if status in (401, 403, 407):
             said += f" ({self._signed.told}{_asked(response)})"
         temporary = status in COME_AGAIN or status >= 500
-        return self._problem(said, temporary=temporary, pause=pause_of(response.headers) if temporary else 0.0)
+        return self._problem(said, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 
     def _broken(self, error: Exception) -> PredictorError:
-        """What broke on the way, in one line; a new connection may be better where nothing is set wrongly."""
+        """Return what broke on the way, in one line; a new connection may be better where nothing is set wrongly."""
         causes = list(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -231,7 +231,7 @@ class Client:
 
 
 def _told(headers: Mapping[str, str], signed: Credentials) -> httpx2.Headers:
-    """The headers of all requests."""
+    """Return the headers of all requests."""
     own = {name: text for name, text in headers.items() if not signed.header or name.lower() != AUTHORIZATION}
     sent = own | ({"Authorization": signed.header} if signed.header else {})
     told = httpx2.Headers(DEFAULT_HEADERS)
@@ -240,7 +240,7 @@ def _told(headers: Mapping[str, str], signed: Credentials) -> httpx2.Headers:
 
 
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
-    """The decompressed body, or somewhat more than `limit` bytes of it: the rest is not read."""
+    """Return the decompressed body, or somewhat more than `limit` bytes of it: the rest is not read."""
     body = bytearray()
     async with aclosing(response.aiter_bytes()) as chunks:
         async for chunk in chunks:
@@ -251,7 +251,7 @@ async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
 
 
 def _content_type(response: httpx2.Response) -> tuple[str, str]:
-    """The content type without parameters, and the charset of texts: UTF-8 unless another known one is named."""
+    """Return the content type without parameters, and the charset of texts: UTF-8 unless another known one is named."""
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     try:
         return kind, codecs.lookup(response.charset_encoding or "utf-8").name
@@ -265,12 +265,12 @@ def _asked(response: httpx2.Response) -> str:
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    """What must be the same for credentials to go along."""
+    """Return what must be the same for credentials to go along."""
     return url.scheme, url.host, url.port
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, what it was raised for, and so on."""
+    """Return the error, what it was raised for, and so on."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):

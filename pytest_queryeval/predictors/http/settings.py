@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_path import compiled
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text, validate_settings
 from pytest_queryeval.http.rules import CONNECTION
-from pytest_queryeval.http.template import is_body, is_parameters, places, standing_alone
+from pytest_queryeval.http.template import bare_placeholders, is_body, is_parameters, placeholders
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
 from pytest_queryeval.text.plain import one_line
 
@@ -66,32 +66,36 @@ def check(settings: Mapping[str, Any]) -> None:
     templates = {"params": settings.get("params"), "body": body_of(settings)}
     for name, template in templates.items():
         _check_places(name, template)
-    if not any(map(is_known, places(*templates.values()))):
+    if not any(map(is_known, placeholders(*templates.values()))):
         raise SettingError("body", 'needs "{question}", in quotes, or another place in `body` or `params`')
 
 
 def _check_places(name: str, template: Any) -> None:
     """Refuse a text that is one place only, of a name that there is not; within other texts, braces are text."""
-    for place in standing_alone(template):
+    for place in bare_placeholders(template):
         if not is_known(place):
             known = [*PLACES, f"{METADATA}…"]
             raise SettingError(name, f"unknown place '{{{one_line(place, 40)}}}'{did_you_mean(place, known)}")
 
 
 def is_known(place: str) -> bool:
-    """Whether there is a place of this name."""
+    """Return whether there is a place of this name."""
     return place in PLACES or place.startswith(METADATA)
 
 
 def body_of(settings: Mapping[str, Any]) -> Any:
-    """The template of what is sent; None for nothing. A mapping has the schema, too, if that is to be sent."""
+    """Return the template of what is sent; None for nothing. A mapping has the schema, too, if that is to be sent."""
     default = None if settings.get("method") == "GET" else DEFAULT_BODY
     body = settings.get("body", default)
-    if settings.get(SEND_SCHEMA) and isinstance(body, dict) and SCHEMA not in places(settings.get("params"), body):
+    if (
+        settings.get(SEND_SCHEMA)
+        and isinstance(body, dict)
+        and SCHEMA not in placeholders(settings.get("params"), body)
+    ):
         return {SCHEMA: f"{{{SCHEMA}}}", **body}
     return body
 
 
 def sent(settings: Mapping[str, Any]) -> frozenset[str]:
-    """What is sent of a case beside its question."""
-    return SURROUNDINGS & places(settings.get("params"), body_of(settings))
+    """Return what is sent of a case beside its question."""
+    return SURROUNDINGS & placeholders(settings.get("params"), body_of(settings))

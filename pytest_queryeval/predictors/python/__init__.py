@@ -19,7 +19,7 @@ from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import PredictorType
-from pytest_queryeval.predictors.answer import answering, is_interrupt, prediction_of, refuse_awaitable
+from pytest_queryeval.predictors.answer import is_interrupt, prediction_of, refuse_awaitable, wrap_predictor_errors
 from pytest_queryeval.predictors.python.lookup import TARGET, check_function, is_file, parts_of
 
 
@@ -29,13 +29,13 @@ class PythonFunction:
     concurrency = 1
     retries = 0
 
-    def __init__(self, target: str, function: Callable[[CaseView], Any], siblings: Siblings | None) -> None:
+    def __init__(self, target: str, function: Callable[[CaseView], Any], siblings: SiblingModules | None) -> None:
         self._target = target
         self._function = function
         self._siblings = siblings
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
-        """The function's answer; raises `PredictorError` where it raises or returns something else."""
+        """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
         answer = self._called(case)
         refuse_awaitable(answer, self._target)
@@ -44,10 +44,10 @@ class PythonFunction:
     def close(self) -> None:
         """Leave the path of modules as it was."""
         if self._siblings:
-            self._siblings.let_go()
+            self._siblings.release()
 
     def _called(self, case: CaseView) -> Any:
-        with answering(self._target), self._importable():
+        with wrap_predictor_errors(self._target), self._importable():
             return self._function(case)
 
     def _importable(self) -> AbstractContextManager[None]:
@@ -65,15 +65,17 @@ class AsyncPythonFunction:
     concurrency = 8
     retries = 0
 
-    def __init__(self, target: str, function: Callable[[CaseView], Awaitable[Any]], siblings: Siblings | None) -> None:
+    def __init__(
+        self, target: str, function: Callable[[CaseView], Awaitable[Any]], siblings: SiblingModules | None
+    ) -> None:
         self._target = target
         self._function = function
         self._siblings = siblings
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """The function's answer; raises `PredictorError` where it raises or returns something else."""
+        """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
-        with answering(self._target, in_task=True):
+        with wrap_predictor_errors(self._target, in_task=True):
             if self._siblings:
                 self._siblings.keep_importable()
             answer = await self._function(case)
@@ -82,14 +84,14 @@ class AsyncPythonFunction:
     def close(self) -> None:
         """Leave the path of modules as it was."""
         if self._siblings:
-            self._siblings.let_go()
+            self._siblings.release()
 
 
 def _names(target: str) -> dict[str, str]:
     return {"by": target, "predictor": f"python:{target}"}
 
 
-class Siblings:
+class SiblingModules:
     """The modules beside a predictor's file: importable while it is imported and called, as for a script.
 
     What another folder's file has imported under a name that is also here is hidden for that time.
@@ -118,12 +120,12 @@ class Siblings:
             sys.modules.update(hidden)
 
     def keep_importable(self) -> None:
-        """Make them importable until `let_go`, for functions that run beside others; nothing is hidden for them."""
+        """Make them importable until `release`, for functions that run beside others; nothing is hidden for them."""
         if not self._is_kept:
             self._is_kept = True
             sys.path.append(str(self._folder))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """End `keep_importable`."""
         if self._is_kept:
             self._is_kept = False
@@ -171,22 +173,22 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
 
 
 def _hint(place: str, name: str, folder: Path) -> str:
-    """What to do about a module that is not found: name the file beside the suite, or make the module importable."""
+    """Return what to do about a module that is not found: name the file beside the suite, or install the module."""
     file = f"{place.replace('.', '/')}.py"
     if (folder / file).is_file():
         return f": did you mean '{file}:{name}'?"
     return ": install it, or add its folder to pytest's `pythonpath`"
 
 
-def _imported(place: str, folder: Path) -> tuple[ModuleType, Siblings | None]:
+def _imported(place: str, folder: Path) -> tuple[ModuleType, SiblingModules | None]:
     if not is_file(place):
         return importlib.import_module(place), None
     path = (folder / place).resolve()
-    siblings = Siblings(path.parent)
+    siblings = SiblingModules(path.parent)
     return _from_file(path, siblings), siblings
 
 
-def _from_file(path: Path, siblings: Siblings) -> ModuleType:
+def _from_file(path: Path, siblings: SiblingModules) -> ModuleType:
     """Import a file under a name of its own, which tells files of the same name in different folders apart."""
     name = f"queryeval_predictor_{path.stem}_{sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
