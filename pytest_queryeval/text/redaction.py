@@ -119,6 +119,7 @@ class _KnownSecrets:
         self._lock = threading.Lock()
         self._registered: set[str] = set()
         self._environment: Mapping[Any, Any] | None = None
+        self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
 
     def add(self, value: str) -> None:
@@ -132,9 +133,11 @@ class _KnownSecrets:
         if environment != self._environment:
             with self._lock:
                 environment = dict(environment)
-                secrets = {*self._registered, *_secrets_of(environment)}
-                forms = {form for secret in secrets for form in _forms_of(secret)}
-                self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+                secrets = self._registered.union(*(_secrets_of(*variable) for variable in environment.items()))
+                if secrets != self._secrets:
+                    forms = {form for secret in secrets for form in _forms_of(secret)}
+                    self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+                    self._secrets = secrets
                 self._environment = environment
         return self._forms
 
@@ -144,14 +147,14 @@ def _environment() -> Mapping[Any, Any]:
     return vars(os.environ).get("_data", os.environ)  # type: ignore[no-any-return]
 
 
-def _secrets_of(environment: Mapping[str | bytes, str | bytes]) -> Iterator[str]:
-    """Yield the values of variables with secret names, and user info of URLs in all others."""
-    for name, value in environment.items():
-        text = os.fsdecode(value)
-        if _SECRET.search(_HARMLESS.sub("", os.fsdecode(name))) and not _is_path(text):
-            yield text
-        if "@" in text:
-            yield from _secrets_in_url(text)
+@lru_cache(maxsize=10_000)
+def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
+    """Return the secrets in a variable: all of its value where its name is that of a secret, and user info of URLs."""
+    text = os.fsdecode(value)
+    secrets = set(_secrets_in_url(text)) if "@" in text else set()
+    if _SECRET.search(_HARMLESS.sub("", os.fsdecode(name))) and not _is_path(text):
+        secrets.add(text)
+    return frozenset(secrets)
 
 
 def _is_path(value: str) -> bool:
