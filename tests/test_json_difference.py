@@ -83,7 +83,7 @@ def test_equal_answers_have_no_rows_and_the_summary_says_why():
 
     assert (same.missing, same.extra, same.changed, same.counts) == ((), (), (), (0, 0))
     assert same.summary == "the same value"
-    assert spelled.summary == "the same value: only the order of keys or the spelling of numbers differs"
+    assert spelled.summary == "the same value: only the order of keys or the notation of numbers differs"
 
 
 @pytest.mark.parametrize("limit", [0, 5])

@@ -14,7 +14,7 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.languages.json import schema as schema_module
-from pytest_queryeval.languages.json.schema import checked, violations
+from pytest_queryeval.languages.json.schema import check_untrusted, violations
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites.json_schemas import read_json_schema
 
@@ -246,14 +246,14 @@ def test_values_of_any_size_and_kind_make_short_messages(hosts, answer, line):
     schema = read({"type": "boolean"})
 
     assert violations(JsonAnswer(answer), schema) == (line,)
-    assert checked(JsonAnswer(answer), schema, hosts, timeout=30) == (line,)
+    assert check_untrusted(JsonAnswer(answer), schema, hosts, timeout=30) == (line,)
 
 
 @pytest.mark.parametrize("key", ["k" * 1_000_000, "\udfff\x1b]0;x\x07", "a\nb", "\u202e"])
 def test_keys_are_cut_and_harmless(hosts, key):
     schema = read({"additionalProperties": {"additionalProperties": False}})
 
-    (line,) = checked(JsonAnswer({key: {key: 1}}), schema, hosts, timeout=30)
+    (line,) = check_untrusted(JsonAnswer({key: {key: 1}}), schema, hosts, timeout=30)
 
     assert len(line) <= 300
     assert line.isprintable()
@@ -262,7 +262,7 @@ def test_keys_are_cut_and_harmless(hosts, key):
 def test_a_message_with_many_names_is_short(hosts):
     schema = read({"additionalProperties": False})
 
-    (line,) = checked(JsonAnswer({f"k{number}": 1 for number in range(100_000)}), schema, hosts, timeout=60)
+    (line,) = check_untrusted(JsonAnswer({f"k{number}": 1 for number in range(100_000)}), schema, hosts, timeout=60)
 
     assert line.startswith("$: Additional properties are not allowed ('k0', 'k1', ")
     assert len(line) <= 300
@@ -272,8 +272,8 @@ def test_an_answer_of_many_megabytes_reaches_the_child(hosts):
     schema = read({"items": {"type": "string"}})
     rows = ["x" * 1_000_000] * 30
 
-    assert checked(JsonAnswer(rows), schema, hosts, timeout=60) == ()
-    assert checked(JsonAnswer([*rows, 1]), schema, hosts, timeout=60) == ("$[30]: 1 is not of type 'string'",)
+    assert check_untrusted(JsonAnswer(rows), schema, hosts, timeout=60) == ()
+    assert check_untrusted(JsonAnswer([*rows, 1]), schema, hosts, timeout=60) == ("$[30]: 1 is not of type 'string'",)
 
 
 # Answers that nobody vouches for.
@@ -292,19 +292,19 @@ def test_an_answer_of_many_megabytes_reaches_the_child(hosts):
 def test_the_child_finds_what_is_found_here(hosts, schema, answer):
     schema = read(schema)
 
-    assert checked(JsonAnswer(answer), schema, hosts, timeout=30) == violations(JsonAnswer(answer), schema)
+    assert check_untrusted(JsonAnswer(answer), schema, hosts, timeout=30) == violations(JsonAnswer(answer), schema)
 
 
 def test_a_pattern_that_never_ends_is_stopped_and_the_next_answer_is_checked():
     schema = read(CATASTROPHIC)
     with Hosts() as hosts:
-        first = checked(JsonAnswer("aaa"), schema, hosts, timeout=30)
+        first = check_untrusted(JsonAnswer("aaa"), schema, hosts, timeout=30)
         host = hosts.get("JSON Schema", schema_module.DRIVER)
         pid = host.pid
 
-        late = checked(JsonAnswer("a" * 60 + "b"), schema, hosts, timeout=0.3)
+        late = check_untrusted(JsonAnswer("a" * 60 + "b"), schema, hosts, timeout=0.3)
         gone = not is_running(pid)
-        following = checked(JsonAnswer("b"), schema, hosts, timeout=30)
+        following = check_untrusted(JsonAnswer("b"), schema, hosts, timeout=30)
 
     assert late == Failure(kind="timeout", message="the check against schema.json: no answer within 0.3 s")
     assert gone
@@ -318,15 +318,15 @@ def test_a_schema_that_multiplies_is_stopped(hosts):
     for _ in range(90):
         answer = {"a": answer}
 
-    assert checked(JsonAnswer(answer), schema, hosts, timeout=0.3).kind == "timeout"
+    assert check_untrusted(JsonAnswer(answer), schema, hosts, timeout=0.3).kind == "timeout"
 
 
 def test_many_objects_are_told_apart_in_one_pass(hosts):
     schema = read({"uniqueItems": True})
     rows = [{"id": number, "tags": [number, True]} for number in range(100_000)]
 
-    assert checked(JsonAnswer(rows), schema, hosts, timeout=120) == ()
-    assert checked(JsonAnswer([*rows, rows[7]]), schema, hosts, timeout=120) == (
+    assert check_untrusted(JsonAnswer(rows), schema, hosts, timeout=120) == ()
+    assert check_untrusted(JsonAnswer([*rows, rows[7]]), schema, hosts, timeout=120) == (
         "$: items 7 and 100000 are equal: {'id': 7, 'tags': [7, True]}",
     )
 
@@ -334,7 +334,9 @@ def test_many_objects_are_told_apart_in_one_pass(hosts):
 def test_alternatives_keep_one_violation_each_however_many_there_are(hosts):
     schema = read({"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]})
 
-    assert checked(JsonAnswer([1] * 2_000_000), schema, hosts, timeout=120) == ("$[0]: 1 is not of type 'string'",)
+    assert check_untrusted(JsonAnswer([1] * 2_000_000), schema, hosts, timeout=120) == (
+        "$[0]: 1 is not of type 'string'",
+    )
 
 
 def test_a_hundred_levels_go_through_a_recursive_schema(hosts):
@@ -342,8 +344,8 @@ def test_a_hundred_levels_go_through_a_recursive_schema(hosts):
 
     for levels in (99, 100):
         deep, broken = JsonAnswer(nested(levels, 1)), JsonAnswer(nested(levels, "x"))
-        assert checked(deep, schema, hosts, timeout=30) == violations(deep, schema) == ()
-        (line,) = checked(broken, schema, hosts, timeout=30)
+        assert check_untrusted(deep, schema, hosts, timeout=30) == violations(deep, schema) == ()
+        (line,) = check_untrusted(broken, schema, hosts, timeout=30)
         assert violations(broken, schema) == (line,)
         assert "'x' is not of type 'integer'" in line
 
@@ -352,12 +354,12 @@ def test_a_hundred_levels_go_through_a_recursive_schema(hosts):
 def test_an_answer_that_is_too_deep_cannot_be_checked(hosts, levels):
     schema = read(TREE)
 
-    failure = checked(JsonAnswer(nested(levels, 1)), schema, hosts, timeout=30)
+    failure = check_untrusted(JsonAnswer(nested(levels, 1)), schema, hosts, timeout=30)
 
     assert failure.kind == "invalid"
     assert failure.message.startswith("the check against schema.json: ")
     assert "nested" in failure.message
-    assert checked(JsonAnswer(1), schema, hosts, timeout=30) == ()
+    assert check_untrusted(JsonAnswer(1), schema, hosts, timeout=30) == ()
 
 
 def test_a_gold_that_is_too_deep_is_a_source_error():
@@ -370,8 +372,8 @@ def test_many_schemas_take_turns_in_one_child(hosts):
 
     for _ in range(2):
         for number, schema in enumerate(schemas):
-            assert checked(JsonAnswer(number), schema, hosts, timeout=30) == ()
-            assert len(checked(JsonAnswer(-1), schema, hosts, timeout=30)) == 1
+            assert check_untrusted(JsonAnswer(number), schema, hosts, timeout=30) == ()
+            assert len(check_untrusted(JsonAnswer(-1), schema, hosts, timeout=30)) == 1
 
 
 def test_a_driver_that_cannot_start_is_a_source_error_that_names_the_schema(monkeypatch):
@@ -379,7 +381,7 @@ def test_a_driver_that_cannot_start_is_a_source_error_that_names_the_schema(monk
     monkeypatch.setattr(schema_module, "DRIVER", Path("gone.py"))
 
     with Hosts() as hosts, pytest.raises(SourceError, match=r"^the check against schema.json: the JSON Schema process"):
-        checked(JsonAnswer(1), schema, hosts, timeout=30)
+        check_untrusted(JsonAnswer(1), schema, hosts, timeout=30)
 
 
 # References.
@@ -397,7 +399,7 @@ def test_a_schema_may_refer_to_files_below_its_folder(hosts):
         ({"rest": 1}, ("$.rest: 1 is not of type 'null'",)),
     ]:
         assert violations(JsonAnswer(answer), schema) == broken
-        assert checked(JsonAnswer(answer), schema, hosts, timeout=30) == broken
+        assert check_untrusted(JsonAnswer(answer), schema, hosts, timeout=30) == broken
 
 
 def test_files_stand_beside_a_schema_under_the_name_that_it_gives_itself(hosts):
@@ -408,8 +410,8 @@ def test_files_stand_beside_a_schema_under_the_name_that_it_gives_itself(hosts):
         | {"$schema": DRAFT_7}
     )
 
-    assert checked(JsonAnswer([1, 2]), schema, hosts, timeout=30) == ()
-    assert checked(JsonAnswer(["a", "b"]), schema, hosts, timeout=30) == (
+    assert check_untrusted(JsonAnswer([1, 2]), schema, hosts, timeout=30) == ()
+    assert check_untrusted(JsonAnswer(["a", "b"]), schema, hosts, timeout=30) == (
         "$[0]: 'a' is not of type 'integer'",
         "$[1]: 'b' is not of type 'integer'",
     )
@@ -466,7 +468,7 @@ def test_nothing_is_fetched_when_an_answer_is_checked(server, hosts):
     with pytest.raises(SourceError, match=r"^the check against schema.json: .*Unresolvable"):
         violations(JsonAnswer(1), schema)
     with pytest.raises(SourceError, match=r"^the check against schema.json: .*Unresolvable"):
-        checked(JsonAnswer(1), schema, hosts, timeout=30)
+        check_untrusted(JsonAnswer(1), schema, hosts, timeout=30)
     assert asked == []
 
 

@@ -1,18 +1,19 @@
-"""When JSON values are equal, and one text for all values that are."""
+"""Equality of JSON values, and one text for all equal values."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from json import JSONEncoder
 
 from pytest_queryeval.core.json_value import JsonValue
 
-# From here on a float's shortest text has an exponent, so whole numbers that a float holds are written as floats.
-_LONG = 10**16
+# From here on the shortest text of a float has an exponent, so integers that a float can represent become floats.
+_MIN_EXPONENT = 10**16
 _ENCODER = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def equal(gold: JsonValue, predicted: JsonValue) -> bool:
-    """Whether both are the same JSON value: 1 is 1.0 and not true; the order of keys is free, that of lists counts.
+    """Return whether both are the same JSON value: 1 is 1.0 and not true; the order of lists counts, that of keys not.
 
     Numbers are compared exactly by value, texts by their characters.
 
@@ -23,7 +24,7 @@ def equal(gold: JsonValue, predicted: JsonValue) -> bool:
 
 
 def _same_booleans(gold: JsonValue, predicted: JsonValue) -> bool:
-    """Whether values that are equal to Python, to which true is 1, have their booleans at the same places."""
+    """Return whether values that are equal in Python, where True is 1, have their booleans at the same places."""
     if isinstance(gold, dict) and isinstance(predicted, dict):
         return all(_same_booleans(item, predicted[key]) for key, item in gold.items())
     if isinstance(gold, list) and isinstance(predicted, list):
@@ -32,9 +33,9 @@ def _same_booleans(gold: JsonValue, predicted: JsonValue) -> bool:
 
 
 def canonical_text(value: JsonValue) -> str:
-    """The value as JSON text, the same for all values that are `equal`.
+    """Return the value as JSON text, the same for all values that are `equal`.
 
-    Keys are sorted, there are no blanks, characters stand for themselves where JSON lets them.
+    Keys are sorted, there are no spaces, and only characters that JSON forbids are escaped.
 
     >>> canonical_text({"b": [1.0, None], "a": "é"})
     '{"a":"é","b":[1,null]}'
@@ -48,13 +49,8 @@ def _with_plain_numbers(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
         return [_with_plain_numbers(item) for item in value]
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _LONG else value
-    return _plain_integer(value) if isinstance(value, int) and abs(value) >= _LONG else value
-
-
-def _plain_integer(value: int) -> int | float:
-    try:
-        number = float(value)
-    except OverflowError:
-        return value
-    return number if number == value else value
+        return int(value) if value.is_integer() and abs(value) < _MIN_EXPONENT else value
+    if isinstance(value, int) and abs(value) >= _MIN_EXPONENT:
+        with suppress(OverflowError):
+            return number if (number := float(value)) == value else value
+    return value

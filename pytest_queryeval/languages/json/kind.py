@@ -19,7 +19,7 @@ from pytest_queryeval.languages.answer_text import answer_text, read_json_text, 
 from pytest_queryeval.languages.files import stated_file, text_file
 from pytest_queryeval.languages.json.difference import difference
 from pytest_queryeval.languages.json.options import check_options
-from pytest_queryeval.languages.json.schema import checked, violations
+from pytest_queryeval.languages.json.schema import check_untrusted, violations
 from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -48,7 +48,7 @@ class Json(Kind):
         return Stated(answer=JsonAnswer(value))
 
     def read_predicted(self, node: Node) -> Stated:
-        """Read a value, or keep a text as a model may say it."""
+        """Read a value, or keep a text as the answer of a model."""
         if isinstance(node.value, str):
             return Stated(query=node.value)
         return Stated(answer=JsonAnswer(json_value(node)))
@@ -57,23 +57,26 @@ class Json(Kind):
         return stated_file(node, {".json": _document, ".txt": text_file, ".md": text_file})
 
     def check_gold(self, gold: Stated, case: Case) -> Stated:
-        """Check a gold against the case's JSON Schema; that of a text file is read as a prediction is."""
+        """Check a gold against the case's JSON Schema; that of a text file is read like a prediction."""
         if gold.answer is None:
-            gold = _with_answer(gold)
+            execution = _read(gold)
+            if execution.error:
+                raise ValueError(f"gold cannot be read: {execution.error.message}")
+            gold = replace(gold, answer=execution.answer)
         assert isinstance(gold.answer, JsonAnswer)
-        if case.json_schema is not None and (broken := violations(gold.answer, case.json_schema)):
-            raise ValueError(f"gold breaks {case.json_schema.file.name}: {broken[0]}")
+        if case.json_schema is not None and (problems := violations(gold.answer, case.json_schema)):
+            raise ValueError(f"gold breaks {case.json_schema.file.name}: {problems[0]}")
         return gold
 
     def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
         execution = _read(predicted)
         if case.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
-        found = checked(execution.answer, case.json_schema, hosts, timeout=case.timeout)
+        found = check_untrusted(execution.answer, case.json_schema, hosts, timeout=case.timeout)
         if isinstance(found, Failure):
-            # An answer that was stated as a value has no other place beside an error.
-            said = self.text(execution.answer) if execution.query is None else execution.query
-            return Execution(query=said, error=found)
+            # An execution with an error has no answer, so one that is given as a value is kept as the query.
+            query = self.text(execution.answer) if execution.query is None else execution.query
+            return Execution(query=query, error=found)
         return replace(execution, violations=found)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
@@ -89,19 +92,8 @@ def _answer(node: Node) -> JsonAnswer:
     return JsonAnswer(json_value(node))
 
 
-def _parsed(text: str) -> JsonAnswer | Failure:
-    return read_json_text(text, _answer)
-
-
 def _document(file: File) -> Stated:
-    return Stated(answer=JsonAnswer(json_value(read_json(file))))
-
-
-def _with_answer(gold: Stated) -> Stated:
-    execution = _read(gold)
-    if execution.error:
-        raise ValueError(f"gold cannot be read: {execution.error.message}")
-    return replace(gold, answer=execution.answer)
+    return Stated(answer=_answer(read_json(file)))
 
 
 def _read(predicted: Stated) -> Execution:
@@ -110,7 +102,7 @@ def _read(predicted: Stated) -> Execution:
             raise PredictorError(f"the prediction is no JSON answer but a {type(predicted.answer).__name__}")
         return Execution(query=None, answer=predicted.answer)
     text, note = answer_text(predicted.query)
-    found = refusal(text) or _parsed(text)
+    found = refusal(text) or read_json_text(text, _answer)
     if isinstance(found, Failure):
         return Execution(query=predicted.query, error=found)
     return Execution(query=predicted.query, answer=found, note=note)

@@ -1,4 +1,4 @@
-"""The level of an answer that is scored: `at` names it, as a JSONPath or a JSON pointer."""
+"""The level of an answer that is scored: `at`, a JSONPath or a JSON pointer, selects it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_queryeval.core.metric import Score
 from pytest_queryeval.text.plain import one_line
 
 Object: TypeAlias = dict[str, JsonValue]
-SHOWN_CHARACTERS = 80
+MAX_SHOWN = 80  # characters
 _POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)+")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 
@@ -26,18 +26,14 @@ def check_at(options: Mapping[str, Any]) -> None:
     if at.startswith("/") and not _POINTER.fullmatch(at):
         raise SettingError("at", f"`{at}` is no JSON pointer: `~` stands before 0 or 1 only")
     if at.startswith("$"):
-        _check_path(at)
-
-
-def _check_path(path: str) -> None:
-    try:
-        compiled(path)
-    except ValueError as error:
-        raise SettingError("at", str(error)) from error
+        try:
+            compiled(at)
+        except ValueError as error:
+            raise SettingError("at", str(error)) from error
 
 
 def levels(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Object] | Score:
-    """The objects of both answers at that level, the whole answers where `at` is empty; else what the pair scores.
+    """Return the objects of both answers at a level, that of the whole answers if `at` is empty; else a score.
 
     That is None where gold has no object there, 0 where predicted has none; a note says why.
     """
@@ -55,10 +51,12 @@ def _unscored(value: float | None, reason: str) -> Score:
 
 
 def _level(document: JsonValue, at: str) -> Object | str:
-    """The object there, or what is wrong with it."""
-    there = f" at `{one_line(at, SHOWN_CHARACTERS)}`" if at else ""
+    """Return the object at a level, or what is wrong with it."""
+    there = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
+    values = [document]
     try:
-        values = _values(document, at)
+        if at:
+            values = selected(at, document) if at.startswith("$") else _follow_pointer(document, at)
     except ValueError:  # the library follows `..` through some hundred levels only
         return f"cannot be searched{there}"
     if len(values) != 1:
@@ -66,14 +64,8 @@ def _level(document: JsonValue, at: str) -> Object | str:
     return values[0] if isinstance(values[0], dict) else f"is {kind_of(values[0])}{there} and no object"
 
 
-def _values(document: JsonValue, at: str) -> list[JsonValue]:
-    if not at:
-        return [document]
-    return selected(at, document) if at.startswith("$") else _pointed(document, at)
-
-
-def _pointed(document: JsonValue, pointer: str) -> list[JsonValue]:
-    """The value that the pointer names, if any; without the library's own additions to RFC 6901."""
+def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
+    """Return the value of a pointer, if any; without the extensions that the library has to RFC 6901."""
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")

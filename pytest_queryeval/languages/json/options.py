@@ -18,7 +18,7 @@ _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for the first of these options that cannot be right."""
+    """Raise `SettingError` for the first of these options with an invalid value."""
     check_at(options)
     for name, allowed in _CHOICES.items():
         if options.get(name, allowed[0]) not in allowed:

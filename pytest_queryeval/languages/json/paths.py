@@ -1,8 +1,9 @@
-"""The paths of JSON answers: a step from an object is a key, a step from a list an index, or the same for all items."""
+"""The paths of JSON answers: the steps of an object are its keys, those of a list its indexes, or one for all items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from pytest_queryeval.core.json_value import JsonValue
@@ -10,10 +11,10 @@ from pytest_queryeval.languages.json.equality import equal
 from pytest_queryeval.languages.json.options import Depth, Lists
 from pytest_queryeval.text.plain import shortened, without_middle
 
-# None is the step to any item of a list whose positions do not count.
+# A key, an index, or None for all items of a list whose order is ignored.
 Step: TypeAlias = "str | int | None"
 Values: TypeAlias = Sequence[JsonValue]
-PATH_CHARACTERS = 200
+MAX_PATH = 200  # characters
 _CONTAINERS = (dict, list)
 _SHORT = ("\\b", "\\t", "\\n", "\\f", "\\r", "\\'", "\\\\")
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
@@ -21,47 +22,43 @@ _ESCAPES |= {ord(character): escape for character, escape in zip("\b\t\n\f\r'\\"
 
 
 def is_leaf(value: JsonValue) -> bool:
-    """Whether no path goes on from the value: a scalar, an empty object or an empty list."""
+    """Return whether a value has no paths below it: a scalar, an empty object or an empty list."""
     return not (value and isinstance(value, _CONTAINERS))
 
 
 def values_by_path(
     gold: JsonValue, predicted: JsonValue, *, depth: Depth = "top", lists: Lists = "index"
 ) -> Iterator[tuple[Values, Values]]:
-    """What gold and predicted hold on each path below them that one of both has; nothing for one that has it not.
+    """Yield the values of gold and of predicted on each path below them that either has; none where one has it not.
 
-    `depth` top is the first step only. With `lists` set a path may hold several values, else one at most. The order is
-    always the same; on the top level it is gold's.
+    `depth` top is the first step only. With `lists` set a path may have several values, else one at most. The order is
+    deterministic; on the top level it is that of gold.
     """
-    ahead: list[tuple[Values, Values]] = [((gold,), (predicted,))]
-    while ahead:
-        for both in _steps(*ahead.pop(), lists):
+    pending: list[tuple[Values, Values]] = [((gold,), (predicted,))]
+    while pending:
+        wanted, found = (_children(values, lists) for values in pending.pop())
+        pairs: Iterable[tuple[Values, Values]] = chain(
+            ((values, found.get(step, ())) for step, values in wanted.items()),
+            (((), values) for step, values in found.items() if step not in wanted),
+        )
+        for both in pairs:
             yield both
             if depth == "all" and not (all(map(is_leaf, both[0])) and all(map(is_leaf, both[1]))):
-                ahead.append(both)
+                pending.append(both)
 
 
-def _steps(gold: Values, predicted: Values, lists: Lists) -> Iterator[tuple[Values, Values]]:
-    wanted, found = _next(gold, lists), _next(predicted, lists)
-    for step, values in wanted.items():
-        yield values, found.get(step, ())
-    for step, values in found.items():
-        if step not in wanted:
-            yield (), values
-
-
-def _next(values: Values, lists: Lists) -> Mapping[Step, Values]:
-    """What the values hold one step on."""
+def _children(values: Values, lists: Lists) -> Mapping[Step, Values]:
+    """Return the values that are one step below these."""
     if len(values) == 1:
-        return _step(values[0], lists)
+        return _children_of_one(values[0], lists)
     found: dict[Step, list[JsonValue]] = {}
     for value in values:
-        for step, items in _step(value, lists).items():
+        for step, items in _children_of_one(value, lists).items():
             found.setdefault(step, []).extend(items)
     return found
 
 
-def _step(value: JsonValue, lists: Lists) -> Mapping[Step, Values]:
+def _children_of_one(value: JsonValue, lists: Lists) -> Mapping[Step, Values]:
     if isinstance(value, dict):
         return {key: (item,) for key, item in value.items()}
     if not isinstance(value, list) or not value:
@@ -70,7 +67,7 @@ def _step(value: JsonValue, lists: Lists) -> Mapping[Step, Values]:
 
 
 def leaves(value: JsonValue) -> int:
-    """How many paths from the value end in a leaf; one where it is a leaf itself."""
+    """Return how many paths from the value end in a leaf; one where it is a leaf itself."""
     if isinstance(value, dict):
         return sum(map(leaves, value.values())) if value else 1
     if isinstance(value, list):
@@ -79,26 +76,26 @@ def leaves(value: JsonValue) -> int:
 
 
 def equal_leaves(gold: JsonValue, predicted: JsonValue) -> int:
-    """How many paths end in an equal leaf on both sides; lists by index."""
+    """Return how many paths end in an equal leaf on both sides; lists by index."""
     if isinstance(gold, dict) and isinstance(predicted, dict) and gold and predicted:
         return sum(equal_leaves(item, predicted[key]) for key, item in gold.items() if key in predicted)
     if isinstance(gold, list) and isinstance(predicted, list) and gold and predicted:
         return sum(map(equal_leaves, gold, predicted))
-    # Here one of both is a leaf, or they are an object and a list.
+    # Here one of them is a leaf, or they are an object and a list.
     return equal(gold, predicted)
 
 
 def path_text(steps: Iterable[str | int]) -> str:
-    r"""The path as JSONPath writes it (RFC 9535), keys in quotes where they need them; its middle cut where it is long.
+    r"""Return the path as JSONPath (RFC 9535), with quotes around keys that need them; a long one without its middle.
 
     >>> print(path_text(["query", "a b", 0, "it's"]))
     $.query['a b'][0]['it\'s']
     """
-    return without_middle("$" + "".join(map(_step_text, steps)), PATH_CHARACTERS)
+    return without_middle("$" + "".join(map(_step_text, steps)), MAX_PATH)
 
 
 def _step_text(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    key = shortened(step, PATH_CHARACTERS)
+    key = shortened(step, MAX_PATH)
     return f".{key}" if key.isidentifier() else f"['{key.translate(_ESCAPES)}']"

@@ -1,4 +1,4 @@
-"""Whether a JSON answer keeps its JSON Schema, and where it does not."""
+"""The check of JSON answers against their JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from pytest_queryeval.languages.json.paths import path_text
 from pytest_queryeval.text.plain import one_line
 
 DRIVER = Path(__file__).with_name("schema_child.py")
-SCHEMAS = 16
-VIOLATIONS = 10
-MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objects, each of them there twice
-LINE_CHARACTERS = 300
+MAX_SCHEMAS = 16  # that are kept compiled
+MAX_VIOLATIONS = 10
+MEMORY_BYTES = 2 * 2**30  # an answer of 32 MiB can be three million small objects, each of which is copied
+MAX_LINE = 300  # characters
 
 
 class Process(Protocol):
-    """A child process as `engines.host.Host` is one."""
+    """A child process, such as `sandbox.host.Host`."""
 
     def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run the driver for at most `timeout` seconds."""
 
 
 class Processes(Protocol):
-    """Child processes by name, as `engines.host.Hosts` keeps them."""
+    """Child processes by name, such as `sandbox.host.Hosts`."""
 
     def get(self, name: str, driver: Path, *, packages: tuple[str, ...], memory: int) -> Process:
-        """The process of that name, which may use `memory` bytes."""
+        """Return the process of that name, which may use `memory` bytes."""
 
 
 def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
-    """The first rules that an answer of the suite itself breaks, at most ten, by path: `$.query.limit: why`.
+    """Return the first rules that a trusted answer breaks, at most ten, by path: `$.query.limit: reason`.
 
-    Takes as long as it takes: for answers that nobody vouches for there is `checked`. Raises `SourceError` where the
-    schema or the answer cannot be followed.
+    There is no time limit: untrusted answers are for `check_untrusted`. Raise `SourceError` where the schema or the
+    answer is too deep, or jsonschema fails.
     """
     from pytest_queryeval.languages.json import schema_child
 
     try:
         return _lines(schema_child.violations(_compiled(schema), answer.value))
     except Exception as error:
-        # The schema was checked when it was read, so whatever is left is beyond jsonschema.
+        # The schema was checked when it was read, so any other error is a limit of jsonschema.
         reason = str(error) if isinstance(error, schema_child.TooDeep) else f"{type(error).__name__}: {error}"
         raise SourceError(f"{_check(schema)}: {one_line(reason)}") from error
 
 
-def checked(
+def check_untrusted(
     answer: JsonAnswer, schema: JsonSchema, processes: Processes, *, timeout: float
 ) -> tuple[str, ...] | Failure:
-    """The `violations` of an answer that nobody vouches for, found in a child process within `timeout` seconds.
+    """Return the `violations` of an untrusted answer, found in a child process within `timeout` seconds.
 
-    A `Failure` is an answer that cannot be checked, late or too large. Raises `SourceError` as `violations` does, and
-    where the process cannot be started.
+    A `Failure` is an answer that cannot be checked in time, or is too large. Raise `SourceError` as `violations` does,
+    and where the process cannot be started.
     """
     try:
         settings = {"schema": _packed(schema), "answer": marshal.dumps(answer.value)}
@@ -67,7 +67,7 @@ def checked(
         return Failure(kind="invalid", message=f"{_check(schema)}: {error}")
     process = processes.get("JSON Schema", DRIVER, packages=("jsonschema",), memory=MEMORY_BYTES)
     try:
-        execution = process.execute(settings, "violations", timeout=timeout, max_rows=VIOLATIONS)
+        execution = process.execute(settings, "violations", timeout=timeout, max_rows=MAX_VIOLATIONS)
     except SourceError as error:
         raise SourceError(f"{_check(schema)}: {error}") from error
     if execution.error:
@@ -81,16 +81,16 @@ def _check(schema: JsonSchema) -> str:
 
 
 def _lines(found: Iterable[Sequence[Any]]) -> tuple[str, ...]:
-    return tuple(one_line(f"{path_text(steps)}: {reason}", LINE_CHARACTERS) for steps, reason in found)
+    return tuple(one_line(f"{path_text(steps)}: {reason}", MAX_LINE) for steps, reason in found)
 
 
-@lru_cache(maxsize=SCHEMAS)
+@lru_cache(maxsize=MAX_SCHEMAS)
 def _compiled(schema: JsonSchema) -> Any:
     from pytest_queryeval.languages.json import schema_child
 
     return schema_child.compiled(schema.document, schema.others)
 
 
-@lru_cache(maxsize=SCHEMAS)
+@lru_cache(maxsize=MAX_SCHEMAS)
 def _packed(schema: JsonSchema) -> bytes:
     return marshal.dumps((schema.document, dict(schema.others)))

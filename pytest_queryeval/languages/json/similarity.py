@@ -1,4 +1,4 @@
-"""The scores of two objects: how their keys agree, and how near their values are in meaning."""
+"""The scores of two objects: the agreement of their keys, and the semantic similarity of their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_queryeval.languages.json.paths import Values, is_leaf, values_by_pat
 
 
 def structural(gold: Object, predicted: Object, *, beta: float, depth: Depth, lists: Lists) -> float:
-    """StrSS: common / (gold's + beta · extra) keys, or key paths; 1 where gold and predicted have none."""
+    """Return StrSS: common / (gold's + beta · extra) keys, or key paths; 1 where gold and predicted have none."""
     common = missing = extra = 0
     for wanted, found in values_by_path(gold, predicted, depth=depth, lists=lists):
         if wanted and found:
@@ -36,33 +36,27 @@ def semantic(
     value_text: ValueText,
     embedding_model: str,
 ) -> float:
-    """SemSS: the mean cosine of the values' texts, then kept within [0, 1]; 0 where there is nothing to compare.
+    """Return SemSS: the mean cosine of the values' texts, limited to [0, 1]; 0 where there is nothing to compare.
 
     All texts go to `similarity` in one call, in the order of gold's keys.
     """
     pairs = [
         (_text(wanted, value_text), _text(found, value_text))
         for wanted, found in values_by_path(gold, predicted, depth=depth, lists=lists)
-        if wanted and found and (depth == "top" or _has_leaf(wanted) or _has_leaf(found))
+        if wanted and found and (depth == "top" or any(map(is_leaf, (*wanted, *found))))
     ]
     return min(max(fmean(similarity(embedding_model, pairs)), 0.0), 1.0) if pairs else 0.0
 
 
-def _has_leaf(values: Values) -> bool:
-    return any(map(is_leaf, values))
-
-
 def _text(values: Values, value_text: ValueText) -> str:
-    value = values[0] if len(values) == 1 else _merged(values)
-    return str(value) if value_text == "python" else canonical_text(value)
-
-
-def _merged(values: Values) -> JsonValue:
-    """One value for all on a path: the only one, or a list of the different ones, in an order that is always the same.
+    """Return the text of the value of a path, or of a list of its distinct values in a fixed order.
 
     Where some are leaves, the others have paths of their own and are left out.
     """
-    compared = [value for value in values if is_leaf(value)] or values
-    different = {canonical_text(value): value for value in compared}
-    merged = [different[text] for text in sorted(different)]
-    return merged if len(merged) > 1 else merged[0]
+    value: JsonValue = values[0]
+    if len(values) > 1:
+        compared = [one for one in values if is_leaf(one)] or values
+        distinct = {canonical_text(one): one for one in compared}
+        merged = [distinct[text] for text in sorted(distinct)]
+        value = merged if len(merged) > 1 else merged[0]
+    return str(value) if value_text == "python" else canonical_text(value)

@@ -1,1 +1,1 @@
-"""SPARQL as text: what a query is and asks for, told from its tokens; the terms that answers hold."""
+"""SPARQL: the outline of a query, from its tokens, its answers and their terms."""

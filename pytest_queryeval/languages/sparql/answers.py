@@ -12,16 +12,16 @@ from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, Query
 from pytest_queryeval.languages.sparql.terms import graph_table, term_rows
 from pytest_queryeval.text.plain import one_line
 
-MOST_LEVELS = 500  # parsers recurse, and some die of it
+MAX_DEPTH = 500  # parsers recurse, and some crash
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def refusal(query: Query) -> Failure | None:
-    """Why a query is not run, whatever the engine: it would write, or leave the source."""
+    """Return why a query is not run on any engine: it would write, or leave the source; None where it may run."""
     if _SURROGATE.search(query.text):
         return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
-    if query.depth > MOST_LEVELS:
-        return Failure(kind="invalid", message=f"the query nests brackets more than {MOST_LEVELS} deep")
+    if query.depth > MAX_DEPTH:
+        return Failure(kind="invalid", message=f"the query nests brackets more than {MAX_DEPTH} deep")
     if query.tokens and query.form not in (*FORMS, *UPDATES):
         began = f"it begins with '{one_line(query.text.strip(), 20)}'"
         return Failure(kind="invalid", message=f"the text is no query of {', '.join(FORMS)}: {began}")
@@ -33,38 +33,34 @@ def refusal(query: Query) -> Failure | None:
 
 
 def with_terms(execution: Execution, query: Query) -> Execution:
-    """The execution with the plain terms that a child sent made terms, and a graph made a set of triples."""
+    """Return the execution with terms in place of those of the child process, and a graph as a set of triples."""
     table = execution.answer
     if not isinstance(table, Table):
         return _with_prefix(execution, query)
-    rows = term_rows(table.rows)
+    columns, rows = table.columns, term_rows(table.rows)
     if query.gives_graph:
         return replace(execution, answer=graph_table(rows))
-    answer = Table(columns=table.columns, rows=rows)
-    return replace(execution, answer=_in_text_order(answer, query) if query.selects_all else answer)
+    if query.selects_all:
+        # Engines differ in the order of the columns of `SELECT *`: that in which the query first names them is ours.
+        places = {name: place for place, name in enumerate(query.variables)}
+        order = sorted(range(len(columns)), key=lambda column: places.get(columns[column], len(places)))
+        if order != list(range(len(columns))):
+            rows = [tuple([row[column] for column in order]) for row in rows]
+            columns = tuple(columns[column] for column in order)
+    return replace(execution, answer=Table(columns=columns, rows=rows))
 
 
 def _with_prefix(execution: Execution, query: Query) -> Execution:
-    """A failed execution whose message names the prefix that the query does not declare.
+    """Return a failed execution with the prefix that the query does not declare in its message.
 
-    The list of all that the grammar could have had there, which some servers send, says less.
+    That is clearer than the list of all that the grammar allows there, which some servers send.
     """
     error, prefix = execution.error, query.undeclared_prefix
     if error is None or error.kind != "invalid" or prefix is None:
         return execution
-    meant = did_you_mean(prefix, [f"{declared}:" for declared in query.prefixes])
-    remedy = meant if meant.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
+    nearest = did_you_mean(prefix, [f"{declared}:" for declared in query.prefixes])
+    remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
     hint = f"the prefix {prefix} is not declared{remedy}"
     place, expected, _ = error.message.partition(": expected ")
     message = f"{place}: {hint}" if expected else f"{error.message} ({hint})"
     return replace(execution, error=replace(error, message=message))
-
-
-def _in_text_order(table: Table, query: Query) -> Table:
-    """The columns of `SELECT *` in the order in which the query first names them: engines differ in theirs."""
-    places = {name: place for place, name in enumerate(query.variables)}
-    order = sorted(range(len(table.columns)), key=lambda column: places.get(table.columns[column], len(places)))
-    if order == list(range(len(order))):
-        return table
-    rows = [tuple([row[column] for column in order]) for row in table.rows]
-    return Table(columns=tuple(table.columns[column] for column in order), rows=rows)

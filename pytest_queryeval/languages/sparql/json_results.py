@@ -13,9 +13,9 @@ BOOLEAN = ("boolean",)
 
 
 def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns, from `head.vars`, and the rows as `driver.Term`; raises ValueError that says what is off.
+    """Return the columns, from `head.vars`, and the rows as `driver.Term`; raise ValueError with the reason.
 
-    The answer of ASK is one column `boolean` with one row; `ask` tells whether it is to be one, where that is known.
+    The answer of ASK is one column `boolean` with one row; `ask` is whether one is expected, if known.
     """
     try:
         document = json.loads(body)
@@ -49,8 +49,6 @@ def _term(term: dict[str, Any] | None) -> Any:
     if term is None:
         return None
     kind, value = term["type"], term["value"]
-    if kind == "triple":
-        return _triple(value)
     match kind:
         case "uri":
             return _of_type(str, value)
@@ -58,14 +56,10 @@ def _term(term: dict[str, Any] | None) -> Any:
             return (_of_type(str, value),)
         case "literal" | "typed-literal":
             return _of_type(str, value), str(term.get("datatype", "")), str(term.get("xml:lang", ""))
+        case "triple":  # a text in the notation of N-Triples
+            return f"<<( {' '.join(_text(_term(value[part])) for part in ('subject', 'predicate', 'object'))} )>>"
         case _:
             raise ValueError(f"it has a term of the unknown type '{kind}'")
-
-
-def _triple(value: dict[str, Any]) -> str:
-    """A triple term as the text that stands for it, in the notation of N-Triples."""
-    subject, predicate, object_ = (_text(_term(value[part])) for part in ("subject", "predicate", "object"))
-    return f"<<( {subject} {predicate} {object_} )>>"
 
 
 def _text(term: Any) -> str:

@@ -1,4 +1,4 @@
-"""SPARQL: what its cases are scored by, what orders their rows, and how its terms are written."""
+"""SPARQL: its default metrics, the order of its rows, and the notation of its terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ORDER BY and LIMIT of a SPARQL query say of its rows, and the queries that tell which rows tie."""
+"""What ORDER BY and LIMIT of a SPARQL query say about its rows, and the queries that find ties."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pytest_queryeval.languages.sparql.query import MODIFIERS, Query, read_query
 from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token
 
 KEY = "queryeval_key_"
-FEW_TIES = 1_000
+EXTRA_ROWS = 1_000  # beyond LIMIT, among which ties are expected to end
 
 
 @lru_cache(maxsize=256)
 def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: int) -> OrderPlan | None:
-    """Return the plan of a query whose answer has these columns and so many rows, where it has ORDER BY or LIMIT.
+    """Return the plan of a query whose answer has these columns and `row_count` rows.
 
-    None without, and for a LIMIT whose rows an ORDER BY further inside may have chosen. No query returns more than
-    `max_rows` rows.
+    None without ORDER BY and LIMIT, and for a LIMIT whose rows an ORDER BY in a nested query may have chosen. No query
+    returns more than `max_rows` rows.
     """
     query = read_query(text)
     ordered, limit = query.modifier("ORDER") is not None, query.modifier("LIMIT") is not None
@@ -29,14 +29,17 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     keys = _keys(query) if ordered else ()
     if keys is None:
         return UNREADABLE
-    offset = _number_after("OFFSET", query)
+    offset: int | None = 0
+    if (place := query.modifier("OFFSET")) is not None:
+        after = query.tokens[place + 1 : place + 2]
+        offset = int(after[0].text) if after and after[0].text.isdecimal() else None
     limited = limit and offset is not None
     last = (offset or 0) + row_count
     if not ordered:
         queries = [TieQuery(text=_with_limit(query, None), key_columns=0)]
     else:
-        # Few rows tie as a rule; without a rank the query cannot tell where they end.
-        limits = dict.fromkeys((min(last + FEW_TIES, max_rows), max_rows)) if limited else (None,)
+        # Usually few rows tie; without a rank the query cannot find where they end.
+        limits = dict.fromkeys((min(last + EXTRA_ROWS, max_rows), max_rows)) if limited else (None,)
         texts = ((_with_keys(query, keys, columns, limit), limit) for limit in limits)
         queries = [TieQuery(text=text, key_columns=len(keys), max_rows=limit) for text, limit in texts if text]
     return OrderPlan(
@@ -48,17 +51,8 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     )
 
 
-def _number_after(word: str, query: Query) -> int | None:
-    """The number of LIMIT or OFFSET; 0 without one, None where no number follows."""
-    place = query.modifier(word)
-    if place is None:
-        return 0
-    after = query.tokens[place + 1 : place + 2]
-    return int(after[0].text) if after and after[0].text.isdecimal() else None
-
-
 def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
-    """The tokens of each sort key without ASC and DESC; None where there is none to be read."""
+    """Return the tokens of each sort key without ASC and DESC; None where they cannot be read."""
     start = query.modifier("ORDER")
     assert start is not None
     if not query.tokens[start + 1 : start + 2] or not query.tokens[start + 1].is_word("BY"):
@@ -78,14 +72,22 @@ def _keys(query: Query) -> tuple[tuple[Token, ...], ...] | None:
 def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None) -> str | None:
     """Return the query with its sort keys as further columns, another LIMIT, and without OFFSET.
 
-    None where DISTINCT or REDUCED would count rows apart that differ in a key that is not selected.
+    None where DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
     """
     named = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
     if query.tokens[1].is_word("DISTINCT", "REDUCED") and not named <= set(columns):
         return None
-    end = _end_of_projection(query)
-    if end is None or not columns:
+    clause = next(
+        (
+            at
+            for at, token in enumerate(query.tokens[1:], start=1)
+            if token.depth == 0 and (token.is_word("FROM", "WHERE") or token.text == "{")
+        ),
+        1,
+    )
+    if clause == 1 or not columns:
         return None
+    end = query.tokens[clause - 1].end
     expressions = [query.text[key[0].start : key[-1].end] for key in keys]
     added = " ".join(f"({text} AS ?{KEY}{number})" for number, text in enumerate(expressions, start=1))
     uncut = _with_limit(query, limit)
@@ -96,18 +98,8 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
     return f"{uncut[: star.start]} {names} {added} {uncut[star.end :]}"
 
 
-def _end_of_projection(query: Query) -> int | None:
-    """Where the last selected variable or expression ends in the text."""
-    end = None
-    for token in query.tokens[1:]:
-        if token.depth == 0 and (token.is_word("FROM", "WHERE") or token.text == "{"):
-            return end
-        end = token.end
-    return None
-
-
 def _with_limit(query: Query, limit: int | None) -> str:
-    """Return the query without OFFSET and with another LIMIT, or none, in its place; all before them stays."""
+    """Return the query without OFFSET and with another LIMIT, or none, in its place; the rest is unchanged."""
     text = query.text
     new = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
     places = [(place, word) for word in new if (place := query.modifier(word)) is not None]
@@ -118,6 +110,6 @@ def _with_limit(query: Query, limit: int | None) -> str:
 
 
 def _selected_keys(keys: Sequence[Sequence[Token]], columns: Sequence[str], text: str) -> tuple[int, ...] | None:
-    """The column of each sort key; None where some key is no selected variable."""
+    """Return the column of each sort key; None where some key is no selected variable."""
     names = [text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
     return tuple(columns.index(name) for name in names) if all(name in columns for name in names) else None

@@ -1,4 +1,4 @@
-"""What a SPARQL query is and asks for, as far as that decides how it runs and how its answer is judged."""
+"""The outline of a SPARQL query, as far as that decides how it runs and how its answer is evaluated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token, tokens, un
 FORMS = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 MODIFIERS = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
-MOST_SERVICES = 50  # in a text that reads in two ways; each costs a search to its end
+MAX_SERVICES = 50  # in an ambiguous text; each costs a search to its end
 _BLANK = r"(?:\s|\#[^\r\n]*+)*+"
-# The whole head of a SERVICE clause, to be found wherever it stands.
+# The head of a SERVICE clause, to be found anywhere in the text.
 _SERVICE = re.compile(
     rf"SERVICE{_BLANK}(?:SILENT)?{_BLANK}(?:<[^<>\s]*+>|[?$]\w++|[\w.-]*+:(?:[\w.:%-]|\\.)*+){_BLANK}\{{", re.IGNORECASE
 )
@@ -25,8 +25,8 @@ _GRAPH_WORDS = ("GRAPH", "FROM", "NAMED", "DESCRIBE")
 class Query:
     """`form` is one of FORMS, one of UPDATES, or "" for text that is no query; `tokens` start with it.
 
-    `variables` are all that the text names, without `?`, in the order of their first appearance; `prefixes` are those
-    that its prologue declares, without colon.
+    `variables` are all in the text, without `?`, in the order of their first appearance; `prefixes` are those that its
+    prologue declares, without colon.
     """
 
     text: str
@@ -38,41 +38,41 @@ class Query:
 
     @property
     def gives_graph(self) -> bool:
-        """Whether the answer is a graph and not a table."""
+        """Return whether the answer is a graph and not a table."""
         return self.form in ("CONSTRUCT", "DESCRIBE")
 
     @property
     def selects_all(self) -> bool:
-        """Whether it is `SELECT *`, whose columns have no order of their own."""
+        """Return whether it is `SELECT *`, whose columns have no order of their own."""
         head = [token.text.upper() for token in self.tokens[1:3]]
         return self.form == "SELECT" and "*" in (head[1:] if head[:1] in (["DISTINCT"], ["REDUCED"]) else head[:1])
 
     @property
     def states_dataset(self) -> bool:
-        """Whether it says with FROM which graphs it asks."""
+        """Return whether it sets its graphs with FROM."""
         return any(token.depth == 0 and token.is_word("FROM") for token in self.tokens)
 
     @property
     def depth(self) -> int:
-        """How deeply its brackets are nested."""
+        """Return how deeply its brackets are nested."""
         return max((token.depth for token in self.tokens), default=0)
 
     @property
     def undeclared_prefix(self) -> str | None:
-        """The first prefix that is used and not declared, with its colon."""
+        """Return the first prefix that is used and not declared, with its colon."""
         used = (token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
         return next((f"{prefix}:" for prefix in used if prefix not in self.prefixes | {"_"}), None)
 
     def modifier(self, word: str) -> int | None:
-        """The place in `tokens` of the modifier that starts with `word`, outside of all brackets; None without it."""
+        """Return the place in `tokens` of the modifier that starts with `word`, outside of brackets, or None."""
         places = range(len(self.tokens))
         return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
 
 
 @lru_cache(maxsize=16)
 def read_query(text: str) -> Query:
-    """The outline of a query; never raises, whatever the text."""
-    # Not every parser puts escaped code points in place, and either reading may hide a clause from the other.
+    """Return the outline of a query; never raise, whatever the text."""
+    # Some parsers decode escaped code points first, others do not, and a clause may be hidden in either reading.
     readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
     found = readings[unescaped(text)]
     start = _after_prologue(found)
@@ -89,7 +89,7 @@ def read_query(text: str) -> Query:
 
 
 def _form(found: Sequence[Token]) -> str:
-    """What the tokens behind the prologue are: an update too where one follows a query."""
+    """Return the form by the tokens after the prologue: an update too where one follows a query."""
     first = found[0].text.upper() if found else ""
     if first not in (*FORMS, *UPDATES):
         return ""
@@ -105,20 +105,20 @@ def _after_prologue(found: Sequence[Token]) -> int:
 
 
 def _calls_service(text: str, found: Sequence[Token]) -> bool:
-    """Whether some reading of the text has a SERVICE clause, also where a parser does without spaces around it."""
+    """Return whether the text has a SERVICE clause for some parser, also without spaces around it."""
     words = text.upper().count("SERVICE")
     if words == 0:
         return False
     if any(_is_service(found, place) for place in range(len(found))):
         return True
-    return _is_ambiguous(found) and (words > MOST_SERVICES or _SERVICE.search(text) is not None)
+    return _is_ambiguous(found) and (words > MAX_SERVICES or _SERVICE.search(text) is not None)
 
 
 def _is_service(found: Sequence[Token], place: int) -> bool:
-    """Whether a SERVICE clause starts at this token.
+    """Return whether a SERVICE clause starts at this token.
 
-    No keyword but SERVICE holds that word. A prefix may hold it: then a group in braces behind the name gives the
-    clause away, since a name stands before a group as that of a graph only.
+    No keyword but SERVICE contains that word. A prefix may contain it: then a group in braces after the name shows that
+    it is a clause, since only the name of a graph precedes a group.
     """
     token = found[place]
     if token.kind == "word":
@@ -130,10 +130,10 @@ def _is_service(found: Sequence[Token], place: int) -> bool:
 
 
 def _is_ambiguous(found: Sequence[Token]) -> bool:
-    """Whether parsers may split the text into tokens in several ways, each of which hides other parts of the query.
+    """Return whether parsers may split the text into tokens in several ways, each of which hides other parts of it.
 
-    Within parentheses, behind something that can be compared, `<` is an operator or the start of an IRI; three quotes
-    that nothing closes are an empty text and the start of another one.
+    Within parentheses, after something that can be compared, `<` is an operator or the start of an IRI; three quotes
+    that are not closed are an empty text and the start of another one.
     """
     brackets: list[str] = []
     before = None

@@ -1,6 +1,6 @@
-"""A SPARQL query over HTTP: SPARQLWrapper speaks the protocol, and a `RetryingRequest` sends what it makes.
+"""A SPARQL query over HTTP: SPARQLWrapper builds the requests of the protocol, and a `RetryingRequest` sends them.
 
-Only for child processes: SPARQLWrapper sends by the opener that is installed in urllib, which is ours here.
+Only for child processes: SPARQLWrapper uses the opener that is installed in urllib, which is ours here.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from SPARQLWrapper.SPARQLExceptions import URITooLong
 
 from pytest_queryeval.http.session import RetryingRequest
 
-MAX_GET = 2_000  # characters of a URL that every server and proxy takes
+MAX_GET = 2_000  # characters of a URL that every server and proxy accepts
 GRAPH_FORMS = ("CONSTRUCT", "DESCRIBE")
 ACCEPT_TABLE = "application/sparql-results+json, application/json;q=0.5"
 ACCEPT_GRAPH = "application/n-triples, text/turtle;q=0.8, application/rdf+xml;q=0.5"
 
 
 class Opener(OpenerDirector):
-    """Sends the requests of urllib by `exchange`, with the `parameters` of the endpoint's own URL in front.
+    """Opener that sends the requests of urllib by `exchange`, after the `parameters` of the endpoint's own URL.
 
-    These stay in the URL, also of a POST: they may tell tenant or repository.
+    These stay in the URL, also of a POST: they may select a tenant or a repository.
     """
 
     def __init__(self, exchange: RetryingRequest, parameters: str) -> None:
@@ -34,10 +34,10 @@ class Opener(OpenerDirector):
         self._parameters = parameters
 
     def open(self, fullurl: str | Request, data: Any = None, timeout: float | None = None) -> Any:
-        """Return the headers and the body; raises `URITooLong` for a GET that servers may cut, or what it raises."""
+        """Return the headers and the body; raise `URITooLong` for a long GET, else as `RetryingRequest.answer`."""
         assert isinstance(fullurl, Request)
-        url, _, asked = fullurl.full_url.partition("?")
-        url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, asked))))))
+        url, _, added = fullurl.full_url.partition("?")
+        url = "?".join(filter(None, (url, "&".join(filter(None, (self._parameters, added))))))
         if fullurl.data is None and len(url) > MAX_GET:
             raise URITooLong
         headers = dict(fullurl.header_items())
@@ -45,9 +45,9 @@ class Opener(OpenerDirector):
 
 
 def send_query(exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
-    """Return the headers and the body of the answer to `query`: asked by GET while the URL stays short, else by POST.
+    """Return the headers and the body of the answer to `query`, sent by GET if the URL is short, else by POST.
 
-    `settings` have `url`, `default_graph`, a list of IRIs, and `form`, the query's. Raises as `RetryingRequest.answer`.
+    `settings` have `url`, `default_graph`, a list of IRIs, and `form`, that of the query. Raise as `RetryingRequest.answer`.
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
     install_opener(Opener(exchange, parameters))

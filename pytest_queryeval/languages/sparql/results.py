@@ -12,12 +12,11 @@ from pytest_queryeval.sandbox.driver import encode_term
 
 
 def read_results(text: str, suffix: str) -> Table:
-    """The table in a `.srj`, `.srx` or `.tsv` file; raises ValueError that says what is wrong with it."""
-    read = {".srj": _json, ".srx": _xml, ".tsv": _tsv}[suffix]
-    return read(text)
-
-
-def _json(text: str) -> Table:
+    """Return the table in a `.srj`, `.srx` or `.tsv` file; raise ValueError with the reason where there is none."""
+    if suffix == ".srx":
+        return _read_xml(text)
+    if suffix == ".tsv":
+        return _read_tsv(text)
     try:
         columns, rows = read_json_results(text)
     except ValueError as error:
@@ -25,7 +24,7 @@ def _json(text: str) -> Table:
     return Table(columns=columns, rows=term_rows(rows))
 
 
-def _xml(text: str) -> Table:
+def _read_xml(text: str) -> Table:
     found = XmlResults()
     parser = ParserCreate(namespace_separator=" ")
     parser.StartElementHandler = found.start
@@ -36,16 +35,16 @@ def _xml(text: str) -> Table:
         parser.Parse(text.encode(), True)
     except (ExpatError, ValueError, KeyError, IndexError) as error:
         raise ValueError(f"is no SPARQL XML result: {error}") from error
-    if found.boolean is None and not found.has_results:
-        raise ValueError("is no SPARQL XML result: it has neither results nor a boolean")
     if found.boolean is not None:
         return Table(columns=BOOLEAN, rows=[(found.boolean,)])
+    if not found.has_results:
+        raise ValueError("is no SPARQL XML result: it has neither results nor a boolean")
     columns = tuple(found.columns)
     rows = [tuple([row.get(name) for name in columns]) for row in found.rows]
     return Table(columns=columns, rows=term_rows(rows))
 
 
-def _tsv(text: str) -> Table:
+def _read_tsv(text: str) -> Table:
     import pyoxigraph
 
     try:

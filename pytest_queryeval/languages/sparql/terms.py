@@ -1,4 +1,4 @@
-"""RDF terms: as they cross the pipe from a child process, and as people write them into tables."""
+"""RDF terms: as child processes send them, and as people write them into tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def term(plain: Term) -> Cell:
-    """The term that a driver sent; `xsd:string` is no datatype, and language tags are in lower case."""
+    """Return the term that a driver sent; `xsd:string` is no datatype, and language tags are in lower case."""
     match plain:
         case str(iri):
             return IRI(iri)
@@ -46,18 +46,18 @@ def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 def graph_table(triples: Iterable[Row]) -> Table:
-    """A graph as a table of three columns: each triple once, in an order that labels of blank nodes do not change."""
-    return Table(columns=GRAPH_COLUMNS, rows=sorted(dict.fromkeys(triples), key=_place), is_graph=True)
-
-
-def _place(triple: Row) -> list[str]:
-    return ["" if isinstance(cell, BlankNode) else repr(cell) for cell in triple]
+    """Return a graph as a table of three columns: each triple once, in an order without labels of blank nodes."""
+    rows = sorted(
+        dict.fromkeys(triples),
+        key=lambda triple: ["" if isinstance(cell, BlankNode) else repr(cell) for cell in triple],
+    )
+    return Table(columns=GRAPH_COLUMNS, rows=rows, is_graph=True)
 
 
 def stated_term(cell: Cell) -> Cell:
-    """A cell of a table that people write, as SPARQL has it: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
+    """Read a cell that people write in the notation of SPARQL: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
 
-    `http://…` and the like are IRIs without brackets, too; anything else stays.
+    `http://…` and the like are IRIs without brackets, too; anything else is unchanged.
     """
     if isinstance(cell, str) and (found := _LITERAL.fullmatch(cell)):
         text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), found[1])
@@ -66,7 +66,7 @@ def stated_term(cell: Cell) -> Cell:
 
 
 def csv_term(cell: Cell) -> Cell:
-    """A cell of SPARQL CSV results: IRIs, bare or in brackets, and blank nodes; anything else stays."""
+    """Read a cell of SPARQL CSV results: IRIs, with brackets or not, and blank nodes; anything else is unchanged."""
     if not isinstance(cell, str):
         return cell
     if found := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):

@@ -1,6 +1,6 @@
 """The tokens of a SPARQL query, as its grammar has them (https://www.w3.org/TR/sparql11-query/#grammar).
 
-Parsers that recurse die on hostile text, and slow ones hang on it; a scan by one regular expression does neither.
+Recursive parsers crash on hostile text, and slow ones hang; a scan by one regular expression does neither.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# Quantifiers are possessive, and what does not end runs to the end, so that no text is scanned twice.
+# Quantifiers are possessive, and an open string extends to the end, so that no text is scanned twice.
 _TOKEN = re.compile(
     r"""
       (?P<space>    \s++ | \#[^\r\n]*+ )
@@ -32,7 +32,7 @@ _CLOSING = frozenset(BRACKETS.values())
 
 
 class Token(NamedTuple):  # a query may have ten thousands, and a dataclass is slower
-    """`text` from `start` to `end` in the query, within `depth` brackets; brackets stand outside of themselves."""
+    """`text` from `start` to `end` in the query, within `depth` brackets, not counting itself."""
 
     kind: str
     text: str
@@ -41,19 +41,19 @@ class Token(NamedTuple):  # a query may have ten thousands, and a dataclass is s
     depth: int
 
     def is_word(self, *words: str) -> bool:
-        """Whether it is one of these keywords, given in upper case."""
+        """Return whether it is one of these keywords, given in upper case."""
         return self.kind == "word" and self.text.upper() in words
 
     @property
     def is_closed_text(self) -> bool:
-        """Whether it is a string that ends as it begins."""
+        """Return whether it is a string that ends as it begins."""
         long = self.text[:3] in ('"""', "'''")
         marks = self.text[:3] if long else self.text[:1]
         return self.kind == "string" and len(self.text) >= 2 * len(marks) and self.text.endswith(marks)
 
 
 def unescaped(query: str) -> str:
-    """The query with its escapes of code points, which may stand for any of its characters, put in place."""
+    """Return the query with its escapes of code points, by which any character can be written, decoded."""
     if "\\u" not in query and "\\U" not in query:
         return query
     return _CODE_POINT.sub(_character, query)
@@ -65,7 +65,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def tokens(query: str) -> tuple[Token, ...]:
-    """All tokens but white space and comments; text that no token fits comes as single marks."""
+    """Return all tokens except white space and comments; text that is no token comes as single marks."""
     found = []
     depth = 0
     for match in _TOKEN.finditer(query):

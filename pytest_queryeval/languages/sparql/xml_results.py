@@ -1,4 +1,4 @@
-"""SPARQL XML results (https://www.w3.org/TR/rdf-sparql-XMLres/), gathered from the events of a parser."""
+"""SPARQL XML results (https://www.w3.org/TR/rdf-sparql-XMLres/), built from the events of a parser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TERMS = ("uri", "bnode", "literal")
 
 
 class XmlResults:
-    """`columns`, `rows` (name -> plain term) and `boolean` as the elements come; ValueError for what is none of it."""
+    """`columns`, `rows` (name -> `driver.Term`) and `boolean` of a document; its handlers raise ValueError."""
 
     def __init__(self) -> None:
         self.columns: list[str] = []
@@ -24,7 +24,7 @@ class XmlResults:
         self._text: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         namespace, _, name = tag.rpartition(" ")
         if namespace != NAMESPACE or (not self._open and name != "sparql"):
             raise ValueError(f"the element {name} is not of {NAMESPACE}")
@@ -44,11 +44,11 @@ class XmlResults:
             self._literal = attributes.get("datatype", ""), attributes.get(LANGUAGE, "")
 
     def text(self, text: str) -> None:
-        """Some text of the element that is open."""
+        """Handle text of the open element."""
         self._text.append(text)
 
     def end(self, _: str) -> None:
-        """The element ends."""
+        """Handle the end of the open element."""
         name = self._open.pop()
         text = "".join(self._text)
         if name == "boolean":
@@ -58,5 +58,5 @@ class XmlResults:
             self.rows[-1][self._name] = plain
 
     def refuse_doctype(self, *_: object) -> None:
-        """Document types define entities, which can blow up or reach for files; results have no use for them."""
+        """Raise ValueError: document types define entities, which can blow up or refer to files."""
         raise ValueError("a DOCTYPE is not allowed")
