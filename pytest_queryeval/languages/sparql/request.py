@@ -47,7 +47,7 @@ class Opener(OpenerDirector):
 def send_query(exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> tuple[Mapping[str, str], bytes]:
     """Return the headers and the body of the answer to `query`, sent by GET if the URL is short, else by POST.
 
-    `settings` have `url`, `default_graph`, a list of IRIs, and `form`, that of the query. Raise as `RetryingRequest.answer`.
+    `settings` have `url`, `default_graph`, a list of IRIs, and `form`. Raise as `RetryingRequest.answer`.
     """
     scheme, host, path, parameters, _ = urlsplit(settings["url"])
     install_opener(Opener(exchange, parameters))
