@@ -145,7 +145,7 @@ def test_processes_that_need_the_same_texts_load_one_model(tmp_path):
 
 @pytest.mark.slow
 def test_long_work_tells_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(embedder, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(embedder, "PROGRESS_SECONDS", 0.0)
     told = []
 
     embedder_in(tmp_path, told).prepare([f"value {number} " * 40 for number in range(1, 101)])

@@ -12,7 +12,7 @@ from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.execution_accuracy_bird import execution_accuracy_bird
 from pytest_queryeval.metrics.ves import (
-    MOST_ITERATIONS,
+    MAX_ITERATIONS,
     check_iterations,
     interval,
     mean_ratio,
@@ -201,7 +201,7 @@ def test_what_counts_lies_in_the_interval_and_both_scores_agree_on_it(times):
     assert r_ves(GOLD, SAME, timer=timer_of(times)).value == math.sqrt(reward(counted))
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 10**9, MOST_ITERATIONS + 1, 2.5, "many", "20", True, None, [20]])
+@pytest.mark.parametrize("wrong", [0, -1, 10**9, MAX_ITERATIONS + 1, 2.5, "many", "20", True, None, [20]])
 def test_iterations_that_cannot_be_are_refused(wrong):
     with pytest.raises(SettingError, match=r"^'iterations' is not a whole number from 1 to 1,000$") as caught:
         check_iterations({"iterations": wrong})
@@ -210,7 +210,7 @@ def test_iterations_that_cannot_be_are_refused(wrong):
 
 
 def test_iterations_may_be_left_out_or_be_any_number_to_the_limit():
-    for options in ({}, {"iterations": 1}, {"iterations": MOST_ITERATIONS}):
+    for options in ({}, {"iterations": 1}, {"iterations": MAX_ITERATIONS}):
         check_iterations(options)
 
 

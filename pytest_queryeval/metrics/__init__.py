@@ -21,9 +21,9 @@ _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
 
 
 class MetricRegistry(Registry[Metric]):
-    """Metrics by name; a plain function that is registered is described by its signature.
+    """Metrics by name; a registered plain function is described by its signature.
 
-    A family, such as `recall`, is named with what its parameter is to be: `recall[COUNTRY]`.
+    A family, such as `recall`, is named with the value of its parameter: `recall[COUNTRY]`.
     """
 
     def __contains__(self, name: str) -> bool:
@@ -33,7 +33,7 @@ class MetricRegistry(Registry[Metric]):
         return super().__contains__(named["family"]) and bool(super().__getitem__(named["family"]).parameter)
 
     def __getitem__(self, name: str) -> Metric:
-        """The metric called `name`, a family itself where nothing stands in brackets; raises `UnknownNameError`."""
+        """Return the metric called `name`, the family itself without brackets; raise `UnknownNameError`."""
         named = _OF_FAMILY.fullmatch(name)
         if named is None:
             return super().__getitem__(name)
@@ -128,18 +128,18 @@ METRICS = MetricRegistry(
 
 
 def need_answers(names: Iterable[str]) -> bool:
-    """Whether some of these metrics need more than the texts of queries; also where there are none of them."""
-    reads = {METRICS[name].input for name in names}
-    return not reads or bool(reads & {"answers", "executions"})
+    """Return whether some of these metrics need more than the texts of queries, or there are none."""
+    inputs = {METRICS[name].input for name in names}
+    return not inputs or bool(inputs & {"answers", "executions"})
 
 
 def applies_to(metric: str, kind: str) -> bool:
-    """Return whether a metric scores cases of a kind; raises `QueryEvalError` where either is unknown."""
+    """Return whether a metric scores cases of a kind; raise `QueryEvalError` where either is unknown."""
     return METRICS[metric].applies_to(kind, KINDS[kind].answer_type)
 
 
 def better_of(name: str) -> Better:
-    """Whether higher or lower scores of a metric are better; higher for one that is not known here."""
+    """Return whether higher or lower scores of a metric are better; higher for an unknown one."""
     try:
         return METRICS[name].better
     except QueryEvalError:
@@ -147,7 +147,7 @@ def better_of(name: str) -> Better:
 
 
 def options_of(case: Case, name: str) -> Mapping[str, Any]:
-    """What a case sets for a metric: the options of its kind that the metric has, and those of the metric itself."""
+    """Return a case's options of a metric: those of its kind that the metric has, and those of the metric itself."""
     shared = case.options.get(case.kind, {})
-    fitting = {key: value for key, value in shared.items() if key in METRICS[name].options}
-    return {**fitting, **case.options.get(name, {})}
+    of_kind = {key: value for key, value in shared.items() if key in METRICS[name].options}
+    return {**of_kind, **case.options.get(name, {})}

@@ -12,10 +12,10 @@ COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, p
 
 @metric(counts=COUNTS)
 def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """How many cells are right, row by row in order, wherever they stand in their row.
+    """Return how many cells are right, row by row in order, in any column.
 
     The i-th gold row is compared with the i-th predicted row. tp counts the multiset intersections of their cells, fp
-    the other predicted cells, fn the other gold cells, those of rows without partner among them:
+    the other predicted cells, fn the other gold cells, including those of rows without partner:
     F1 = 2·tp / (2·tp + fp + fn), and 2·tp + fp + fn is the number of all cells. Both without rows 1, one without rows
     0; no cells on either side 1. In [0, 1].
     Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts otherwise
@@ -31,7 +31,7 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
 
 @metric(counts=COUNTS)
 def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The share of predicted cells that are right: tp / (tp + fp), as `cell_f1` counts them.
+    """Return the share of predicted cells that are right: tp / (tp + fp), as `cell_f1` counts them.
 
     No predicted cells 1 if gold has none either, else 0. In [0, 1].
     """
@@ -40,7 +40,7 @@ def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) 
 
 @metric(counts=COUNTS)
 def cell_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The share of gold's cells that are predicted: tp / (tp + fn), as `cell_f1` counts them.
+    """Return the share of gold's cells that are predicted: tp / (tp + fn), as `cell_f1` counts them.
 
     No cells in gold 1 if predicted has none either, else 0. In [0, 1].
     """

@@ -1,4 +1,4 @@
-"""Whether the right datasets are selected."""
+"""Precision and recall of the selected datasets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_queryeval.languages.sdmx.scores import dataset_ratios
 
 @metric(answers=Selection)
 def dataset_precision(gold: Selection, predicted: Selection) -> float:
-    """The share of selected datasets that gold has.
+    """Return the share of selected datasets that gold has.
 
     Ids are compared exactly, but gold's `A:B` is also predicted's `A:B(9.0.0)`, and all versions of it are one; gold's
     id with a version is that version only. 0 where gold has datasets and none is selected; without datasets in gold 0
@@ -26,7 +26,7 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
 
 @metric(answers=Selection)
 def dataset_recall(gold: Selection, predicted: Selection) -> float:
-    """The share of gold's datasets that are selected, ids compared as in `dataset_precision`.
+    """Return the share of gold's datasets that are selected, ids compared as in `dataset_precision`.
 
     1 without datasets in gold. In [0, 1].
     """

@@ -11,12 +11,12 @@ from pytest_queryeval.languages.sdmx.scores import check_options, in_target, mat
 from pytest_queryeval.text.plain import one_line
 
 NAME_CHARACTERS = 80
-MOST_NAMES = 12
+MAX_NAMES = 12
 
 
 @metric(answers=Selection, check=check_options, parameter="dimension")
 def precision(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
-    """The share of the dimension's selected terms that gold has.
+    """Return the share of the dimension's selected terms that gold has.
 
     As in `macro_precision`; with `by_dataset` the dimension is named `DATASET|DIMENSION`, with the id that gold has for
     the dataset. 0 where nothing is selected and where gold has no terms of the dimension; None where neither side has
@@ -29,7 +29,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
 
 @metric(answers=Selection, check=check_options, parameter="dimension")
 def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
-    """The share of gold's terms of the dimension that are selected, as `precision`.
+    """Return the share of gold's terms of the dimension that are selected, as `precision`.
 
     0 where nothing is selected; None where gold has no terms of the dimension. In [0, 1].
     """
@@ -41,7 +41,7 @@ def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset:
 
 def _without(dimension: str, dimensions: Mapping[str, Matched]) -> Score:
     known = sorted(one_line(name, NAME_CHARACTERS) for name, matched in dimensions.items() if in_target(matched))
-    listed = ", ".join(known[:MOST_NAMES]) + (", …" if len(known) > MOST_NAMES else "") if known else "no dimension"
+    listed = ", ".join(known[:MAX_NAMES]) + (", …" if len(known) > MAX_NAMES else "") if known else "no dimension"
     return Score(
         value=None, details={"notes": [f"gold has no terms of {one_line(dimension, NAME_CHARACTERS)}, but of {listed}"]}
     )

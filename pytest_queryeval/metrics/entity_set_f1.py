@@ -11,7 +11,7 @@ from pytest_queryeval.core.table import Table
 
 
 def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, Any]]:
-    """The counts of each gold column, with its name; none where there is nothing to align."""
+    """Return the counts of each gold column, with its name; none where there is nothing to align."""
     found = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
     return [{"column": name} | counts.as_dict() for name, counts in zip(gold.columns, found or (), strict=False)]
 
@@ -21,7 +21,7 @@ COUNTS = ("entity", _by_column)
 
 @metric(counts=COUNTS)
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Whether the right values stand in the right columns, however they are combined into rows.
+    """Return whether the right values are in the right columns, in whatever rows.
 
     Under the best alignment, precision and recall of the distinct values of each column are averaged over gold's
     columns; the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows
@@ -38,9 +38,10 @@ def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 
 @metric(counts=COUNTS)
 def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The mean over gold's columns of the share of predicted's distinct values that are right, as in `entity_set_f1`.
+    """Return the mean over gold's columns of the share of predicted's distinct values that are right.
 
-    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    As in `entity_set_f1`. Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0.
+    In [0, 1].
     """
     precision, _, columns = _sums(gold, predicted, policy)
     return precision / columns
@@ -48,16 +49,17 @@ def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()
 
 @metric(counts=COUNTS)
 def entity_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The mean over gold's columns of the share of their distinct values that are predicted, as in `entity_set_f1`.
+    """Return the mean over gold's columns of the share of their distinct values that are predicted.
 
-    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    As in `entity_set_f1`. Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0.
+    In [0, 1].
     """
     _, recall, columns = _sums(gold, predicted, policy)
     return recall / columns
 
 
 def _sums(gold: Table, predicted: Table, policy: Policy) -> tuple[float, float, int]:
-    """Precision and recall, each summed over so many columns; as of one column where there are none."""
+    """Return precision and recall, each summed over columns, and the number of columns, at least 1."""
     if not gold.rows or not predicted.rows:
         same = float(len(gold.rows) == len(predicted.rows))
         return same, same, 1

@@ -10,7 +10,7 @@ from pytest_queryeval.core.table import Table
 
 @metric(counts=("exact", lambda gold, predicted, policy: exact_counts(gold, predicted, policy).as_dict()))
 def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """How many rows are right with the columns in gold's order; names are ignored.
+    """Return how many rows are right with the columns in gold's order; names are ignored.
 
     0 unless both have the same number of columns; else 2 * |multiset intersection of rows| / (n + m) with the i-th
     predicted column as the i-th gold column. Both without rows 1, one without rows 0. In [0, 1].

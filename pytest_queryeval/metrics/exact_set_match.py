@@ -16,7 +16,7 @@ NO_SCHEMA = Schema()
 
 @metric(kinds=SQL, input="queries")
 def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> Score | None:
-    """1 if two queries agree in every clause once values, aliases and spelling are taken out, else 0.
+    """Return 1 if two queries agree in every clause apart from values, aliases and spelling, else 0.
 
     Both are parsed in the source's dialect. Literal values are one placeholder, DISTINCT is ignored, aliases are
     resolved scope by scope, columns that a join makes equal count as one. SELECT items, tables, joins with their
@@ -45,7 +45,7 @@ def exact_set_match(gold: str, predicted: str, *, dialect: str = "", schema: Sch
 
 
 def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None], ...]:
-    """Three metrics of one component of `languages.sql.components.partial_match`: its F1, its precision, its recall."""
+    """Return F1, precision and recall of one component of `languages.sql.components.partial_match` as metrics."""
 
     def counts(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> dict[str, float]:
         from pytest_queryeval.languages.sql.trees.match import match_queries
@@ -59,7 +59,7 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | None]
     def component_metric(figure: str) -> Callable[..., float | None]:
         @metric(kinds=SQL, input="queries", counts=(f"partial_{name}", counts))
         def component(gold: str, predicted: str, *, dialect: str = "", schema: Schema = NO_SCHEMA) -> float | None:
-            """How many items of one component are right.
+            """Return how many items of one component are right.
 
             The F1 is 2 * shared / (gold's items + predicted's items), precision shared / predicted's items, recall
             shared / gold's items; without any item on the side that divides 1 if the other side has none either, else

@@ -10,10 +10,10 @@ NO_SCHEMA = Schema()
 
 @metric(kinds=frozenset({"sql"}), input="queries")
 def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCHEMA) -> Score | None:
-    """The published verdict, 1 or 0, with the published grammar and all its limits.
+    """Return the published verdict, 1 or 0, by the published grammar with all its limits.
 
-    The grammar reads a part of SQLite's SQL; a prediction outside of it scores 0, and `details.spider` says what was
-    met. None where gold is outside of it, which ends a run of the published tool. `details.spider` has what the table
+    The grammar reads a part of SQLite's SQL; a prediction outside of it scores 0, and `details.spider` says where
+    it is. None where gold is outside of it, which ends a run of the published tool. `details.spider` has what the table
     of the published tool is made of: gold's hardness, and the totals of ten components. Kept to be compared with
     papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
 

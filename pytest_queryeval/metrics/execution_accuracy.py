@@ -10,9 +10,9 @@ from pytest_queryeval.core.table import Table
 
 @metric()
 def execution_accuracy(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """1 if the tables are equal under the policy, else 0.
+    """Return 1 if the tables are equal under the policy, else 0.
 
-    By default rows are a multiset, columns may stand in any order under any names, numbers are equal within a
+    By default rows are a multiset, columns may be in any order under any names, numbers are equal within a
     tolerance, and the order of rows counts where gold's query orders them (`gold.ties`), except among rows that tie.
     Two answers without rows are equal whatever their columns. Else a graph equals graphs only.
 

@@ -8,7 +8,7 @@ from pytest_queryeval.core.table import Table
 
 @metric()
 def execution_accuracy_bird(gold: Table, predicted: Table) -> float:
-    """1 if the sets of rows are equal as Python tuples, else 0.
+    """Return 1 if the sets of rows are equal as Python tuples, else 0.
 
     The order and the number of equal rows are ignored, the order of columns counts, 1 equals 1.0, nothing is rounded,
     and two empty answers are equal. Kept as published, to be compared with papers; `execution_accuracy` is the sound

@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/
 
 
 def first_statement_without_distinct(query: str) -> str:
-    """The text up to the first `;`, without the word DISTINCT, and with `> =`, `< =`, `! =` joined.
+    """Return the text up to the first `;`, without the word DISTINCT, and with `> =`, `< =`, `! =` joined.
 
     >>> first_statement_without_distinct("SELECT DISTINCT a FROM t WHERE b > = 2; DROP TABLE t")
     'SELECT  a FROM t WHERE b >= 2'
@@ -41,7 +41,7 @@ def note_on_ignored_text(query: str) -> str:
 
 
 def with_value_as_one(query: str) -> str:
-    """The prediction as the published tool reads it: each `value`, also within a word, becomes 1."""
+    """Return the prediction as the published tool reads it: each `value`, also within a word, becomes 1."""
     return first_statement_without_distinct(query.replace("value", "1"))
 
 
@@ -52,7 +52,7 @@ def with_value_as_one(query: str) -> str:
     rewrite_note=note_on_ignored_text,
 )
 def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
-    """1 if the answers of the rewritten queries agree by the published rule, else 0.
+    """Return 1 if the answers of the rewritten queries agree by the published rule, else 0.
 
     Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text
     holds "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a
@@ -69,16 +69,11 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     if len(golds) != len(others) or len(golds[0]) != len(others[0]):
         return 0.0
     ordered = "order by" in (gold.query or "").lower()
-    return float(_sorted_cells_agree(golds, others, ordered) and _some_permutation_agrees(golds, others, ordered))
-
-
-def _sorted_cells_agree(golds: Sequence[Row], others: Sequence[Row], ordered: bool) -> bool:
-    left, right = ([tuple(sorted(row, key=_text_and_type)) for row in rows] for rows in (golds, others))
-    return left == right if ordered else set(left) == set(right)
-
-
-def _text_and_type(cell: object) -> str:
-    return str(cell) + str(type(cell))
+    left, right = (
+        [tuple(sorted(row, key=lambda cell: str(cell) + str(type(cell)))) for row in rows] for rows in (golds, others)
+    )
+    agree = left == right if ordered else set(left) == set(right)
+    return float(agree and _some_permutation_agrees(golds, others, ordered))
 
 
 def _some_permutation_agrees(golds: Sequence[Row], others: Sequence[Row], ordered: bool) -> bool:

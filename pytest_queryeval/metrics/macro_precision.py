@@ -1,4 +1,4 @@
-"""Precision and recall of the selected terms, a dimension each, as means over the dimensions."""
+"""Precision and recall of the selected terms of each dimension, as means over the dimensions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_queryeval.languages.sdmx.scores import Macro, Ratios, check_options,
 def macro_precision(
     gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union"
 ) -> Score:
-    """The mean over the dimensions of the share of selected terms that gold has.
+    """Return the mean over the dimensions of the share of selected terms that gold has.
 
     Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each
     dataset has its own dimensions, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold's that is not
     selected has precision 0, and so has one that is selected and not in gold, which `macro="target"` leaves out of the
     mean. Without terms in gold 0 where any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
     figures of each dimension, `details.indicator_selection` the same as text.
-    Source: StatGPT's evaluation of data queries, with its undefined ratios settled.
+    Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
 
     >>> from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
     >>> def selected(*ids):
@@ -36,10 +36,10 @@ def macro_precision(
 
 @metric(answers=Selection, check=check_options)
 def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
-    """The mean over gold's dimensions of the share of gold's terms that are selected.
+    """Return the mean over gold's dimensions of the share of gold's terms that are selected.
 
-    As `macro_precision`. A dimension that is not in gold has no recall, whatever `macro` says, which is taken so that
-    the three can be set alike. Without terms in gold 1. In [0, 1].
+    As `macro_precision`. A dimension that is not in gold has no recall, whatever `macro` is, an option so that the
+    three metrics can be set alike. Without terms in gold 1. In [0, 1].
     """
     ratios, details = _scored(gold, predicted, by_dataset, macro)
     return Score(value=ratios.recall, details=details)
@@ -47,7 +47,7 @@ def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = Fa
 
 @metric(answers=Selection, check=check_options)
 def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
-    """2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 where both are 0. In [0, 1]."""
+    """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 where both are 0. In [0, 1]."""
     ratios, details = _scored(gold, predicted, by_dataset, macro)
     return Score(value=ratios.f1, details=details)
 

@@ -23,7 +23,7 @@ def overall_similarity(
     value_text: ValueText = "python",
     embedding_model: str = EMBEDDING_MODEL,
 ) -> Score | float | None:
-    """alpha·StrSS + (1 - alpha)·SemSS, with 0 ≤ alpha ≤ 1.
+    """Return alpha·StrSS + (1 - alpha)·SemSS, with 0 ≤ alpha ≤ 1.
 
     The options are those of `structural_similarity` and `semantic_similarity`, and so are the answers that have no
     score or score 0. Two empty objects score alpha. In [0, 1].

@@ -15,10 +15,10 @@ def _counts(gold: JsonAnswer, predicted: JsonAnswer) -> dict[str, float]:
 
 @metric(answers=JsonAnswer, counts=("path", _counts))
 def path_f1(gold: JsonAnswer, predicted: JsonAnswer) -> float:
-    """The F1 of the pairs of a path and its scalar, over the whole answers.
+    """Return the F1 of the pairs of a path and its scalar, over the whole answers.
 
-    2·common pairs / (gold's + predicted's pairs). Items of lists are told by their index, scalars are compared as in
-    `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer that is a
+    2·common pairs / (gold's + predicted's pairs). Items of lists have their index in the path, scalars are compared as
+    in `json_equal`. An empty object or list counts as a scalar, so that every answer has a pair; an answer that is a
     scalar itself has one, with the empty path. In [0, 1].
 
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))

@@ -12,7 +12,7 @@ COUNTS = ("row", lambda gold, predicted, policy: row_counts(gold, predicted, pol
 
 @metric(counts=COUNTS)
 def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """How many rows are right, whatever the names and the order of the columns.
+    """Return how many rows are right, whatever the names and the order of the columns.
 
     Under the best alignment, 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted rows; predicted
     columns that no gold column maps to are dropped first. Both without rows 1, one without rows 0, fewer predicted
@@ -27,7 +27,7 @@ def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy())
 
 @metric(counts=COUNTS)
 def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The share of predicted rows that are right: |multiset intersection of rows| / m, as in `row_matching_f1`.
+    """Return the share of predicted rows that are right: |multiset intersection of rows| / m, as in `row_matching_f1`.
 
     Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
     """
@@ -36,7 +36,7 @@ def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 
 @metric(counts=COUNTS)
 def row_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The share of gold's rows that are predicted: |multiset intersection of rows| / n, as in `row_matching_f1`.
+    """Return the share of gold's rows that are predicted: |multiset intersection of rows| / n, as in `row_matching_f1`.
 
     Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
     """

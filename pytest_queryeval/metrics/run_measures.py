@@ -1,4 +1,4 @@
-"""What an answer costs: times and whatever numbers the system tells of its call. Less is better."""
+"""What an answer costs: times, and numbers that the system reports of its call. Less is better."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ NAME_CHARACTERS = 80
 
 @metric(answers=None, input="predictions", max_score=math.inf, better="lower")
 def prediction_seconds(predicted: Execution, prediction: Prediction) -> float:
-    """The wall time of the call that gave the prediction, in seconds; 0 for one that was stated."""
+    """Return the wall time of the call that gave the prediction, in seconds; 0 for a prediction of the suite."""
     return prediction.seconds
 
 
 @metric(answers=None, input="predictions", max_score=math.inf, better="lower")
 def execution_seconds(predicted: Execution, prediction: Prediction) -> float:
-    """The time that the source took for the predicted query, in seconds; 0 where nothing was run."""
+    """Return the time that the source took for the predicted query, in seconds; 0 where nothing was run."""
     return predicted.seconds
 
 
 @metric(answers=None, input="predictions", max_score=math.inf, better="lower", parameter="name")
 def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> float | Score:
-    """A number in the prediction's metadata, such as `metadata[tokens]`; does not apply where there is none."""
+    """Return a number in the prediction's metadata, such as `metadata[tokens]`; does not apply where there is none."""
     value = prediction.metadata.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)

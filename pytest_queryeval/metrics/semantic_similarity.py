@@ -1,4 +1,4 @@
-"""Semantic similarity (SemSS): how near the values of a JSON answer are in meaning."""
+"""Semantic similarity (SemSS): how close the values of a JSON answer are in meaning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def semantic_similarity(
     value_text: ValueText = "python",
     embedding_model: str = EMBEDDING_MODEL,
 ) -> Score | float | None:
-    """The mean cosine between the embeddings of gold's and predicted's values under the keys that both have.
+    """Return the mean cosine of the embeddings of gold's and predicted's values under the keys that both have.
 
     The mean is kept within [0, 1]; single cosines may be below 0. 0 without common keys, two empty objects included:
     what is missing and extra counts in `structural_similarity`. A value's text is what Python's `str` makes of it, or

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_queryeval.comparison.counts import Counts
-from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.comparison.row_cells import distinct_row_cells
 from pytest_queryeval.comparison.row_pairs import pair_rows
 from pytest_queryeval.comparison.soft import Shape, Sums
@@ -23,18 +23,17 @@ def _counts(gold: Table, predicted: Table, policy: Policy) -> dict[str, float]:
 
 @metric(counts=("soft", _counts))
 def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float | Score:  # noqa: B008 (immutable)
-    """How many cells are right in rows that are paired by their content.
+    """Return how many cells are right in rows that are paired by their content.
 
-    Rows that are there twice count once. Rows with the same cells are paired first, the rest one to one so that the F1
+    Repeated rows count once. Rows with the same cells are paired first, the rest one to one so that the F1
     is the highest. Cells of a pair are matched one to one, too: a value is matched as often as both rows hold it, so
     that a column predicted twice does not count twice. With w gold columns, a pair adds to tp the share (of w) of
     matched cells, to fp that of the other predicted cells, to fn that of the other gold cells; a row without partner
     adds 1 to fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and tp / (tp + fn). Both without
     rows 1, one without rows 0. In [0, 1].
 
-    The best pairs are exact up to a million pairs of rows that could be made, identical rows not counted. Past it rows
-    with the most cells in common are paired first, and where that may not be the best the value comes as a `Score` with
-    a note.
+    The best pairs are exact up to a million possible pairs of rows, without identical rows. Past it rows with the most
+    cells in common are paired first, and where that may not be the best the value is returned as a `Score` with a note.
     Source: the soft F1 of bird-bench/mini_dev, there with rows paired by position and a value matched as often as
     predicted repeats it (`soft_f1_bird`).
 
@@ -56,25 +55,16 @@ class _Soft:
 @lru_cache(maxsize=2)
 def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     if not gold.rows or not predicted.rows:
-        golds, others = (len(set(answer.rows)) for answer in (gold, predicted))
-        return _Soft(float(golds == others), Counts(0, others, golds))
+        n, m = len(set(gold.rows)), len(set(predicted.rows))
+        return _Soft(float(n == m), Counts(0, m, n))
     both = pair(gold, predicted, policy)
-    if _same_rows(both):
+    # In most cases there is nothing to search for, which is found without coding any cell.
+    same_width = len(both.gold.columns) == len(both.predicted.columns)
+    if both.gold_rows == both.predicted_rows or (same_width and set(both.gold_rows) == set(both.predicted_rows)):
         return _Soft(1.0, Counts(len(set(both.gold_rows)), 0, 0))
-    return _best(both)
-
-
-def _same_rows(both: Pair) -> bool:
-    """Whether there is nothing to search for, as in most cases; found without coding any cell."""
-    if both.gold_rows == both.predicted_rows:
-        return True
-    return len(both.gold.columns) == len(both.predicted.columns) and set(both.gold_rows) == set(both.predicted_rows)
-
-
-def _best(both: Pair) -> _Soft:
-    gold, predicted, exact = distinct_row_cells(both)
-    shape = Shape(n=len(gold.cells), m=len(predicted), w=gold.width, b=len(both.predicted.columns))
-    found = pair_rows(gold, predicted)
+    cells, others, exact = distinct_row_cells(both)
+    shape = Shape(n=len(cells.cells), m=len(others), w=cells.width, b=len(both.predicted.columns))
+    found = pair_rows(cells, others)
     value = float(shape.f1(Sums(found=found.common, met=found.common)))
     pairs, width = min(shape.n, shape.m), max(shape.w, 1)
     counts = Counts(

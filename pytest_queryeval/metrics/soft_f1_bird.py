@@ -9,7 +9,7 @@ from pytest_queryeval.core.table import Table
 
 @metric()
 def soft_f1_bird(gold: Table, predicted: Table) -> float:
-    """The soft F1 with the i-th distinct gold row against the i-th distinct predicted row, by Python equality.
+    """Return the soft F1 of the i-th distinct gold row against the i-th distinct predicted row, by Python equality.
 
     With w gold columns, a pair adds to tp the share (of w) of predicted cells that gold's row holds, to fp that of
     predicted cells which it does not hold, to fn that of gold cells which predicted's row does not hold; a row without

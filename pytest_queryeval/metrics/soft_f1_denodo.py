@@ -12,7 +12,7 @@ ROWS = 100  # the evaluator asks the database for no more
 
 @metric()
 def soft_f1_denodo(gold: Table, predicted: Table) -> float:
-    """`soft_f1_bird` on the first 100 rows of both, with cells as the text that pandas 2 makes of them.
+    """Return `soft_f1_bird` of the first 100 rows of both, with cells as the text that pandas 2 makes of them.
 
     A numeric column that holds a float or NULL is written as floats, with `nan`; any other NULL is `None`. Rows are
     made distinct by that text. Two empty answers score 0. Kept as published, to be compared with workbooks.

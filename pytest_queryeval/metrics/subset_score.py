@@ -1,4 +1,4 @@
-"""Subset score: how much of the predicted rows stands in gold's."""
+"""Subset score: how much of the predicted rows is in gold's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_queryeval.core.table import Table
 
 @metric()
 def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """The mean over predicted rows of the share of their distinct values that stand in the gold row at that place.
+    """Return the mean over predicted rows of the share of their distinct values that are in the i-th gold row.
 
     Precision of rows: the i-th predicted row scores |gold row ∩ predicted row| / |predicted row|, both as sets of
     values, and a predicted row without partner 0. The order of rows counts, that of columns does not. Both without rows

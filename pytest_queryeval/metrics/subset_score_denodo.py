@@ -11,7 +11,7 @@ ROWS = 100  # the evaluator asks the database for no more
 
 @metric()
 def subset_score_denodo(gold: Table, predicted: Table) -> float:
-    """The sum of |gold row ∩ predicted row| / w, over distinct rows paired by position, divided by n.
+    """Return the sum of |gold row ∩ predicted row| / w, over distinct rows paired by position, divided by n.
 
     The first 100 rows of both count, with cells as the text that pandas 2 makes of them; w is the number of gold
     columns, n that of gold rows with their duplicates. So gold against itself scores less than 1 where it holds a row

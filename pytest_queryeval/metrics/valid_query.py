@@ -1,4 +1,4 @@
-"""Whether the predicted query is one that can be run, or the predicted answer one that can be read."""
+"""Validity of the predicted query or answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pytest_queryeval.core.model import Execution
 
 @metric(answers=None, input="executions")
 def valid_query(gold: Execution, predicted: Execution) -> float:
-    """1 if the predicted query has an answer, whatever it is; 0 if it is invalid, unsafe, too slow or too large.
+    """Return 1 if the predicted query has any answer; 0 if it is invalid, unsafe, too slow or too large.
 
-    0 as well for an answer that breaks the JSON Schema of its case, or names what the SDMX structure does not have.
+    0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks.
     """
     return float(predicted.error is None and not predicted.violations)

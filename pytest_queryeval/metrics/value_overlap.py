@@ -1,4 +1,4 @@
-"""Value overlap: how many of gold's values were predicted, wherever they stand."""
+"""Value overlap: how many of gold's values were predicted, in any row and column."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pytest_queryeval.core.table import Table
 
 @metric()
 def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Recall of values: |multiset intersection of all cells that are not NULL| / gold's cells that are not NULL.
+    """Return the recall of values: |multiset intersection of all cells| / gold's cells, without NULL on either side.
 
-    Neither rows nor columns matter, and predicted cells that gold has not cost nothing. Values are those of the policy,
+    Neither rows nor columns matter, and extra predicted cells cost nothing. Values are those of the policy,
     but without its tolerance: 1 equals 1.0, and 0.1 + 0.2 is not 0.3, as published. Gold without such cells: 1 if
     predicted has none either, else 0. In [0, 1].
     Source: the "percent overlap" of the Denodo AI SDK Evaluator, f1_eval.py, which gives 0 where neither has cells.

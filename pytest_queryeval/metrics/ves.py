@@ -1,4 +1,4 @@
-"""Valid efficiency scores (BIRD): how fast a right prediction is beside gold."""
+"""Valid efficiency scores (BIRD): how fast a right prediction is compared with gold."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
 ITERATIONS = 20
-MOST_ITERATIONS = 1_000  # the published code has 100
+MAX_ITERATIONS = 1_000  # the published code has 100
 CONFIDENCE = 0.998  # seven iterations are the fewest that can reach it
-SHORTEST = 1e-9  # seconds; no clock tells less
+MIN_SECONDS = 1e-9  # no clock is finer
 # The least ratio for each reward, as published.
 STEPS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5))
-SLOWEST = 0.25
+MIN_REWARD = 0.25
 MAX_REWARD = math.sqrt(STEPS[0][1])
 
 
 def check_iterations(options: Mapping[str, Any]) -> None:
-    """Raise `SettingError` unless `iterations` is a whole number from 1 to MOST_ITERATIONS."""
-    stated = options.get("iterations", ITERATIONS)
-    if type(stated) is not int or not 1 <= stated <= MOST_ITERATIONS:
-        raise SettingError("iterations", f"'iterations' is not a whole number from 1 to {MOST_ITERATIONS:,}")
+    """Raise `SettingError` unless `iterations` is a whole number from 1 to MAX_ITERATIONS."""
+    iterations = options.get("iterations", ITERATIONS)
+    if type(iterations) is not int or not 1 <= iterations <= MAX_ITERATIONS:
+        raise SettingError("iterations", f"'iterations' is not a whole number from 1 to {MAX_ITERATIONS:,}")
 
 
 @metric(check=check_iterations, max_score=math.inf)
@@ -39,12 +39,12 @@ def ves(
     policy: Policy = Policy(),  # noqa: B008 (immutable)
     iterations: int = ITERATIONS,
 ) -> Score | float | None:
-    """The square root of how many times faster than gold a right prediction is; may exceed 1.
+    """Return the square root of how many times faster than gold a right prediction is; may exceed 1.
 
     0 unless `execution_accuracy` is 1, without any timing; None where one of both is no query. Both are run in
     turn `iterations` times, and the ratio of their times, gold's by predicted's, is averaged as in `mean_ratio`. It
-    counts as 1 where it may as well be 1, so that noise is neither a merit nor a fault, and it is kept within its
-    `interval`, so that a few wild times do not turn it. `details.efficiency` has the ratio, its interval, what it
+    counts as 1 where its `interval` holds 1, so that noise neither gains nor costs, and is clipped to the interval, so
+    that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it
     counts as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
     """
     return _scored(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
@@ -59,7 +59,7 @@ def r_ves(
     policy: Policy = Policy(),  # noqa: B008 (immutable)
     iterations: int = ITERATIONS,
 ) -> Score | float | None:
-    """The square root of a reward for how many times faster than gold a right prediction is.
+    """Return the square root of a reward for how many times faster than gold a right prediction is.
 
     The reward of the ratio that `ves` has is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
     `execution_accuracy` is 1; None where one of both is no query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
@@ -71,7 +71,7 @@ def r_ves(
 
 @metric(check=check_iterations, max_score=MAX_REWARD)
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
-    """R-VES by the published rule: `r_ves` without regard to noise, so that a gold against itself may be below 1.
+    """Return R-VES by the published rule: `r_ves` without regard to noise, so that gold against itself may be below 1.
 
     0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python equality.
     The published code gives 0 where all ratios are equal, as with one iteration; here they count. Kept to be compared
@@ -84,21 +84,21 @@ def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int =
 
 
 def reward(ratio: float) -> float:
-    """The published reward for a ratio of times.
+    """Return the published reward for a ratio of times.
 
     >>> [reward(ratio) for ratio in (3.0, 1.0, 0.9, 0.3, 0.1)]
     [1.25, 1.0, 0.75, 0.5, 0.25]
     """
-    return next((value for least, value in STEPS if ratio >= least), SLOWEST)
+    return next((value for least, value in STEPS if ratio >= least), MIN_REWARD)
 
 
 def ratios_of(times: Sequence[tuple[float, float]]) -> list[float]:
-    """Gold's seconds by predicted's, an iteration each."""
-    return [max(gold, SHORTEST) / max(predicted, SHORTEST) for gold, predicted in times]
+    """Return gold's seconds by predicted's, one ratio an iteration."""
+    return [max(gold, MIN_SECONDS) / max(predicted, MIN_SECONDS) for gold, predicted in times]
 
 
 def mean_ratio(ratios: Sequence[float]) -> float:
-    """The mean of the ratios that lie within three standard deviations of their mean; of all where none does.
+    """Return the mean of the ratios that lie within three standard deviations of their mean; of all where none does.
 
     >>> mean_ratio([2.0, 2.0])
     2.0
@@ -108,18 +108,19 @@ def mean_ratio(ratios: Sequence[float]) -> float:
 
 
 def interval(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """A confidence interval of the ratio between gold's and predicted's seconds, from the runs that nothing disturbed.
+    """Return a confidence interval of the ratio between gold's and predicted's seconds, from undisturbed runs.
 
-    Noise only adds time, so the fast runs tell: with k the least number for which 2 * C(n, k) / C(2n, k) <= 1 - 0.998,
-    the fastest gold by the k-th fastest predicted, to the k-th fastest gold by the fastest predicted. Were both alike,
-    the k fastest runs of all would hardly ever be runs of one query. It holds for any distribution of the noise, and
-    however slow the slower half is. With fewer than seven iterations all of them make up for k, which is less sure.
+    Noise only adds time, so the fastest runs count: with k the least number for which 2 * C(n, k) / C(2n, k) <= 1 -
+    0.998, the fastest gold by the k-th fastest predicted, to the k-th fastest gold by the fastest predicted. If both
+    were equally fast, the k fastest runs of all would hardly ever be runs of one query. It holds for any distribution
+    of the noise, and however slow the slower half is. With fewer than seven iterations all of them make up for k, which
+    is less sure.
     Source: L. S. Nelson, Tables for a precedence life test, Technometrics 5 (1963).
 
     >>> interval([(1.0, 2.0), (1.0, 2.5), (9.0, 2.0)])
     (0.4, 4.5)
     """
-    golds, predicteds = (sorted(max(seconds, SHORTEST) for seconds in column) for column in zip(*times, strict=True))
+    golds, predicteds = (sorted(max(seconds, MIN_SECONDS) for seconds in column) for column in zip(*times, strict=True))
     n = len(times)
     k = next((k for k in range(1, n) if 2 * math.comb(n, k) <= (1 - CONFIDENCE) * math.comb(2 * n, k)), n)
     return golds[0] / predicteds[k - 1], golds[k - 1] / predicteds[0]

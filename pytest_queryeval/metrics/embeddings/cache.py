@@ -15,15 +15,15 @@ from typing import TypeAlias, TypeVar
 
 from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
 
-Vectors: TypeAlias = dict[bytes, bytes]  # by the digest of a text; what it holds, only the model's module says
+Vectors: TypeAlias = dict[bytes, bytes]  # by the digest of a text; as `Model.batches` encodes them
 Result = TypeVar("Result")
 
 MAX_BYTES = 1 << 30
 BUSY_SECONDS = 20.0  # for a statement of another process
-WAIT_SECONDS = 60.0  # for another process that encodes and shows no sign of life
+WAIT_SECONDS = 60.0  # for another process that encodes and adds nothing
 _POLL_SECONDS = 0.05
 _DAY = 24 * 3600
-_KEYS = 500  # that one statement asks for
+_KEYS = 500  # of one statement
 _TABLE = """
 CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, day INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS by_day ON vectors (day);
@@ -31,11 +31,11 @@ CREATE INDEX IF NOT EXISTS by_day ON vectors (day);
 
 
 class Cache:
-    """A file in the user's cache folder, or where there is none in a private one, or memory: it never fails a run.
+    """Vectors in a file of the user's cache folder, else of a private folder, else in memory: it never fails a run.
 
-    A file that is damaged is made anew. One that is locked for too long, or that cannot be written, is left alone, and
-    what it held is found no more. Vectors that were not used for 30 days are dropped, and those not used for longest
-    once a file exceeds MAX_BYTES.
+    A damaged file is replaced. One that is locked for too long, or that cannot be written, is left alone and no longer
+    read. Vectors that were not used for 30 days are dropped, and the least recently used ones once a file exceeds
+    MAX_BYTES.
     """
 
     def __init__(self, name: str | None, folder: Path | None = None) -> None:
@@ -44,13 +44,13 @@ class Cache:
         self._is_trimmed = False
 
     def found(self, keys: Collection[bytes]) -> Vectors:
-        """The vectors that are there, of those that are asked for."""
+        """Return those of the vectors that the file has."""
         return self._tried(lambda connection: _read(connection, keys)) if keys else {}
 
     def add(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep vectors, together with what tells whether they are whole."""
+        """Store vectors, each with a checksum."""
         day = _today()
-        rows = [(key, _sealed(vector), day) for key, vector in vectors.items()]
+        rows = [(key, _checksum(vector) + vector, day) for key, vector in vectors.items()]
 
         def write(connection: sqlite3.Connection) -> None:
             with connection:
@@ -77,13 +77,13 @@ class Cache:
             yield
 
     def close(self) -> None:
-        """Let go of the file; what comes after opens it again."""
+        """Close the file; later calls open it again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _entered(self, stack: ExitStack) -> bool:
-        """Whether there is nobody to wait for any more."""
+        """Return whether there is no other process to wait for."""
         if self._path is None:
             return True
         try:
@@ -95,37 +95,37 @@ class Cache:
         return True
 
     def _changed(self) -> int:
-        """When the file was written to, in nanoseconds; 0 where there is none."""
+        """Return when the file was written to, in nanoseconds; 0 where there is none."""
         with suppress(OSError):
             return self._path.stat().st_mtime_ns if self._path is not None else 0
         return 0
 
     def _tried(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do the work on the file; if that is damaged, on a new one; if nothing helps, in memory from now on."""
-        for give_way in (self._remove, self._leave):
+        """Do the work on the file, on a new one where it is damaged, in memory from now on where that fails, too."""
+        for fallback in (self._remove, self._leave):
             try:
                 return work(self._opened())
             except sqlite3.OperationalError:  # locked for too long, full, or not to be written
                 self._leave()
             except sqlite3.DatabaseError:
-                give_way()
+                fallback()
         return work(self._opened())
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             target = ":memory:" if self._path is None else str(self._path)
-            # One thread at a time uses it, though not always the one that opened it.
+            # Used by one thread at a time, not always the one that opened it.
             connection = sqlite3.connect(target, timeout=BUSY_SECONDS, check_same_thread=False)
             weakref.finalize(self, connection.close)
             self._connection = connection
-            connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is made anew
+            connection.execute("PRAGMA synchronous = OFF")  # a file damaged by a power cut is replaced
             connection.executescript(_TABLE)
         return self._connection
 
     def _remove(self) -> None:
         self.close()
         for suffix in ("-journal", "") if self._path is not None else ():
-            # The journal first, as one that is left would be played back into the new file.
+            # The journal first: one left behind would be replayed into the new file.
             with suppress(OSError):
                 Path(f"{self._path}{suffix}").unlink()
 
@@ -135,7 +135,7 @@ class Cache:
 
 
 def _usable(name: str, folder: Path | None) -> Path | None:
-    """The file's path in the first folder where a lock can be had; None where there is no such folder."""
+    """Return the file's path in the first folder where it can be locked; None without one."""
     places: tuple[Callable[[], Path], ...] = (partial(cache_folder, "embeddings"), private_folder)
     for place in places if folder is None else (folder.absolute,):
         with suppress(OSError, ValueError):
@@ -153,23 +153,25 @@ def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
     for some in _split(keys, _KEYS):
         marks = ", ".join("?" * len(some))
         rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", some).fetchall()  # noqa: S608 - marks only
-        found |= {key: vector for key, sealed, _ in rows if (vector := _whole(sealed)) is not None}
+        for key, sealed, _ in rows:  # SQLite does not notice bytes that were overwritten within a value
+            if isinstance(sealed, bytes) and len(sealed) > 4 and _checksum(sealed[4:]) == sealed[:4]:
+                found[key] = sealed[4:]
         if old := [(today, key) for key, _, day in rows if day < today]:
-            # A file that is busy or cannot be written is read all the same.
+            # A file that is busy or cannot be written can still be read.
             with suppress(sqlite3.OperationalError), connection:
                 connection.executemany("UPDATE vectors SET day = ? WHERE key = ?", old)
     return found
 
 
 def _trim(connection: sqlite3.Connection, oldest: int) -> None:
-    """Drop what was not used since a day; over MAX_BYTES also a fourth of all, those that were used earliest."""
+    """Drop vectors last used before the day `oldest`; over MAX_BYTES also the least recently used quarter."""
     connection.execute("DELETE FROM vectors WHERE day < ?", (oldest,))
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
     if (pages - free) * size > MAX_BYTES:
-        fourth = "SELECT rowid FROM vectors ORDER BY day, rowid LIMIT (SELECT COUNT(*) / 4 + 1 FROM vectors)"
-        connection.execute(f"DELETE FROM vectors WHERE rowid IN ({fourth})")  # noqa: S608 - no value is in the text
+        quarter = "SELECT rowid FROM vectors ORDER BY day, rowid LIMIT (SELECT COUNT(*) / 4 + 1 FROM vectors)"
+        connection.execute(f"DELETE FROM vectors WHERE rowid IN ({quarter})")  # noqa: S608 - no value is in the text
 
 
 def _drop_unused(folder: Path) -> None:
@@ -181,15 +183,8 @@ def _drop_unused(folder: Path) -> None:
                 path.unlink()
 
 
-def _sealed(vector: bytes) -> bytes:
-    return zlib.crc32(vector).to_bytes(4, "little") + vector
-
-
-def _whole(sealed: object) -> bytes | None:
-    """The vector, unless something else was written over it: SQLite does not notice that in the midst of values."""
-    if not isinstance(sealed, bytes):
-        return None
-    return sealed[4:] if zlib.crc32(sealed[4:]).to_bytes(4, "little") == sealed[:4] and len(sealed) > 4 else None
+def _checksum(vector: bytes) -> bytes:
+    return zlib.crc32(vector).to_bytes(4, "little")
 
 
 def _split(keys: Iterable[bytes], size: int) -> Iterator[list[bytes]]:

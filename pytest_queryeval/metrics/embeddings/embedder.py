@@ -19,7 +19,7 @@ from pytest_queryeval.text.plain import one_line, storable
 Result = TypeVar("Result")
 
 MAX_CHARACTERS = 100_000
-TOLD_SECONDS = 5.0  # between two lines that tell how far the encoding is
+PROGRESS_SECONDS = 5.0  # between two lines on the progress of encoding
 _FLOAT_BYTES = 4
 
 
@@ -27,7 +27,7 @@ class Embedder:
     """Cosines of texts by one model: the path of a folder, or the name of a model on the hub.
 
     Vectors are kept on disk, in `folder` or in the user's cache folder (XDG_CACHE_HOME), and dropped when they were not
-    used for 30 days. The model is loaded for texts that are not there, and only then. `tell` is called with a line
+    used for 30 days. The model is loaded only for texts that are not there. `tell` is called with a line
     before that, and while texts are encoded.
     A text counts up to MAX_CHARACTERS characters; models read some hundred tokens of it. What cannot be written as
     UTF-8, lone surrogates, is read as an escape.
@@ -42,19 +42,19 @@ class Embedder:
         self._fault = ""
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Encode those of the texts that were not yet, so that `similarities` finds them; raises `EmbeddingError`."""
+        """Encode those texts that are not in the cache, for `similarities`; raise `EmbeddingError`."""
         self._vectors(texts)
 
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The cosine of each pair, from -1 to 1; 1 for identical texts, for which nothing is encoded.
+        """Return the cosine of each pair, from -1 to 1; 1 for identical texts, for which nothing is encoded.
 
-        Raises `EmbeddingError` where the model cannot be had, the same one every time without trying again.
+        Raise `EmbeddingError` where the model cannot be loaded, the same one every time without trying again.
         """
         vectors = self._vectors(text for pair in pairs if pair[0] != pair[1] for text in pair)
         return [1.0 if one == other else _cosine(vectors[_key(one)], vectors[_key(other)]) for one, other in pairs]
 
     def close(self) -> None:
-        """Let go of the file of vectors."""
+        """Close the file of vectors."""
         if self._cache is not None:
             self._cache.close()
 
@@ -72,21 +72,21 @@ class Embedder:
         return found
 
     def _encoded(self, texts: Mapping[bytes, str], cache: Cache) -> Vectors:
-        """The vectors of texts, which are put into the cache a batch at a time."""
+        """Return the vectors of texts, and put them into the cache a batch at a time."""
         model, keys, made = self._loaded(), list(texts), Vectors()
         self._tell(f"texts to embed: {len(keys):,}")
-        told = time.monotonic()
+        reported = time.monotonic()
         for batch in model.batches([_readable(text) for text in texts.values()]):
             vectors = {keys[place]: vector for place, vector in batch.items()}
             cache.add(vectors)
             made |= vectors
-            if time.monotonic() - told > TOLD_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - reported > PROGRESS_SECONDS:
+                reported = time.monotonic()
                 self._tell(f"texts embedded: {len(made):,} of {len(keys):,}")
         return made
 
     def _opened(self) -> Cache:
-        """The cache of the model, which is loaded first where only then can be told which one it is."""
+        """Return the model's cache; load the model first where it can be identified only then."""
         if self._cache is None:
             name = self._once(lambda: identity(self._name))
             if name is None:
@@ -105,7 +105,7 @@ class Embedder:
         return Model(self._name)
 
     def _once(self, work: Callable[[], Result]) -> Result:
-        """Do what is not tried again once it failed: the hub may take long to be found out of reach."""
+        """Do the work unless it has failed before: it can take long to find that the hub is unreachable."""
         if self._fault:
             raise EmbeddingError(self._fault)
         try:
@@ -124,7 +124,7 @@ def _key(text: str) -> bytes:
 
 
 def _cosine(one: bytes, other: bytes) -> float:
-    """Of vectors of unit length; rounding may take it a little beyond 1."""
+    """Return the cosine of vectors of unit length, kept within [-1, 1] against rounding."""
     floats = struct.Struct(f"<{len(one) // _FLOAT_BYTES}f")
     cosine: float = sum(map(mul, floats.unpack(one), floats.unpack(other)))
     return min(max(cosine, -1.0), 1.0)

@@ -1,4 +1,4 @@
-"""What tells a model from others, so that no vector is taken for one of another model; loads no library of models."""
+"""The identity of a model, which keeps its vectors from those of other models; loads no library of models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pytest_queryeval.metrics.embeddings.problem import problem
 
-_LIBRARIES = ("sentence-transformers", "transformers")  # what turns a text into numbers, beside the model
+_LIBRARIES = ("sentence-transformers", "transformers")  # their versions may change vectors, too
 _MARKS = ("modules.json", "config.json")  # one of them is in each folder with a model
 _ORGANIZATION = "sentence-transformers"  # whose models may be named without it
 
 
 def is_folder(model: str) -> bool:
-    """Whether a model is a folder rather than a name on the hub; raises `EmbeddingError` for neither."""
+    """Return whether a model is a folder rather than a name on the hub; raise `EmbeddingError` where it is neither."""
     try:
         found = Path(model).is_dir()
     except (OSError, ValueError):  # a name that no folder can have
@@ -26,16 +26,15 @@ def is_folder(model: str) -> bool:
 
 
 def identity(model: str) -> str | None:
-    """A digest of what makes a model's vectors what they are; None for a model that is not on this machine.
+    """Return a digest of what a model's vectors depend on; None for a model that is not on this machine.
 
-    A folder is told by the names and contents of its files, a model of the hub by its name and the commit that the
-    hub's local cache names. Both are told by the versions of the libraries, too. Raises `EmbeddingError` for a folder
-    that cannot be read.
+    These are the names and contents of the files of a folder, or the name of a model of the hub and its commit in the
+    hub's local cache; and the versions of the libraries. Raise `EmbeddingError` for a folder that cannot be read.
     """
-    told = _content(model) if is_folder(model) else _commit(model)
-    if told is None:
+    content = _content(model) if is_folder(model) else _commit(model)
+    if content is None:
         return None
-    facts = (*map(_version, _LIBRARIES), told)
+    facts = (*map(_version, _LIBRARIES), content)
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
 
@@ -61,7 +60,7 @@ def _content(model: str) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """All files in the order of their names, without hidden ones such as a version control's."""
+    """Return all files in the order of their names, without hidden ones such as those of version control."""
     found = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -70,7 +69,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _commit(model: str) -> str | None:
-    """The name and the commit of the copy that the library would load without asking the hub."""
+    """Return the name and the commit of the copy that the library would load without asking the hub."""
     for name in (f"{_ORGANIZATION}/{model}", model) if "/" not in model else (model,):
         reference = _hub_cache() / f"models--{name.replace('/', '--')}" / "refs" / "main"
         try:
@@ -81,7 +80,7 @@ def _commit(model: str) -> str | None:
 
 
 def _hub_cache() -> Path:
-    """Where the hub's library keeps what it fetched, by the variables that it documents."""
+    """Return the folder where the hub's library keeps what it fetched, by the variables that it documents."""
     variables = os.environ
     for name in ("SENTENCE_TRANSFORMERS_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if variables.get(name):

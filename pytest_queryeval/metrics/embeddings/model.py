@@ -12,13 +12,13 @@ from typing import Any, TypeAlias, TypeVar
 from pytest_queryeval.metrics.embeddings.identity import is_folder
 from pytest_queryeval.metrics.embeddings.problem import problem
 
-Library: TypeAlias = Any  # a SentenceTransformer; to check its types takes a minute, as it leads to all of torch
+Library: TypeAlias = Any  # a SentenceTransformer; checking its types takes a minute, since it imports all of torch
 Result = TypeVar("Result")
 
 # Tokens of a batch, padding included: more are no faster on a processor of a few cores, and need more memory.
 BATCH_TOKENS = 1024
-HUB_SECONDS = 10.0  # that the hub may take to answer at all
-_COUNTED = 4_000  # characters of a text that tell how many tokens the model will read
+HUB_SECONDS = 10.0  # for the first answer of the hub
+_COUNTED = 4_000  # characters of a text whose tokens are counted
 _COUNTED_AT_ONCE = 256  # texts
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub", "filelock", "httpx2", "httpx", "urllib3")
 _CHARACTERS_A_TOKEN = 3
@@ -30,20 +30,22 @@ _EXTRA = "pip install 'pytest-queryeval[semantic]'"
 class Model:
     """A loaded model; `name` is a folder, or the name of a model on the hub.
 
-    A folder is loaded without any network, and so is a model of the hub that its local cache holds; another one is
-    fetched. No code that comes with a model runs. Raises `EmbeddingError` for one that cannot be had.
+    A folder is loaded without any network, and so is a model of the hub that its local cache holds; any other is
+    fetched. Code that comes with a model does not run. Raise `EmbeddingError` where a model cannot be loaded.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._library = _loaded(name)
-        self._refuse_media()
+        # Texts are untrusted, and such a model fetches texts that look like the URL or the path of an image.
+        if media := sorted(map(str, set(getattr(self._library, "modalities", ())) - _TEXT_ONLY)):
+            raise problem(name, f"it reads more than text ({', '.join(media)}), and would load what a text names")
 
     def batches(self, texts: list[str]) -> Iterator[dict[int, bytes]]:
-        """The vector of each text by its place, a batch at a time: unit length, 4-byte little-endian floats.
+        """Yield the vector of each text by its index, a batch at a time: unit length, 4-byte little-endian floats.
 
-        Texts of about the same number of tokens go together, the longest first, so that little is padded. Raises
-        `EmbeddingError`.
+        Texts of about the same number of tokens go together, the longest first, so that little is padded. Raise
+        `EmbeddingError` for a text that cannot be encoded.
         """
         tokens = self._tried(self._tokens, texts)
         places = sorted(range(len(texts)), key=lambda place: (tokens[place], len(texts[place])), reverse=True)
@@ -55,7 +57,7 @@ class Model:
             yield dict(zip(batch, vectors, strict=True))
 
     def _tokens(self, texts: list[str]) -> list[int]:
-        """How many tokens the model reads of each text; an estimate where its tokenizer is of another kind."""
+        """Return how many tokens the model reads of each text; an estimate where its tokenizer is of another kind."""
         from transformers import PreTrainedTokenizerBase
 
         tokenizer = getattr(self._library, "tokenizer", None)
@@ -65,8 +67,8 @@ class Model:
         for start in range(0, len(texts), _COUNTED_AT_ONCE):
             some = [text[:_COUNTED] for text in texts[start : start + _COUNTED_AT_ONCE]]
             counts += map(len, tokenizer(some, verbose=False)["input_ids"])
-        most = self._library.max_seq_length or max(counts, default=0)
-        return [min(count, most) for count in counts]
+        limit = self._library.max_seq_length or max(counts, default=0)
+        return [min(count, limit) for count in counts]
 
     def _encoded(self, texts: list[str]) -> list[bytes]:
         found = self._library.encode(texts, batch_size=len(texts), show_progress_bar=False, normalize_embeddings=True)
@@ -75,31 +77,29 @@ class Model:
             raise ValueError("the model gives a vector that is not finite")
         return [vector.tobytes() for vector in vectors]
 
-    def _refuse_media(self) -> None:
-        """Texts are untrusted, and such a model fetches texts that look like the URL or the path of an image."""
-        if media := sorted(map(str, set(getattr(self._library, "modalities", ())) - _TEXT_ONLY)):
-            raise problem(self._name, f"it reads more than text ({', '.join(media)}), and would load what a text names")
-
     def _tried(self, work: Callable[[list[str]], Result], texts: list[str]) -> Result:
         try:
             with _quiet():
                 return work(texts)
-        except Exception as error:  # the library and what lies beneath raise errors of any kind
+        except Exception as error:  # the libraries raise errors of any type
             raise problem(self._name, f"a text cannot be encoded: {error}") from error
 
 
 def _loaded(name: str) -> Library:
-    """The model, from this machine if it is there."""
+    """Return the model, from this machine if it is there."""
     library = _library(name)
     try:
         with _quiet(), _without_bars(), _offline():
             return library(name, local_files_only=True)
-    except Exception as error:  # of any kind, as all that follow: of files, of formats, of the network
+    except Exception as error:  # of any type here and below: of files, of formats, of the network
         if is_folder(name):
             raise problem(name, f"the folder holds no model that can be loaded: {error}") from error
     try:
         with _quiet(), _without_bars():
-            _reach_hub()
+            from huggingface_hub import constants, get_session
+
+            # Ask once whether the hub answers; the library asks for several files, six times each.
+            get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
             return library(name)
     except Exception as error:
         raise problem(name, f"it is no folder, not in the local cache of models, and not to be had: {error}") from error
@@ -114,13 +114,6 @@ def _library(name: str) -> Any:
     return SentenceTransformer
 
 
-def _reach_hub() -> None:
-    """Ask once whether the hub answers; the library would ask for several files, for each of them six times."""
-    from huggingface_hub import constants, get_session
-
-    get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the warnings and log lines of the libraries from the user, and leave all settings as they were."""
@@ -133,13 +126,13 @@ def _quiet() -> Iterator[None]:
             yield
         finally:
             for logger, level in loggers.items():
-                if logger.level == _SILENT:  # else it was set by a library that was imported meanwhile
+                if logger.level == _SILENT:  # else a library imported meanwhile has set it
                     logger.setLevel(level)
 
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Let nothing through to the hub: its library asks it things of its own even where it needs local files only."""
+    """Keep the library from the hub, which it contacts even where it needs local files only."""
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE

@@ -1,4 +1,4 @@
-"""What can go wrong with a model, said in one line that names it and the setting."""
+"""Errors of models, each in one line with the model's name and the setting."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _REASON_CHARACTERS = 300
 
 
 class EmbeddingError(QueryEvalError):
-    """A model that cannot be had, or that cannot embed a text; never the fault of a query."""
+    """A model that cannot be loaded, or that cannot embed a text; never the fault of a query."""
 
 
 def problem(model: str, reason: object) -> EmbeddingError:
-    """The error of a model; of what a library said, however long, its first sentences."""
+    """Return the error of a model, with at most the first _REASON_CHARACTERS of the reason."""
     name = one_line(model, _NAME_CHARACTERS)
     return EmbeddingError(f"{SETTING} '{name}': {one_line(str(reason), _REASON_CHARACTERS)}")
