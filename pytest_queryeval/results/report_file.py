@@ -17,7 +17,7 @@ from pytest_queryeval.results.aggregation import SCHEMA
 from pytest_queryeval.text.plain import one_line
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema_rs import Draft202012Validator, ValidationError
 
 SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 MAX_BYTES = 512 * 2**20
@@ -99,16 +99,15 @@ def _problem(report: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _validator() -> Draft202012Validator:
-    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema_rs import Draft202012Validator
 
-    formats = FormatChecker(formats=())
-    formats.checks("date-time")(_is_time)
-    return Draft202012Validator(json.loads(SCHEMA_FILE.read_bytes()), format_checker=formats)
+    schema = json.loads(SCHEMA_FILE.read_bytes())
+    return Draft202012Validator(schema, validate_formats=True, formats={"date-time": _is_time})
 
 
-def _is_time(value: object) -> bool:
+def _is_time(value: str) -> bool:
     try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else datetime.now(UTC)
+        moment = datetime.fromisoformat(value)
         moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):  # the latter for a year before the first
         return False
@@ -117,38 +116,34 @@ def _is_time(value: object) -> bool:
 
 def _explained(error: ValidationError) -> str:
     """Say where a report is wrong, and what was expected there."""
-    while error.context:  # of alternatives the first is what stands there unless it is null
-        error = error.context[0]
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-    wish = WISHES[str(error.validator)](error.validator_value, error.instance)
-    return f"{place.removeprefix('.')}: {wish}".removeprefix(": ")
+    if error.kind.name == "anyOf":  # of alternatives the first is what stands there unless it is null
+        return _explained(error.kind.value[0][0])
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
+    return f"{place.removeprefix('.')}: {WISHES[error.kind.name](error.kind.value)}".removeprefix(": ")
 
 
-def _missing(names: Iterable[str], found: Mapping[str, object]) -> str:
-    return f"'{next(name for name in names if name not in found)}' is missing"
-
-
-def _type(wanted: str | list[str], _: object) -> str:
+def _type(wanted: str | list[str]) -> str:
     names = [wanted] if isinstance(wanted, str) else wanted
     return f"expected {' or '.join(TYPES[name] for name in names)}"
 
 
-def _one_of(known: Iterable[object], _: object) -> str:
+def _one_of(known: Iterable[object]) -> str:
     return f"expected one of {', '.join('null' if value is None else str(value) for value in known)}"
 
 
-# What a keyword of the schema asks for, of its value and of what was found.
-WISHES: Mapping[str, Callable[[Any, Any], str]] = {
-    "required": _missing,
+# What a keyword of the schema asks for, by its value.
+WISHES: Mapping[str, Callable[[Any], str]] = {
+    "required": lambda name: f"'{name}' is missing",
     "type": _type,
     "enum": _one_of,
-    "format": lambda *_: "expected a time in the form of ISO 8601",
-    "minimum": lambda least, _: f"expected a number from {least} on",
-    "exclusiveMinimum": lambda least, _: f"expected a number above {least:g}",
-    "exclusiveMaximum": lambda most, _: f"expected a number below {most:g}",
-    "minItems": lambda number, _: f"expected a list of {number}",
-    "maxItems": lambda number, _: f"expected a list of {number}",
-    "additionalProperties": lambda *_: "has an unknown key",
+    "format": lambda _: "expected a time in the form of ISO 8601",
+    "minimum": lambda least: f"expected a number from {least} on",
+    "exclusiveMinimum": lambda least: f"expected a number above {least:g}",
+    "exclusiveMaximum": lambda most: f"expected a number below {most:g}",
+    "propertyNames": lambda error: WISHES[error.kind.name](error.kind.value),
+    "minItems": lambda number: f"expected a list of {number}",
+    "maxItems": lambda number: f"expected a list of {number}",
+    "additionalProperties": lambda _: "has an unknown key",
 }
 
 
