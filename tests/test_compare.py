@@ -435,22 +435,39 @@ def test_a_file_that_is_no_report_ends_with_2_and_one_line_that_is_no_command(
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
-def test_a_target_that_cannot_be_written_keeps_no_other_from_being_written(write, capsys, call):
+def test_a_target_that_cannot_be_written_keeps_no_other_from_being_written(write, capsys, call, monkeypatch):
+    def on_a_full_disk(path, content):
+        if path.parent.name == "full":
+            raise OSError(28, "No space left on device")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+
+    monkeypatch.setattr("pytest_queryeval.reports.write_atomically", on_a_full_disk)
     write("good.json", case())
     write("other.json", case(value=0.0))
-    Path("taken.md").mkdir()
-    Path("taken.md/report.md").mkdir()  # which a report is to replace
 
-    status = main([*call, "-o", "first.md", "-o", "taken.md", "-o", "last.json"])
+    status = main([*call, "-o", "first.md", "-o", "full/report.md", "-o", "last.json"])
 
     out = capsys.readouterr().out
     assert status == 1
     assert (Path("first.md").stat().st_size > 0, Path("last.json").stat().st_size > 0) == (True, True)
     assert "report: first.md\n" in out
-    assert "report: last.json\nreport taken.md" in out
-    assert ("report: taken.md/report.csv\n" in out) == (call[0] != "compare")  # which makes no folders
-    assert "cannot be written: Is a directory" in out
+    assert "report: last.json\nreport full/report.md cannot be written: No space left on device" in out
     assert ("1 regression" in out) == (call[0] == "compare")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
+def test_a_folder_in_the_place_of_a_report_is_refused_before_anything_is_written(write, capsys, call):
+    write("good.json", case())
+    write("other.json", case(value=0.0))
+    Path("taken.md/report.md").mkdir(parents=True)
+
+    with pytest.raises(SystemExit) as stop:
+        main([*call, "-o", "first.md", "-o", "taken.md"])
+
+    assert stop.value.code == 2
+    assert "report taken.md" in capsys.readouterr().err
+    assert not Path("first.md").exists()
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
@@ -513,7 +530,7 @@ def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
     with pytest.raises(SystemExit):
         main(["render", "damaged.json", "-o", "again.md"])
 
-    assert capsys.readouterr().err == "damaged.json: is no report: baseline.path: expected a text\n"
+    assert capsys.readouterr().err == "damaged.json: is no report: baseline: 'created' is missing\n"
 
 
 def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys):

@@ -272,11 +272,10 @@ def test_targets_are_checked_before_parts_are_read(write, capsys, target):
 
 
 def test_a_report_that_cannot_be_written_makes_the_exit_status_1(write, capsys, monkeypatch):
-    def refuse(handle, mode):
-        os.close(handle)
+    def refuse(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pytest_queryeval.reports.os.fdopen", refuse)
+    monkeypatch.setattr("pytest_queryeval.reports.write_atomically", refuse)
 
     assert main(["merge", write("part.json", part(case())), "-o", "all.json"]) == 1
     assert "report all.json cannot be written: No space left on device" in capsys.readouterr().out
@@ -303,8 +302,8 @@ def broken_case(**changes):
         (b'{"schema": 3, "cases": []}', f"has schema 3, {ONLY_2}"),
         (b'{"schema": 1, "cases": []}', f"has schema 1, {ONLY_2}"),
         (b'{"schema": "\\u001b[1m", "cases": []}', f"has schema \\x1b[1m, {ONLY_2}"),
-        (b'{"schema": 2, "cases": [], "x": NaN}', "is no report: NaN is no JSON"),
-        (b'{"schema": 2, "cases": [], "x": -1e999}', "is no report: -1e999 is too large a number"),
+        (b'{"schema": 2, "cases": [], "x": NaN}', "is no report: NaN is not JSON"),
+        (b'{"schema": 2, "cases": [], "x": -1e999}', "is no report: the number -1e999 is too large"),
         (b"[" * 100_000, "is no report: nested too deep"),
         (b'{"schema": 2, "cases": []}', "is no report: 'created' is missing"),
         (part() | {"created": "today"}, "is no report: created: expected a time in the form of ISO 8601"),

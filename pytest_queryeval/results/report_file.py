@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.results.aggregation import SCHEMA
 from pytest_queryeval.text.plain import one_line
 
@@ -38,18 +38,16 @@ def read_report(path: Path) -> Report:
     """Return the report in a file.
 
     Raises `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
-    is no JSON or no report, or is one of another schema. JSON with a key twice in an object is none: readers differ in
-    which of them counts.
+    is not JSON or no report, or is one of another schema. A duplicate key is refused: readers differ in which of the
+    two counts.
     """
     try:
-        report = json.loads(_content(path), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_object)
+        report = StrictJson().read(_content(path))
         problem = _problem(report)
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
     except MemoryError:
         problem = "cannot be read: it takes more memory than there is"
-    except RecursionError:
-        problem = "is no report: nested too deep"
     except ValueError as error:
         problem = f"is no report: {one_line(str(error))}"
     if problem:
@@ -63,25 +61,6 @@ def _content(path: Path) -> bytes:
     if len(content) > MAX_BYTES:
         raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
     return content
-
-
-def _refuse(constant: str) -> Never:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is too large a number")
-    return number
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"'{next(name for name in names if names.count(name) > 1)}' stands twice in an object")
-    return found
 
 
 def _problem(report: Any) -> str:
