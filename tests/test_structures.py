@@ -20,7 +20,7 @@ from pytest_queryeval.languages.sdmx.nearest import Nearest
 from pytest_queryeval.languages.sdmx.structure_files import read_message
 from pytest_queryeval.languages.sdmx.structure_messages import english, structure_of
 from pytest_queryeval.suites import requirements
-from pytest_queryeval.suites.structures import read_structure, stated_structure
+from pytest_queryeval.suites.structures import load_structure, read_structure
 
 AREAS, GOODS, FREQUENCIES = messages.AREAS, messages.GOODS, messages.FREQUENCIES
 
@@ -48,7 +48,7 @@ def node(value, form="plain", folder=None):
 
 
 def stated(*names, **more):
-    return stated_structure(read_structure(node(list(names) if len(names) > 1 else names[0], **more)))
+    return load_structure(read_structure(node(list(names) if len(names) > 1 else names[0], **more)))
 
 
 def problem(*names):

@@ -1,4 +1,4 @@
-"""From suite files to cases: `load_cases` for all below a path, `load_suite` for one file."""
+"""Readers of suite files: `load_cases` for all below a path, `load_suite` for one file."""
 
 from __future__ import annotations
 

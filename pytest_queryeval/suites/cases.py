@@ -1,4 +1,4 @@
-"""Nodes -> cases, with the settings that hold for each."""
+"""Reader of cases, with the settings that apply to each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.conversations import turns
 from pytest_queryeval.suites.keys import KEYS, read_keys
 from pytest_queryeval.suites.query_or_answer import read_golds, read_predicted
-from pytest_queryeval.suites.schemas import stated_schema
+from pytest_queryeval.suites.schemas import load_schema
 from pytest_queryeval.suites.settings import Settings, Values, added, check_applicable, inherited, resolve
-from pytest_queryeval.suites.structures import stated_structure
+from pytest_queryeval.suites.structures import load_structure
 
 # Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
 _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
 
-# What a case has as its settings have it.
+# Fields that a case has from its settings as they are.
 _INHERITED = (
     *("source", "metrics", "options", "thresholds", "policy", "dialect"),
     *("json_schema", "on_miss", "on_miss_location", "timeout", "max_rows", "report_rows", "trials_rule"),
@@ -33,10 +33,10 @@ _INHERITED = (
 
 
 class CaseReader:
-    """Reads the cases of one suite file, which share `shared` values.
+    """A reader of the cases of one suite file, which inherit the values `shared`.
 
-    What is wrong goes to `problems`. If there are problems at the start, settings may be missing because of them, so
-    nothing is said about missing ones. `kinds` are those that were met.
+    Problems are added to `problems`. If it has some from the start, settings may be missing because of them, so missing
+    ones are not reported. `kinds` are the names of the kinds of the cases read so far.
     """
 
     def __init__(self, shared: Values, problems: Problems, *, require_prediction: bool) -> None:
@@ -63,7 +63,8 @@ class CaseReader:
         settings = None
         if not (problems or self._is_broken):
             settings = problems.attempt(self._settings, values, node)
-        kind = settings.kind if settings else self._kind(values)
+        name = values.get("kind", self._shared.get("kind"))
+        kind = settings.kind if settings else KINDS[name] if name else None
         golds = predicted = None
         if kind is not None:
             self.kinds.add(kind.name)
@@ -72,8 +73,12 @@ class CaseReader:
             predicted = problems.attempt(read_predicted, node, kind)
         if settings and golds and not problems:
             self._check_needs(settings, golds, predicted, node, problems)
-            schema = problems.attempt(_schema, settings, values)
-            structure = problems.attempt(_structure, settings)
+            schema = structure = None
+            if settings.db_schema is not None:
+                metadata = values.get("metadata", {})
+                schema = problems.attempt(load_schema, settings.db_schema, settings.source, metadata)
+            if settings.structure is not None:
+                structure = problems.attempt(load_structure, settings.structure)
             if not problems:
                 case = _case(node, values, settings, golds, predicted, schema, structure)
                 checked = problems.attempt(_with_checked_golds, case, settings.kind, node)
@@ -83,7 +88,7 @@ class CaseReader:
         return None
 
     def _settings(self, values: Values, node: Node) -> Settings:
-        """Return what holds for a case; raises `CaseError`. Cases without settings of their own share one object."""
+        """Return the settings of a case; raise `CaseError`. Cases without settings of their own share one object."""
         if _OVERRIDES.isdisjoint(values):
             if self._shared_settings is None:
                 self._shared_settings = self._resolved(self._shared, node)
@@ -114,18 +119,19 @@ class CaseReader:
     def _check_needs(
         self, settings: Settings, golds: tuple[Stated, ...], predicted: Stated | None, node: Node, problems: Problems
     ) -> None:
-        """Whether there is a source where a query is to run, and something that predicts."""
-        if settings.source is None and settings.kind.has_queries and not _is_answered(golds, predicted):
+        """Add a problem where a query has no source to run on, or a source of another kind, or nothing predicts."""
+        is_answered = all(one is not None and one.query is None for one in (*golds, predicted))
+        if settings.source is None and settings.kind.has_queries and not is_answered:
             named = (*settings.metrics, *settings.thresholds)
             first = next((name for name in named if need_answers([name])), None)
             if first or not named:
-                since = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
-                problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{since}"))
+                hint = f", or state metrics and thresholds of texts only: '{first}' needs answers" if first else ""
+                problems.append(node.problem(f"no source: add `source` to {_settings_file(node)}{hint}"))
         if settings.source and ENGINES[settings.source.engine].kind not in (None, settings.kind.name):
             source = f"source '{settings.source.name}' ({settings.source.engine})"
             runs = ENGINES[settings.source.engine].kind
-            said = f"{source} runs queries of the kind '{runs}', not '{settings.kind.name}'"
-            problems.append(node.problem(f"{said}: write `kind: {runs}`, or name another source"))
+            mismatch = f"{source} runs queries of the kind '{runs}', not '{settings.kind.name}'"
+            problems.append(node.problem(f"{mismatch}: write `kind: {runs}`, or name another source"))
         if predicted is not None or not self._require_prediction:
             return
         if settings.predictor is None or settings.predictor.kind == "inline":
@@ -133,39 +139,23 @@ class CaseReader:
 
 
 def _settings_file(node: Node) -> str:
-    """Where what cases share can stand: files of JSON lines have no place for it."""
+    """Return where shared settings can be written: files of JSON lines have no place for them."""
     return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
 
 
-def _is_answered(golds: tuple[Stated, ...], predicted: Stated | None) -> bool:
-    """Whether nothing is left to run."""
-    stated = (*golds, predicted)
-    return all(one is not None and one.query is None for one in stated)
-
-
-def _schema(settings: Settings, values: Values) -> Schema | None:
-    if settings.db_schema is None:
-        return None
-    return stated_schema(settings.db_schema, settings.source, values.get("metadata", {}))
-
-
-def _structure(settings: Settings) -> Structure | None:
-    return None if settings.structure is None else stated_structure(settings.structure)
-
-
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
-    """The case with what its settings say of its golds; raises `CaseError` for one that breaks them."""
-    golds = tuple(each(case.golds, lambda gold: _checked_gold(gold, case, kind, node)))
+    """Return the case with its golds as checked by its kind; raise `CaseError` for one that its settings rule out."""
+
+    def check(gold: Stated) -> Stated:
+        try:
+            return kind.check_gold(gold, case)
+        except (ValueError, SourceError) as error:
+            raise CaseError(gold.location or node.location, node.problem(str(error)).problem) from error
+
+    golds = tuple(each(case.golds, check))
     # Not by equality: the names of codes are labels, which are not compared.
     same = all(checked is gold for checked, gold in zip(golds, case.golds, strict=True))
     return case if same else replace(case, golds=golds)
-
-
-def _checked_gold(gold: Stated, case: Case, kind: Kind, node: Node) -> Stated:
-    try:
-        return kind.check_gold(gold, case)
-    except (ValueError, SourceError) as error:
-        raise CaseError(gold.location or node.location, node.problem(str(error)).problem) from error
 
 
 def _case(
@@ -178,7 +168,6 @@ def _case(
     structure: Structure | None,
 ) -> Case:
     get = values.get
-    told: dict[str, Any] = {name: values.get(name) for name in ("difficulty", "skip", "xfail")}
     return Case(
         id=values["id"],
         location=node.location,
@@ -187,7 +176,7 @@ def _case(
         evidence=get("evidence", ""),
         golds=golds,
         predicted=predicted,
-        # What a case states comes before what the suite's predictor would say, and is the same each time.
+        # A case's own prediction comes before the suite's predictor, and is the same in each trial.
         **({"predictor": settings.predictor, "trials": settings.trials} if predicted is None else {"predictor": None}),
         db_schema=schema,
         structure=structure,
@@ -195,6 +184,8 @@ def _case(
         tags=added(settings.tags, values["tags"]) if "tags" in values else settings.tags,
         metadata=get("metadata", {}),
         allow_empty=get("allow_empty", False),
-        **told,
+        difficulty=get("difficulty"),
+        skip=get("skip"),
+        xfail=get("xfail"),
         **{name: getattr(settings, name) for name in _INHERITED},
     )

@@ -1,4 +1,4 @@
-"""Cases in the form of conversations: one case for each turn that has a target."""
+"""Conversations as cases: one case for each turn that has a target."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 CONVERSATION = "conversation"
 TARGET = "target"
-# What such cases say of themselves beside their turns, and what predictors and reports may want to know.
-TOLD = ("name", "comments")
+# Keys of conversations that describe them, and become metadata of their cases.
+DESCRIPTIVE = ("name", "comments")
 
 
 def turns(case: Node) -> list[Node]:
-    """The cases that a node holds: itself, or one for each turn of its conversation that has a target.
+    """Return the cases that a node holds: itself, or one for each turn of its conversation that has a target.
 
-    The id of such a case is that of the node with the number of the turn behind it, its gold is the target, its
-    question what the user said last, and its conversation all that was said up to that. Raises `CaseError` for a
-    conversation without a target, and `SuiteError` with all turns that cannot be read.
+    The id of such a case is that of the node with the number of the turn appended, its gold is the target, its question
+    the last message of the user, and its conversation all messages up to that. Raise `CaseError` for a conversation
+    without a target, and `SuiteError` with all turns that cannot be read.
     """
     if not isinstance(case.value, dict) or CONVERSATION not in case.value:
         return [case]
@@ -39,7 +39,7 @@ def turns(case: Node) -> list[Node]:
 
 
 def read_messages(node: Node) -> tuple[Message, ...]:
-    """Read what was said, in its order; whatever else turns say is left aside. Raises `CaseError`."""
+    """Read the messages in their order, and ignore other keys of turns; raise `CaseError`."""
     return tuple(each(items(node), _message))
 
 
@@ -50,13 +50,16 @@ def _message(node: Node) -> Message:
     return Message(role=stated_text(named["role"]), content=or_else("", whole_text)(named["content"]))
 
 
-def _turns(case: Node, said: list[Node]) -> Iterator[Node]:
+def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
     shared = _shared(case)
-    for number, turn in enumerate(said, start=1):
+    for number, turn in enumerate(messages, start=1):
         target = entries(turn).get(TARGET)
         if target is None or target.empty:
             continue
-        so_far = _up_to_question(said[:number])
+        so_far = messages[:number]
+        # Up to the user's last message, so that no answer to it is included; all of them where no role is "user".
+        users = [place for place, message in enumerate(so_far, start=1) if entries(message)["role"].value == "user"]
+        so_far = so_far[: users[-1]] if users else so_far
         own = {
             "question": entries(so_far[-1])["content"],
             "gold": target,
@@ -68,26 +71,20 @@ def _turns(case: Node, said: list[Node]) -> Iterator[Node]:
 
 
 def _shared(case: Node) -> dict[str, Node]:
-    """What all turns share: the case's own keys, with what only describes it among the metadata."""
+    """Return what all turns share: the case's own keys, those that describe it as metadata."""
     named = entries(case)
-    shared = {name: value for name, value in named.items() if name not in (*TOLD, CONVERSATION)}
-    told = {name: named[name] for name in TOLD if name in named}
-    if told:
-        stated = shared.get("metadata")
-        known = {} if stated is None or stated.empty else entries(stated)
-        shared["metadata"] = Node(told | known, case.line, "mapping", case.file)
+    shared = {name: value for name, value in named.items() if name not in (*DESCRIPTIVE, CONVERSATION)}
+    described = {name: named[name] for name in DESCRIPTIVE if name in named}
+    if described:
+        metadata = shared.get("metadata")
+        own = {} if metadata is None or metadata.empty else entries(metadata)
+        shared["metadata"] = Node(described | own, case.line, "mapping", case.file)
     if "tags" in shared and isinstance(shared["tags"].value, list):
-        tags = [_as_marker(tag) for tag in shared["tags"].value if not tag.empty]
+        # Other tools allow blanks and more in tags.
+        tags = [
+            replace(tag, value=as_marker(tag.value)) if isinstance(tag.value, str) else tag
+            for tag in shared["tags"].value
+            if not tag.empty
+        ]
         shared["tags"] = replace(shared["tags"], value=[tag for tag in tags if tag.value != ""])
     return shared
-
-
-def _as_marker(tag: Node) -> Node:
-    """A tag as it can be a marker: other tools allow blanks and more in theirs."""
-    return replace(tag, value=as_marker(tag.value)) if isinstance(tag.value, str) else tag
-
-
-def _up_to_question(said: list[Node]) -> list[Node]:
-    """The turns up to what the user said last, so that no answer to it is among them; all where nobody is called so."""
-    users = [number for number, turn in enumerate(said, start=1) if entries(turn)["role"].value == "user"]
-    return said[: users[-1]] if users else said

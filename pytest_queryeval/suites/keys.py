@@ -1,4 +1,4 @@
-"""Every key of suite files and settings: where it may stand, how it is inherited, how it is read."""
+"""Every key of suite files and settings: its levels, its inheritance, its reader."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ LEVELS: Mapping[Level, str] = {
     "case": "in a case",
 }
 GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
-MAX_DROP = 0.0
-LEAST_ALPHA = 0.001  # the tests draw random signs 9,999 times
+DEFAULT_MAX_DROP = 0.0
+MIN_ALPHA = 0.001  # the tests draw random signs 9,999 times
 
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
@@ -72,7 +72,7 @@ _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key of the contract. `merged` and `added` collect what all levels say, else the nearest level's value holds."""
+    """A key. `merged` and `added` combine the values of all levels, else the nearest level's value applies."""
 
     name: str
     levels: tuple[Level, ...]
@@ -113,7 +113,7 @@ def read_kind(node: Node) -> str:
 
 
 def read_on_miss(node: Node) -> tuple[str, Location]:
-    """Read what becomes of cases with missed thresholds, and where that is stated."""
+    """Read the outcome of cases with missed thresholds, and the location of the setting."""
     return choice("fail", "xfail")(node), node.location
 
 
@@ -138,7 +138,7 @@ def _gate(node: Node) -> Gate:
 
 
 def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the gate asks for: limits of a metric, or how the run compares with its baseline."""
+    """Return what the gate requires: limits of a metric, or a comparison of the run with its baseline."""
     rules = [name for name in RULES if name in found]
     if rules and (others := [name for name in found if name not in (rules[0], "where")]):
         raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
@@ -153,20 +153,20 @@ def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _no_regression(node: Node) -> dict[str, Any]:
-    """Read `{metric:, alpha:, max_drop:}`, of which only the metric must be there."""
+    """Read `{metric:, alpha:, max_drop:}`, of which only the metric is required."""
     found = known_entries(node, {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero})
     if "metric" not in found:
         raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
     if found["metric"] in OF_TRIALS:
         raise node.problem(f"'{found['metric']}' is not compared with a baseline: name the metric of the trials")
-    rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", MAX_DROP))
+    rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", DEFAULT_MAX_DROP))
     return {"metric": found["metric"], "no_regression": rule}
 
 
 def _alpha(node: Node) -> float:
-    wanted = f"a number from {LEAST_ALPHA:g} to 0.5"
+    wanted = f"a number from {MIN_ALPHA:g} to 0.5"
     value = number(node, wanted)
-    if not LEAST_ALPHA <= value <= 0.5:
+    if not MIN_ALPHA <= value <= 0.5:
         raise unexpected(node, wanted)
     return value
 
@@ -177,7 +177,7 @@ def _gate_metric(node: Node) -> str:
 
 
 def read_trials_rule(node: Node) -> TrialsRule:
-    """Read `mean`, `all`, `any`, or `{rate: R}`, the least share of the trials that has to pass."""
+    """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
     if node.value in ("mean", "all", "any"):
         return node.value  # type: ignore[return-value]  # one of them
     rate = known_entries(node, {"rate": number}).get("rate", 0.0) if isinstance(node.value, dict) else 0.0
@@ -259,7 +259,7 @@ _READERS: Mapping[Level, Mapping[str, Reader[Any]]] = {
 }
 
 
-# What other tools call a key.
+# Names that other tools use for a key.
 SYNONYMS = {
     **dict.fromkeys(("sql", "query", "sparql", "answer", "expected", "reference", "solution", "ground_truth"), "gold"),
     **dict.fromkeys(("prediction", "actual", "output", "generated"), "predicted"),
@@ -270,12 +270,12 @@ SYNONYMS = {
     "tests": "cases",
 }
 
-# Keys by which a mapping is a case.
+# Keys that make a mapping a case.
 CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED_FORMS))
 
 
 def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
-    """Read the values of all keys that could be read; what is wrong with the others is added to `problems`."""
+    """Read the values of all keys that can be read; add the problems of the others to `problems`."""
     readers, values = _READERS[level], {}
     for name, value in entries(node).items():
         read = readers.get(name)
@@ -290,7 +290,7 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
 
 
 def _misplaced(name: str, level: Level) -> str:
-    """Why a key cannot stand at a level."""
+    """Return the problem of a key at a level that does not have it."""
     key = KEYS.get(name)
     if key is None:
         return f"unknown key '{name}'{_hint(name, level)}"

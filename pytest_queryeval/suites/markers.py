@@ -1,4 +1,4 @@
-"""Which names can be markers of pytest's."""
+"""Names that can be markers of pytest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NO_MARKER = re.compile(r"[^\w-]+|^_+")
 
 
 def as_marker(name: str) -> str:
-    """The name as it can be a marker, with `-` for what cannot and before pytest's own; empty where nothing is left.
+    """Return the name as a marker, with `-` for other characters and before pytest's own; empty where nothing is left.
 
     >>> as_marker("weo 2024"), as_marker("skip"), as_marker("?")
     ('weo-2024', '-skip', '')

@@ -34,7 +34,7 @@ def read_metric(node: Node) -> str:
 
 
 def known_metric(name: str, node: Node) -> str:
-    """The name of a metric that can be used; raises `CaseError` at `node`."""
+    """Return the name of a metric that can be used; raise `CaseError` at `node`."""
     try:
         check_metric(name)
     except QueryEvalError as error:  # unknown, or not importable: a metric of the user's, an extra that is missing
@@ -60,12 +60,12 @@ def check_metric(name: str) -> None:
 
 
 def read_metrics(node: Node) -> tuple[str, ...]:
-    """Names of metrics, each once."""
+    """Read names of metrics, each once."""
     return tuple(dict.fromkeys(list_of(read_metric)(node)))
 
 
 def read_thresholds(node: Node) -> dict[str, Threshold]:
-    """`{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
+    """Read `{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
     if node.empty:
         raise node.problem("thresholds are missing: write {} to require nothing")
     if node.form != "mapping":
@@ -74,8 +74,8 @@ def read_thresholds(node: Node) -> dict[str, Threshold]:
 
 
 def _threshold(node: Node, name: str) -> Threshold:
-    most = METRICS[name].max_score
-    wanted = "a number" if most is None or math.isinf(most) else f"a number from 0 to {most:g}"
+    max_score = METRICS[name].max_score
+    wanted = "a number" if max_score is None or math.isinf(max_score) else f"a number from 0 to {max_score:g}"
 
     def limit(value: Node) -> float:
         return number(value, wanted)
@@ -86,31 +86,31 @@ def _threshold(node: Node, name: str) -> Threshold:
 
 
 def read_limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
-    """The `min` and `max` that were found for a metric; raises `CaseError` where there are none, or impossible ones."""
+    """Return the `min` and `max` found for a metric; raise `CaseError` where there are none, or impossible ones."""
     minimum, maximum = found.get("min"), found.get("max")
     if minimum is None and maximum is None:
         raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
     if minimum is not None and maximum is not None and minimum > maximum:
         raise node.problem(f"min {minimum:g} of '{name}' is above its max {maximum:g}")
     threshold = Threshold(minimum=minimum, maximum=maximum)
-    if beyond := unreachable_threshold(name, threshold):
-        raise node.problem(beyond)
+    if problem := unreachable_threshold(name, threshold):
+        raise node.problem(problem)
     return threshold
 
 
 def unreachable_threshold(name: str, threshold: Threshold) -> str:
-    """Why no score of a metric can be at a limit; empty where one can, or where nobody has said how far it reaches."""
-    most = METRICS[name].max_score if name in METRICS else 1.0  # a pass rate
+    """Return why no score of a metric can be at a limit; empty where one can, or its greatest score is not known."""
+    max_score = METRICS[name].max_score if name in METRICS else 1.0  # a pass rate
     for limit in (threshold.minimum, threshold.maximum):
-        if most is not None and limit is not None and not 0 <= limit <= most:
-            reach = "from 0 on" if math.isinf(most) else f"from 0 to {most:g}"
-            hint = f": write {limit / 100:g}" if most == 1 and 10 <= limit <= 100 else ""  # surely a percentage
-            return f"{limit:g} is no limit for '{name}', whose scores are {reach}{hint}"
+        if max_score is not None and limit is not None and not 0 <= limit <= max_score:
+            scores = "from 0 on" if math.isinf(max_score) else f"from 0 to {max_score:g}"
+            hint = f": write {limit / 100:g}" if max_score == 1 and 10 <= limit <= 100 else ""  # a percentage
+            return f"{limit:g} is no limit for '{name}', whose scores are {scores}{hint}"
     return ""
 
 
 def read_options(node: Node) -> dict[str, dict[str, Any]]:
-    """`{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
+    """Read `{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
     return each_entry(node, _options_of)
 
 
@@ -119,12 +119,12 @@ def _options_of(name: str, node: Node) -> dict[str, Any]:
         known = (*METRICS.names(), *KINDS.names())
         hint = did_you_mean(name, known) or f": write {{METRIC: {{{name}: …}}}}"
         raise node.problem(f"options for '{name}', which is no metric and no kind{hint}")
-    sort = "kind" if name in KINDS else "metric"
+    owned_by = "kind" if name in KINDS else "metric"
     owner: Kind | Metric = KINDS[name] if name in KINDS else METRICS[known_metric(name, node)]
     for key, value in entries(node).items():
         if key not in owner.options:
-            raise value.problem(f"{sort} '{name}' has no option '{key}'{did_you_mean(key, owner.options)}")
-    options = json_mapping(node) | _located(node, owner.paths)
+            raise value.problem(f"{owned_by} '{name}' has no option '{key}'{did_you_mean(key, owner.options)}")
+    options = json_mapping(node) | {key: _path(value) for key, value in entries(node).items() if key in owner.paths}
     try:
         owner.check(options)
     except SettingError as error:
@@ -132,12 +132,8 @@ def _options_of(name: str, node: Node) -> dict[str, Any]:
     return options
 
 
-def _located(node: Node, paths: frozenset[str]) -> dict[str, str]:
-    """Options that may name a folder or a file beside this one, as absolute paths where they do."""
-    return {key: _path(value) for key, value in entries(node).items() if key in paths}
-
-
 def _path(node: Node) -> str:
+    """Read the name of a file or folder beside the suite as an absolute path; any other text as it is."""
     stated_text(node)
     name = expanded_text(node)
     path = os.path.abspath(node.file.folder / name)  # noqa: PTH100 - resolve() would follow links

@@ -18,7 +18,7 @@ from pytest_queryeval.text.credentials import discreet
 from pytest_queryeval.text.redaction import redact
 
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
-# What may stand beside a predictor's name, whichever it is.
+# Settings of every predictor, written beside its name.
 CALL_SETTINGS: Mapping[str, Reader[Any]] = {
     "concurrency": whole_number(1),
     "timeout": positive_number,
@@ -27,7 +27,7 @@ CALL_SETTINGS: Mapping[str, Reader[Any]] = {
 
 
 def read_predictor(node: Node) -> PredictorSpec:
-    """Read a predictor by its text or its mapping; raises `CaseError`."""
+    """Read a predictor by its text or its mapping; raise `CaseError`."""
     if isinstance(node.value, dict):
         return _described_predictor(node, node.value)
     stated_text(node)
@@ -47,7 +47,7 @@ def read_predictor(node: Node) -> PredictorSpec:
 
 
 def _function_hint(written: str, folder: Path) -> str:
-    """How to name a function where only its file stands, or a dotted name; empty where there is no such file."""
+    """Return how to name a function where only its file or a dotted name is given; empty without such a file."""
     if written.endswith(".py"):
         return f": name its function, {written}:predict"
     module, _, name = written.rpartition(".")
@@ -56,7 +56,7 @@ def _function_hint(written: str, folder: Path) -> str:
 
 
 def check_predictor_files(spec: PredictorSpec) -> None:
-    """Raise `CaseError`, at the line that names the predictor, where a local file or function of it is not there."""
+    """Raise `CaseError`, at the line that names the predictor, where a local file or function of it is missing."""
     try:
         PREDICTORS[spec.kind].check_files(spec)
     except SettingError as error:
@@ -64,7 +64,7 @@ def check_predictor_files(spec: PredictorSpec) -> None:
 
 
 def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
-    """Read a predictor that is named outside of a suite, relative paths starting in `folder`; raises `CaseError`."""
+    """Read a predictor named outside of a suite, with paths relative to `folder`; raise `CaseError`."""
     return read_predictor(Node(text, 0, "quoted", File(folder / "command line", Path("command line"))))
 
 
@@ -99,7 +99,7 @@ def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec
 
 
 def _check_predictor(kind: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
-    """Raise `CaseError` at the setting that cannot be right, or at `otherwise` where it has no place of its own."""
+    """Raise `CaseError` at the setting that is wrong, or at `otherwise` where it has no node of its own."""
     try:
         PREDICTORS[kind].check(settings)
     except SettingError as error:

@@ -1,4 +1,4 @@
-"""Readers of gold and predicted: which of their forms a case uses; its kind reads what they hold."""
+"""Readers of gold and predicted, by the form that a case uses; its kind reads their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 
 def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
-    """Read the right answers of a case; raises `CaseError` unless one form of gold is there and states something."""
+    """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value."""
     named = entries(case)
     form = _only_form(named, GOLD_FORMS)
     if form is None:
@@ -33,7 +33,7 @@ def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
 
 
 def read_predicted(case: Node, kind: Kind) -> Stated | None:
-    """Read the prediction that a case states, if it does; raises `CaseError`."""
+    """Read the prediction in a case, if there is one; raise `CaseError`."""
     named = entries(case)
     form = _only_form(named, PREDICTED_FORMS)
     if form is None:

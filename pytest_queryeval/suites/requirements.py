@@ -17,11 +17,11 @@ _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\
 
 
 class MissingExtraError(QueryEvalError):
-    """A suite says that it needs an extra that is not installed; the message tells how to install it."""
+    """An extra that a suite requires is not installed; the message says how to install it."""
 
 
 def read_requires(node: Node) -> tuple[str, ...]:
-    """Read the name of an extra, or a list of names; raises `CaseError` for one that there is not."""
+    """Read the name of an extra, or a list of names; raise `CaseError` for an unknown one."""
     named = items(node) if isinstance(node.value, list) else [node]
     for item in named:
         if text(item) not in packages_of_extras():
@@ -32,7 +32,7 @@ def read_requires(node: Node) -> tuple[str, ...]:
 def check_required(top: Node) -> None:
     """Raise `MissingExtraError` where a file or a folder needs an extra that is missing.
 
-    Nothing else of it can be read then: its sources may need the extra, too.
+    Nothing else of it can be read then, since its sources may need the extra.
     """
     if isinstance(top.value, dict) and REQUIRES in top.value:
         check_installed(read_requires(top.value[REQUIRES]))
@@ -47,7 +47,7 @@ def check_installed(extras: Sequence[str]) -> None:
 
 @cache
 def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
-    """The packages that each extra of this package installs, as its metadata say."""
+    """Return the packages that each extra of this package installs, by its metadata."""
     found: dict[str, tuple[str, ...]] = {}
     for requirement in requires(PACKAGE) or ():
         if match := _REQUIREMENT.match(requirement):

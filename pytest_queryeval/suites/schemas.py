@@ -1,4 +1,4 @@
-"""Reader of `db_schema`: the tables that queries are about, where no database tells them."""
+"""Reader of `db_schema`: the tables of a database, where it cannot be asked for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.schema import Schema, schema_of_entry
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import entries, known_entries, stated_text
-from pytest_queryeval.suites.changes import changed
+from pytest_queryeval.suites.changes import modification_time
 
 MAX_BYTES = 64 * MEBIBYTE
 DATABASE = "db_id"
@@ -22,7 +22,7 @@ DATABASE = "db_id"
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """A file in the form of Spider's tables.json, and which of its databases is meant, where that is said."""
+    """A file in the form of Spider's tables.json, and the name of one of its databases, where it is given."""
 
     file: File
     database: str | None
@@ -30,7 +30,7 @@ class SchemaFile:
 
 
 def read_db_schema(node: Node) -> SchemaFile:
-    """Read `file.json` or `{file: file.json, db_id: NAME}`; raises `CaseError`."""
+    """Read `file.json` or `{file: file.json, db_id: NAME}`; raise `CaseError`."""
     if not isinstance(node.value, dict):
         return SchemaFile(file_at(node.file.folder / stated_text(node)), None, node)
     found = known_entries(node, {"file": stated_text, DATABASE: stated_text})
@@ -39,27 +39,27 @@ def read_db_schema(node: Node) -> SchemaFile:
     return SchemaFile(file_at(node.file.folder / found["file"]), found.get(DATABASE), entries(node)["file"])
 
 
-def stated_schema(stated: SchemaFile, source: Source | None, metadata: Mapping[str, Any]) -> Schema:
-    """The schema of a case's database; raises `CaseError` where the file has none of that name.
+def load_schema(named: SchemaFile, source: Source | None, metadata: Mapping[str, Any]) -> Schema:
+    """Return the schema of a case's database; raise `CaseError` where the file has none of that name.
 
     The name is the one beside the file, or the case's metadata `db_id`, or the name of the source without its suffix; a
     file with one database needs none.
     """
-    schemas = _schemas(stated.file.path, changed(stated.file.path))
+    schemas = _schemas(named.file.path, modification_time(named.file.path))
     if isinstance(schemas, str):
-        raise stated.node.problem(f"no schema in {stated.file.path.name}: {schemas}")
-    wanted = str(stated.database or metadata.get(DATABASE) or (source and PurePosixPath(source.name).stem) or "")
+        raise named.node.problem(f"no schema in {named.file.path.name}: {schemas}")
+    wanted = str(named.database or metadata.get(DATABASE) or (source and PurePosixPath(source.name).stem) or "")
     if wanted in schemas:
         return schemas[wanted]
-    if len(schemas) == 1 and stated.database is None:
+    if len(schemas) == 1 and named.database is None:
         return next(iter(schemas.values()))
-    said = f"no database '{wanted}'{did_you_mean(wanted, schemas)}" if wanted else "several databases"
-    raise stated.node.problem(f"{stated.file.path.name} has {said}: name one by `{DATABASE}`")
+    problem = f"no database '{wanted}'{did_you_mean(wanted, schemas)}" if wanted else "several databases"
+    raise named.node.problem(f"{named.file.path.name} has {problem}: name one by `{DATABASE}`")
 
 
 @lru_cache(maxsize=16)
 def _schemas(path: Path, _: int) -> dict[str, Schema] | str:
-    """All schemas of a file by their `db_id`, or why there are none: a large file is read once, be it right or not."""
+    """Return the schemas of a file by `db_id`, or the problem: a large file is read once, also where it has one."""
     try:
         return _read_schemas(json.loads(file_at(path).text(MAX_BYTES)))
     except CaseError as error:
@@ -73,20 +73,16 @@ def _schemas(path: Path, _: int) -> dict[str, Schema] | str:
 def _read_schemas(document: Any) -> dict[str, Schema]:
     schemas: dict[str, Schema] = {}
     for number, entry in enumerate(document if isinstance(document, list) else [document], start=1):
-        name, schema = _read_entry(entry, number)
+        try:
+            if not isinstance(entry, dict):
+                raise TypeError("it is no object")
+            name, schema = str(entry[DATABASE]), schema_of_entry(entry)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"entry {number} is not as in Spider's tables.json ({reason})") from error
         if name in schemas:
             raise ValueError(f"entry {number} is a second one of the database '{name}'")
         schemas[name] = schema
     if not schemas:
         raise ValueError("it lists no database")
     return schemas
-
-
-def _read_entry(entry: Any, number: int) -> tuple[str, Schema]:
-    try:
-        if not isinstance(entry, dict):
-            raise TypeError("it is no object")
-        return str(entry[DATABASE]), schema_of_entry(entry)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"entry {number} is not as in Spider's tables.json ({reason})") from error

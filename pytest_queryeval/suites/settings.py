@@ -1,4 +1,4 @@
-"""What cases share: folder settings, and how folder, file and case add up."""
+"""Settings that cases share: those of folders, and how folder, file and case combine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Values: TypeAlias = Mapping[str, Any]
 class Folder:
     """A folder with a `queryeval.yaml`: its gates, and the values that cases below inherit.
 
-    Where it needs an extra that is `missing`, the gates are all that is known of it.
+    Where it requires an extra that is `missing`, only its gates are known.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Folder:
     missing: MissingExtraError | None = None
 
 
-# What reading a folder gave, for each that was looked at: None where it has no settings.
+# The result of reading each folder: None where it has no settings.
 FolderCache: TypeAlias = dict[Path, Folder | SuiteError | None]
 
 
@@ -77,8 +77,8 @@ class Settings:
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
     """Return the folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
 
-    Raises `SuiteError` with the problems of all their files, again for each file below them, and `MissingExtraError`
-    where one of them needs an extra that is not installed.
+    Raise `SuiteError` with the problems of all their files, again for each file below them, and `MissingExtraError`
+    where one of them requires an extra that is not installed.
     """
     below = [path for path in (folder, *folder.parents) if path.is_relative_to(root)] or [folder]
     problems, found = Problems(), []
@@ -120,37 +120,44 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
 
 
 def inherited(above: Values, own: Values) -> dict[str, Any]:
-    """Return the values that hold below a level that says `own`, in a place where `above` held so far."""
+    """Return the values that apply below a level with the values `own`, where `above` applies above it."""
     values = dict(above)
     for name, value in own.items():
-        rule = KEYS[name].inheritance
-        if rule == "merged":
+        inheritance = KEYS[name].inheritance
+        if inheritance == "merged":
             values[name] = {**values.get(name, {}), **value}
-        elif rule == "added":
+        elif inheritance == "added":
             values[name] = added(values.get(name, ()), value)
-        elif rule == "nearest":
+        elif inheritance == "nearest":
             values[name] = value
     return values
 
 
 def added(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
-    """Both in this order, each word once."""
+    """Return both in this order, each word once."""
     return tuple(dict.fromkeys(above + own))
 
 
 def resolve(values: Values) -> Settings:
-    """Return what `values`, among them a kind, mean for a case; raises `CaseError` for an unknown source."""
+    """Return the settings of a case by its values, a kind among them; raise `CaseError` for an unknown source."""
     kind = KINDS[values["kind"]]
-    stated = values.get("source")
-    source = None if stated is None else resolved_source(stated, values.get("sources", {}))
+    source = values.get("source")
+    if source is not None:
+        source = resolved_source(source, values.get("sources", {}))
     on_miss, on_miss_location = values.get("on_miss", ("fail", None))
+    metrics = kind.default_metrics
+    if "metrics" in values:
+        metrics = tuple(name for name in values["metrics"] if applies_to(name, kind.name))
+    thresholds = {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
+    if "thresholds" in values:  # of a folder, some may be of other kinds' metrics
+        thresholds = {name: limits for name, limits in values["thresholds"].items() if applies_to(name, kind.name)}
     return Settings(
         kind=kind,
         source=source,
         predictor=values.get("predictor"),
-        metrics=_metrics(kind, values),
+        metrics=metrics,
         options=values.get("options", {}),
-        thresholds=_thresholds(kind, values),
+        thresholds=thresholds,
         policy=Policy(**{"text_numbers": kind.text_numbers, **values.get("compare", {})}),
         dialect=_dialect(kind, source, values),
         db_schema=values.get("db_schema"),
@@ -168,39 +175,22 @@ def resolve(values: Values) -> Settings:
 
 
 def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
-    """What the options of the kind say, else what the source's engine speaks."""
-    stated = values.get("options", {}).get(kind.name, {}).get("dialect")
-    if stated is not None or source is None:
-        return str(stated or "")
+    """Return the dialect in the options of the kind, else that of the source's engine."""
+    dialect = values.get("options", {}).get(kind.name, {}).get("dialect")
+    if dialect is not None or source is None:
+        return str(dialect or "")
     return ENGINES[source.engine].dialect(source.settings)
-
-
-def _metrics(kind: Kind, values: Values) -> tuple[str, ...]:
-    if "metrics" not in values:
-        return kind.default_metrics
-    return tuple(name for name in values["metrics"] if applies_to(name, kind.name))
-
-
-def _thresholds(kind: Kind, values: Values) -> dict[str, Threshold]:
-    """Thresholds of other kinds' metrics, which a folder may state, do not bind."""
-    if "thresholds" not in values:
-        return {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}
-    return {name: limits for name, limits in values["thresholds"].items() if applies_to(name, kind.name)}
 
 
 def check_applicable(node: Node, own: Values, kind: str, problems: Problems) -> None:
     """Add a problem for each metric and threshold of `own`, read from `node`, that cases of this kind do not have."""
     for listed in ("metrics", "thresholds"):
         if listed in own:
-            for name, value in _named_metrics(entries(node)[listed]):
+            at = entries(node)[listed]
+            named = entries(at).items() if at.form == "mapping" else [(text(item), item) for item in items(at)]
+            for name, value in named:
                 if not applies_to(name, kind):
                     kinds = ", ".join(sorted(each for each in KINDS.names() if applies_to(name, each)))
                     problems.append(
                         value.problem(f"metric '{name}' does not apply to the kind '{kind}': it is for {kinds}")
                     )
-
-
-def _named_metrics(node: Node) -> list[tuple[str, Node]]:
-    if node.form == "mapping":
-        return list(entries(node).items())
-    return [(text(item), item) for item in items(node)]

@@ -31,7 +31,7 @@ ENGINE_OF_SUFFIX = {
 }
 TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 SQLALCHEMY = ("postgres", "postgresql", "mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery", "trino")
-# What may stand beside an engine's name and is no misspelt one.
+# Keys of every source, written beside its engine's name.
 SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "service")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -39,14 +39,14 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A `source` that is one text: a name in `sources`, which may come from another file, or a source in place."""
+    """A `source` that is one text: a name in `sources`, perhaps of another file, or a path or URL."""
 
     text: str
     node: Node
 
 
 def read_source(node: Node) -> Source | SourceText:
-    """Read a source in place, or the text that tells which; raises `CaseError`."""
+    """Read a source that is a mapping, or the text of one; raise `CaseError`."""
     if isinstance(node.value, dict):
         return _described(node)
     stated_text(node)
@@ -54,7 +54,7 @@ def read_source(node: Node) -> Source | SourceText:
 
 
 def read_sources(node: Node) -> dict[str, Source]:
-    """Read the named sources; raises `SuiteError` with the problems of all of them."""
+    """Read the named sources; raise `SuiteError` with the problems of all of them."""
 
     def read(name: str, value: Node) -> Source:
         source = read_source(value)
@@ -64,14 +64,14 @@ def read_sources(node: Node) -> dict[str, Source]:
 
 
 def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) -> Source:
-    """Return the source that is meant, where `named` are those that have names; raises `CaseError` if there is none."""
+    """Return the source that a text names among `named`, or by its path or URL; raise `CaseError` if there is none."""
     if isinstance(source, Source):
         return source
     if source.text in named:
         return named[source.text]
     engine = _engine_of(source.text)
     if engine is None:
-        # The text as written: what the environment put into it may be a secret.
+        # The text as written: values from the environment may be secrets.
         written = discreet(str(source.node.value))
         raise source.node.problem(
             f"'{written}' is no name in `sources`, and neither its suffix nor a scheme tells its engine"
@@ -105,7 +105,7 @@ def _engine_of(text: str) -> str | None:
 
 
 def _described(node: Node) -> Source:
-    """One engine's name with its settings; those of the source as a whole may also stand beside the name."""
+    """Read one engine's name with its settings; those of SOURCE_KEYS may also be beside the name."""
     named = entries(node)
     engine = _engine_among(named, node)
     own = named[engine].value
@@ -131,7 +131,7 @@ def _engine_among(named: Mapping[str, Node], node: Node) -> str:
 
 
 def _check_settings(engine: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
-    """Raise `CaseError` at the setting that cannot be right, or at `otherwise` where it has no place of its own."""
+    """Raise `CaseError` at the setting that is wrong, or at `otherwise` where it has no node of its own."""
     try:
         ENGINES[engine].check(settings)
         _check_ca_file(settings, otherwise.file.folder)
@@ -161,7 +161,7 @@ def _check_engine(engine: str, node: Node) -> None:
 
 
 def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
-    """Return a name for a source in place: its path or URL, else its first setting, texts joined if they are a list."""
+    """Return a name for a source without one: its path or URL, else its first setting, a list of texts joined."""
     first = settings.get(ENGINES[engine].text_setting) or next(iter(settings.values()), None)
     if isinstance(first, list):
         return ", ".join(discreet(str(item)) for item in first) or engine

@@ -1,4 +1,4 @@
-"""Reader of `structure`: SDMX structure messages, which say which dimensions and codes there are."""
+"""Reader of `structure`: SDMX structure messages, which define dimensions and codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_queryeval.documents.values import each, items, stated_text
 from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
 from pytest_queryeval.languages.sdmx.structure_files import is_json, read_message
 from pytest_queryeval.languages.sdmx.structure_messages import Message, structure_of
-from pytest_queryeval.suites.changes import changed
+from pytest_queryeval.suites.changes import modification_time
 from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
 
 MAX_BYTES = 32 * MEBIBYTE
@@ -30,7 +30,7 @@ class StructureFiles:
 
 
 def read_structure(node: Node) -> StructureFiles:
-    """Read the name of a file or a list of names; raises `CaseError`."""
+    """Read the name of a file or a list of names; raise `CaseError`."""
     files = each(items(node), _file) if isinstance(node.value, list) else [_file(node)]
     if not files:
         raise node.problem("structure needs a file")
@@ -41,23 +41,23 @@ def _file(node: Node) -> File:
     return file_at(node.file.folder / stated_text(node))
 
 
-def stated_structure(stated: StructureFiles) -> Structure:
-    """All datasets of the files; raises `CaseError` where one cannot be read, or none has a data structure.
+def load_structure(named: StructureFiles) -> Structure:
+    """Return all datasets of the files; raise `CaseError` where one cannot be read, or none has a data structure.
 
-    Codes that no file tells are a `QueryEvalWarning`, once for the same files.
+    Codes that no file lists are a `QueryEvalWarning`, once for the same files.
     """
     try:
-        found = _structure(tuple((file.path, changed(file.path)) for file in stated.files))
+        found = _structure(tuple((file.path, modification_time(file.path)) for file in named.files))
     except QueryEvalWarning as warning:  # where filters make it an error
         found = str(warning)
     if isinstance(found, str):
-        raise stated.node.problem(found)
+        raise named.node.problem(found)
     return found
 
 
 @lru_cache(maxsize=16)
 def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
-    """What the files describe together, or why they do not: files are read once, be they right or not."""
+    """Return what the files define together, or the problem: files are read once, also where they have one."""
     messages = []
     for path, _ in files:
         message = _message(path)

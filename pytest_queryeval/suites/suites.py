@@ -1,4 +1,4 @@
-"""Suite files -> cases."""
+"""Reader of suite files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Suite:
 
 
 def is_suite_file(path: Path) -> bool:
-    """Whether a file is a suite by its name.
+    """Return whether a file is a suite by its name.
 
     >>> is_suite_file(Path("sql/concerts.queryeval.yaml")), is_suite_file(Path("sql/queryeval.yaml"))
     (True, False)
@@ -56,7 +56,7 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
     """Return the cases of one suite file, or of all suite files below a folder, in the order of their paths.
 
     Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
-    `path`, else the folder of `path`. Raises `SuiteError` with all problems of all files. Without
+    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without
     `require_prediction`, a case may lack both `predicted` and a predictor. A file that requires an extra that is not
     installed is left out, with a `QueryEvalWarning`.
     """
@@ -67,7 +67,10 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
         raise SuiteError(
             [file_at(path).problem(f"no suite below: expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}")]
         )
-    root = file_at(root).path if root else _default_root(start if is_folder else start.parent)
+    if root is None:
+        folder, here = start if is_folder else start.parent, Path.cwd()
+        root = here if folder.is_relative_to(here) else folder
+    root = file_at(root).path
     problems, folders, cases = Problems(), FolderCache(), list[Case]()
     for file in files:
         try:
@@ -90,10 +93,10 @@ def load_suite(
     require_prediction: bool = True,
     check_predictors: bool = False,
 ) -> Suite:
-    """One suite file with the folder settings that hold for it.
+    """Return one suite file with the folder settings that apply to it.
 
-    Hand the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
-    local files and functions of the predictors that the cases will be answered by. Raises `SuiteError` with all
+    Pass the same `folders` to all calls of a run, so that each folder is read once. `check_predictors` looks for the
+    local files and functions of the predictors that will answer the cases. Raise `SuiteError` with all
     problems of the file, or with those of the folder settings above it; `MissingExtraError` where the file is to be
     skipped, since an extra that it requires is not installed.
     """
@@ -108,8 +111,8 @@ def load_suite(
     if not cases and not problems:
         problems.append(file.problem("there is no case in it: add one"))
     if check_predictors:
-        asked = (case.predictor for case in cases if case.predictor and case.predicted is None and case.skip is None)
-        for predictor in {id(spec): spec for spec in asked}.values():  # cases share the object
+        used = (case.predictor for case in cases if case.predictor and case.predicted is None and case.skip is None)
+        for predictor in {id(spec): spec for spec in used}.values():  # cases share the object
             problems.attempt(check_predictor_files, predictor)
     problems.raise_any()
     return Suite(path=file.path, cases=cases, folders=chain)
@@ -119,11 +122,6 @@ def _suite_files(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (path for name in names if is_suite_file(path := Path(place, name)))
-
-
-def _default_root(folder: Path) -> Path:
-    here = Path.cwd()
-    return here if folder.is_relative_to(here) else folder
 
 
 def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:
@@ -144,7 +142,11 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     if top is None:
         raise file.problem("it is empty: write `kind`, `source`, `predictor` and a list of `cases`")
     if not isinstance(top.value, dict):
-        raise top.problem(_no_suite(top))
+        if isinstance(top.value, list):
+            found, remedy = "list", "put `cases:` above it, and `kind` and `source` if need be"
+        else:
+            found, remedy = "text", "write `kind`, `source`, `predictor` and a list of `cases`"
+        raise top.problem(f"a {found}, where a suite is a mapping: {remedy}")
     if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
         name = file.path.name.replace(".queryeval.", ".")
         own = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
@@ -162,14 +164,8 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     return cases
 
 
-def _no_suite(top: Node) -> str:
-    if isinstance(top.value, list):
-        return "a list, where a suite is a mapping: put `cases:` above it, and `kind` and `source` if need be"
-    return "a text, where a suite is a mapping: write `kind`, `source`, `predictor` and a list of `cases`"
-
-
 def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
-    """Return the nodes of the cases that stand under `cases`, or in the files that it names; raises `CaseError`."""
+    """Return the nodes of the cases under `cases`, or in the files that it names; raise `CaseError`."""
     if isinstance(cases.value, list):
         return cases.value
     if isinstance(cases.value, dict) or cases.empty:
@@ -188,7 +184,7 @@ def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
 
 
 def _files_of(cases: Node) -> list[File]:
-    """Return the files that a glob names, in the order of their paths; suites and settings are not among them."""
+    """Return the files that a glob names, in the order of their paths, without suites and settings."""
     pattern = stated_text(cases)
     try:
         found = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}` in settings, and what is wrong with settings in the words that were written."""
+"""`${NAME}` and `${NAME:-default}` in settings, and problems of settings in the words of the suite."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pytest_queryeval.core.errors import CaseError, SettingError
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import scalar, stated_text, text
 
-SECRET = 6  # characters, or more
+MIN_SECRET = 6  # characters
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def expanded_text(node: Node) -> str:
-    """Read text with variables replaced; raises `CaseError` with the name of one that is missing."""
+    """Read text with variables replaced; raise `CaseError` with the name of one that is missing."""
     return _expand(text(node), node)
 
 
 def expanded_value(node: Node) -> Any:
-    """Read a scalar, list or mapping with variables replaced in all its texts; raises `CaseError`.
+    """Read a scalar, list or mapping with variables replaced in all its texts; raise `CaseError`.
 
-    What comes from the environment is text: `port: ${PORT}` never becomes a number.
+    Values from the environment are texts: `port: ${PORT}` never becomes a number.
     """
     if isinstance(node.value, list):
         return [expanded_value(item) for item in node.value]
@@ -34,7 +34,7 @@ def expanded_value(node: Node) -> Any:
 
 
 def expanded_settings(node: Node, single: str) -> dict[str, Any]:
-    """Read a mapping as it stands, and anything else as the value of the setting `single`; raises `CaseError`."""
+    """Read a mapping as it is, and anything else as the value of the setting `single`; raise `CaseError`."""
     if isinstance(node.value, dict):
         return {name: expanded_value(value) for name, value in node.value.items()}
     if isinstance(node.value, list):
@@ -54,12 +54,12 @@ def setting_problem(error: SettingError, single: str, nodes: Mapping[str, Node],
 
 
 def _as_written(message: str, node: Node) -> str:
-    """The message with `${NAME}` where it repeats what the environment put into a text: that may be a secret."""
+    """Return the message with `${NAME}` in place of its value, which may be a secret."""
     if isinstance(node.value, str):
         expanded = _expand(node.value, node) if "${" in node.value else ""
         message = message.replace(f"'{expanded}'", f"'{node.value}'")
-        # Shorter ones stand in many words.
-        return message.replace(expanded, node.value) if len(expanded) >= SECRET else message
+        # Shorter ones are parts of many words.
+        return message.replace(expanded, node.value) if len(expanded) >= MIN_SECRET else message
     for item in node.value.values() if isinstance(node.value, dict) else node.value:
         message = _as_written(message, item)
     return message

@@ -16,7 +16,7 @@ from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.languages.sdmx.checks import violations
 from pytest_queryeval.languages.sdmx.data_query import read_data_query
 from pytest_queryeval.languages.sdmx.structure_files import read_message
-from pytest_queryeval.suites.structures import read_structure, stated_structure
+from pytest_queryeval.suites.structures import load_structure, read_structure
 
 CPI = "IMF.STA:CPI"
 CODES = {"COUNTRY": 337, "INDEX_TYPE": 49, "COICOP_1999": 15, "TYPE_OF_TRANSFORMATION": 7, "FREQUENCY": 6}
@@ -24,9 +24,7 @@ CODES = {"COUNTRY": 337, "INDEX_TYPE": 49, "COICOP_1999": 15, "TYPE_OF_TRANSFORM
 
 def structure_of_files(*paths: Path) -> Structure:
     at = file_at(paths[0].parent / "s.queryeval.yaml")
-    return stated_structure(
-        read_structure(Node([Node(path.name, 1, "plain", at) for path in paths], 1, "sequence", at))
-    )
+    return load_structure(read_structure(Node([Node(path.name, 1, "plain", at) for path in paths], 1, "sequence", at)))
 
 
 @pytest.fixture(scope="module")
