@@ -1,4 +1,4 @@
-"""What all suite files are read into: a tree of small nodes that know their place."""
+"""The tree of nodes, each with its place, that suite files are read into."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class File:
         return CaseError(Location(self.shown, line, column), one_line(text, MAX_PROBLEM_CHARACTERS))
 
     def data(self, limit: int) -> bytes:
-        """Return the whole content; raises `CaseError` if it cannot be read or is larger than `limit` bytes."""
+        """Return the whole content; raise `CaseError` if it cannot be read or is larger than `limit` bytes."""
         try:
-            # A pipe would make the run wait for ever.
+            # Reading a pipe could block for ever.
             if self.path.exists() and not self.path.is_file():
                 raise self.problem("is not a file")
             with self.path.open("rb") as stream:
@@ -52,11 +52,11 @@ class File:
         return data
 
     def text(self, limit: int) -> str:
-        """Return the whole content as text without a byte order mark; raises `CaseError` also where it is not UTF-8."""
+        """Return the whole content as text without a byte order mark; raise `CaseError` also where it is not UTF-8."""
         return self.decoded(self.data(limit), line=1).removeprefix("\ufeff")
 
     def decoded(self, data: bytes, *, line: int) -> str:
-        """Bytes that start on `line` as text; raises `CaseError` with the place of the first wrong byte."""
+        """Return bytes that start on `line` as text; raise `CaseError` with the place of the first wrong byte."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -77,7 +77,7 @@ class Node:
     """A scalar's source text, a sequence or a mapping.
 
     `line` is where the node starts; for a mapping's value it is the line of its key. `key` names it in messages: the
-    key that it stands under, or "item of KEY". Numbers, true, false and null of JSON are plain scalars, its strings
+    key of which it is the value, or "item of KEY". Numbers, true, false and null of JSON are plain scalars, its strings
     are quoted.
     """
 
@@ -99,7 +99,7 @@ class Node:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was written, or null in one of its spellings."""
+        """Whether it is an empty text without quotes, or null in one of its spellings."""
         return self.plain and str(self.value).lower() in ("", "~", "null")
 
     def problem(self, text: str) -> CaseError:
@@ -109,7 +109,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file holds, None where it holds nothing, and the problems that did not hinder the reading."""
+    """The content of a file, None where it is empty, and the problems that reading could go on after."""
 
     root: Node | None
     problems: list[CaseError]

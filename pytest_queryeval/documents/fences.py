@@ -1,4 +1,4 @@
-"""What a language model answers in Markdown: the code in its fenced block."""
+"""Fenced code blocks in Markdown, as language models answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})([^\n]*)(?:\n|\Z)", re.MULTILINE)
 
 
 class _Block(NamedTuple):
-    """A fenced block: its opening fence and what it says, its indentation, and where its content begins and ends."""
+    """A fenced block: its opening fence and info string, its indentation, the start and the end of its content."""
 
     fence: str
     info: str
@@ -21,7 +21,7 @@ class _Block(NamedTuple):
 
 
 class CodeBlock(NamedTuple):
-    """A fenced block: the fence and what stands beside it, what stands in it, and whether a fence closes it."""
+    """A fenced block: its fence and info string, its content, and whether a fence closes it."""
 
     fence: str
     info: str
@@ -30,16 +30,16 @@ class CodeBlock(NamedTuple):
 
     @property
     def language(self) -> str:
-        """The first word beside the fence, in lower case."""
+        """The first word of the info string, in lower case."""
         return _first_word(self.info)
 
 
 def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
-    r"""The content of the one fenced code block in a text, and the line where it begins; else the text itself, and 1.
+    r"""Return the content of the one fenced code block in a text, and its first line; else the text itself, and 1.
 
-    Of several blocks it is the only one whose info string begins with one of the `languages`, in whatever case. Fences
+    Of several blocks it is the only one whose info string begins with one of the `languages`, in any case. Fences
     are those of CommonMark outside of lists and quotes; a block that nothing closes ends with the text. The content
-    comes without its last line end. Takes time in proportion to the text.
+    has no line end at its end. The time is linear in the text.
 
     >>> unfenced("Here it is:\n```json\n{}\n```\nThat is all.", languages=("json",))
     ('{}', 3)
@@ -59,12 +59,12 @@ def unfenced(text: str, *, languages: Collection[str] = ()) -> tuple[str, int]:
 
 
 def has_several_blocks(text: str) -> bool:
-    """Whether a text has more than one fenced code block."""
+    """Return whether a text has more than one fenced code block."""
     return len(list(islice(_blocks(text), 2))) > 1
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
-    """The fenced code blocks of a text, as `unfenced` finds them."""
+    """Yield the fenced code blocks of a text, as `unfenced` finds them."""
     for block in _blocks(text):
         yield CodeBlock(block.fence, block.info.strip(), _content(text, block), is_closed=block.end < len(text))
 
@@ -73,21 +73,13 @@ def _blocks(text: str) -> Iterator[_Block]:
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         if opening is None:
-            opening = fence if _opens(fence) else None
-        elif _closes(fence, opening):
+            # Backticks followed by backticks are code within a line.
+            opening = fence if fence[2][0] == "~" or "`" not in fence[3] else None
+        elif fence[2].startswith(opening[2]) and not fence[3].strip(" \t\r"):
             yield _block(opening, fence.start())
             opening = None
     if opening is not None:
         yield _block(opening, len(text))
-
-
-def _opens(fence: re.Match[str]) -> bool:
-    # Backticks behind backticks are code within a line.
-    return fence[2][0] == "~" or "`" not in fence[3]
-
-
-def _closes(fence: re.Match[str], opening: re.Match[str]) -> bool:
-    return fence[2].startswith(opening[2]) and not fence[3].strip(" \t\r")
 
 
 def _block(opening: re.Match[str], end: int) -> _Block:

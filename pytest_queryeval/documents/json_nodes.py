@@ -1,4 +1,4 @@
-"""JSON text -> nodes. Numbers keep their source text; duplicate keys, NaN and Infinity are refused."""
+"""Reader of JSON text as nodes. Numbers keep their source text; duplicate keys, NaN and Infinity are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Number(str):
 
 
 class _RefusedError(ValueError):
-    """Text that is no JSON, or JSON that a suite must not hold; `line` and `column` in it are 0 where nobody knows."""
+    """Text that is not JSON, or JSON that is refused in suites; `line` and `column` are 0 where they are not known."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
         super().__init__(reason)
@@ -32,12 +32,12 @@ class _RefusedError(ValueError):
 
 
 def read_json(file: File) -> Node:
-    """Read the value in a JSON file, without line numbers; raises `CaseError` with line and column."""
+    """Read the value in a JSON file, without line numbers; raise `CaseError` with line and column."""
     return parse_json(file.text(MAX_JSON_BYTES), file, line=0)
 
 
 def read_jsonl(file: File) -> Iterator[Node | CaseError]:
-    """One node or problem for each line that is not blank; raises `CaseError` where the file cannot be read."""
+    """Yield a node or problem for each line that is not blank; raise `CaseError` where the file cannot be read."""
     for line, data in enumerate(_lines(file), start=1):
         try:
             text = file.decoded(data, line=line)
@@ -48,7 +48,7 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
 
 
 def _lines(file: File) -> Iterator[bytes]:
-    # Not text lines: JSON strings may hold U+2028 and other characters that Python takes for line ends.
+    # Not by `splitlines`: JSON strings may hold U+2028 and other characters that end lines for Python.
     data = file.data(MAX_JSONL_BYTES)
     start, line = 0, 0
     while start < len(data):
@@ -62,9 +62,9 @@ def _lines(file: File) -> Iterator[bytes]:
 
 
 def parse_json(text: str, file: File, *, line: int, hint: str = "") -> Node:
-    """Text as a node on `line` of `file`; 0 stands for a text over several lines. Raises `CaseError`.
+    """Return text as a node on `line` of `file`, 0 for a text over several lines; raise `CaseError`.
 
-    A byte order mark before the text is no part of it. `hint` stands behind what is wrong with the syntax.
+    A byte order mark before the text is ignored. `hint` is appended to syntax errors.
     """
     try:
         return _parsed(text, file, line)
@@ -74,9 +74,9 @@ def parse_json(text: str, file: File, *, line: int, hint: str = "") -> Node:
 
 
 def json_within(node: Node) -> Node:
-    """The value that the text of a node holds as JSON, as a node at its place; raises `CaseError` there.
+    """Read the text of a node as JSON, and return it as a node at the same place; raise `CaseError` there.
 
-    Quotes, escapes and indentation hide where in the file the text goes on, so places are those in the text.
+    Places in messages are those in the text, since quotes, escapes and indentation hide those in the file.
     """
     try:
         return _parsed(str(node.value), node.file, node.line)
@@ -118,7 +118,7 @@ def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
 
 
 def _sound(text: str) -> str:
-    """Refuse half of a surrogate pair, which no database, file or report can take."""
+    """Return the text; refuse half of a surrogate pair, which no database, file or report can store."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise _RefusedError("a string holds half of a surrogate pair (\\ud800 to \\udfff)")
     return text

@@ -1,4 +1,4 @@
-"""Problems of a suite file, gathered until all are known."""
+"""Problems of a suite file, collected until all are known."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Problems(list[CaseError]):
-    """A list of problems that grows while a file is read on."""
+    """A list of problems that grows while a file is read."""
 
     def attempt(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Return what `read` returns, or None after its problems were kept."""
+        """Return what `read` returns, or None after keeping its problems."""
         try:
             return read(*args, **kwargs)
         except (CaseError, SuiteError) as error:
@@ -25,7 +25,7 @@ class Problems(list[CaseError]):
             return None
 
     def keep(self, error: CaseError | SuiteError) -> None:
-        """Add the problems that an error stands for."""
+        """Add the problems of an error."""
         self.extend(error.problems if isinstance(error, SuiteError) else (error,))
 
     def raise_any(self) -> None:
@@ -34,17 +34,16 @@ class Problems(list[CaseError]):
             raise self.error()
 
     def error(self) -> SuiteError:
-        """One error for all problems: each once, and no more than MAX_ALIKE alike."""
-        alike: dict[str, list[CaseError]] = {}
+        """Return one error for all problems, each once, and at most MAX_ALIKE of one text.
+
+        So a setting that is missing for 10,000 cases is a message of five lines.
+        """
+        by_text: dict[str, list[CaseError]] = {}
         for problem in {str(problem): problem for problem in self}.values():
-            alike.setdefault(problem.problem, []).append(problem)
-        return SuiteError(problem for several in alike.values() for problem in _shortened(several))
-
-
-def _shortened(alike: list[CaseError]) -> list[CaseError]:
-    """Keep a few: a setting that is missing for 10,000 cases is one message of five lines, not of 10,000."""
-    more = len(alike) - MAX_ALIKE
-    if more <= 0:
-        return alike
-    last = alike[MAX_ALIKE - 1]
-    return [*alike[: MAX_ALIKE - 1], CaseError(last.location, f"{last.problem} (and so at {more:,} more places)")]
+            by_text.setdefault(problem.problem, []).append(problem)
+        shown: list[CaseError] = []
+        for alike in by_text.values():
+            shown += alike[:MAX_ALIKE]
+            if more := len(alike[MAX_ALIKE:]):
+                shown[-1] = CaseError(shown[-1].location, f"{shown[-1].problem} (and so at {more:,} more places)")
+        return SuiteError(shown)

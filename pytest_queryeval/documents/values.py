@@ -1,4 +1,4 @@
-"""Readers: from a node to the value that a key wants, or a `CaseError` that says what it wants."""
+"""Readers of nodes: each returns the value of a key, or raises a `CaseError` that says what is expected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reader: TypeAlias = Callable[[Node], T]
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = {"": None, "null": None, "true": True, "false": False}
-_SORTS = {"sequence": "a list", "mapping": "a mapping"}
+_FORMS = {"sequence": "a list", "mapping": "a mapping"}
 _ALMOST_NUMBER = re.compile(r"(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?(?P<unit>%|[a-zA-Z]*)")
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _FLAG_HINTS = {
@@ -27,7 +27,7 @@ _FLAG_HINTS = {
 }
 MAX_SHOWN = 60  # characters of a value in a message
 MAX_DIGITS = 4000  # Python refuses to read longer integers
-MAX_PROBLEMS = 100  # of the things of one list or mapping
+MAX_PROBLEMS = 100  # of the items of one list or mapping
 
 
 def text(node: Node) -> str:
@@ -37,8 +37,8 @@ def text(node: Node) -> str:
     return node.value
 
 
-def stated_text(node: Node) -> str:
-    """Text that says something: neither empty nor null."""
+def required_text(node: Node) -> str:
+    """Read text that is neither empty nor null."""
     value = text(node)
     if node.empty or not value.strip():
         raise unexpected(node, "text")
@@ -46,7 +46,7 @@ def stated_text(node: Node) -> str:
 
 
 def scalar(node: Node) -> Any:
-    """Read true, false, null and numbers as JSON has them; all else, and what is quoted, is text."""
+    """Read true, false, null and numbers as in JSON; anything else, and what is quoted, is text."""
     value = text(node)
     if not node.plain:
         return value
@@ -80,7 +80,7 @@ def json_mapping(node: Node) -> dict[str, Any]:
 
 
 def number(node: Node, wanted: str = "a number") -> float:
-    """Read a finite number; `wanted` says in messages what is expected."""
+    """Read a finite number; `wanted` is what messages say is expected."""
     value = None if isinstance(node.value, list | dict) else scalar(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected(node, wanted, _number_hint(node))
@@ -108,14 +108,14 @@ def number_from_zero(node: Node) -> float:
     return value
 
 
-def whole_number(least: int) -> Reader[int]:
-    """Make a reader of integers that are not below `least`."""
+def whole_number(minimum: int) -> Reader[int]:
+    """Return a reader of integers that are not below `minimum`."""
 
     def read(node: Node) -> int:
         value = None if isinstance(node.value, list | dict) else scalar(node)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            hint = _number_hint(node, lambda meant: meant >= least and meant.is_integer())
-            raise unexpected(node, f"a whole number from {least} on", hint)
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            hint = _number_hint(node, lambda number: number >= minimum and number.is_integer())
+            raise unexpected(node, f"a whole number from {minimum} on", hint)
         return value
 
     return read
@@ -129,18 +129,18 @@ def flag(node: Node) -> bool:
 
 
 def reason(default: str) -> Reader[str | None]:
-    """Make a reader of the reason to skip or to xfail: text, or `true`, which means `default`."""
+    """Return a reader of the reason to skip or to xfail: text, or `true` for `default`."""
 
     def read(node: Node) -> str | None:
         if node.empty or (node.plain and node.value == "false"):
             return None
-        return default if node.plain and node.value == "true" else stated_text(node)
+        return default if node.plain and node.value == "true" else required_text(node)
 
     return read
 
 
 def choice(*allowed: str) -> Reader[str]:
-    """Make a reader of one of a few words."""
+    """Return a reader of one of a few words."""
 
     def read(node: Node) -> str:
         if node.value not in allowed:
@@ -166,46 +166,46 @@ def items(node: Node) -> list[Node]:
 
 
 def whole_text(node: Node) -> str:
-    """Text that YAML has not clipped: in `customer #3` it takes `#3` for a comment."""
+    """Read text that YAML has not clipped: in `customer #3` it reads `#3` as a comment."""
     if node.form == "clipped":
         raise node.problem("a `#` ends this text, as YAML reads it: quote the text, or give the comment its own line")
     return text(node)
 
 
 def or_else(default: T, read: Reader[T]) -> Reader[T]:
-    """Make a reader that takes null and nothing for `default`."""
+    """Return a reader that reads null and nothing as `default`."""
     return lambda node: default if node.empty else read(node)
 
 
 def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
-    """Make a reader of lists, each item read by `read`."""
+    """Return a reader of lists, each item read by `read`."""
     return lambda node: tuple(each(items(node), read))
 
 
-def each(things: Iterable[S], read: Callable[[S], T]) -> list[T]:
-    """Read all things; raises `SuiteError` with the problems of those that fail.
+def each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
+    """Read all values; raise `SuiteError` with the problems of those that fail.
 
-    Behind MAX_PROBLEMS nothing more is read: an answer with 300,000 wrong keys should not take seconds to refuse.
+    After MAX_PROBLEMS nothing more is read: an answer with 300,000 wrong keys should not take seconds to refuse.
     """
     problems = Problems()
-    values = []
-    for thing in things:
+    results = []
+    for value in values:
         if len(problems) >= MAX_PROBLEMS:
             problems.append(CaseError(problems[-1].location, "and maybe more: what follows is not read by now"))
             break
-        values.append(problems.attempt(read, thing))
+        results.append(problems.attempt(read, value))
     problems.raise_any()
-    return cast("list[T]", values)
+    return cast("list[T]", results)
 
 
 def each_entry(node: Node, read: Callable[[str, Node], T]) -> dict[str, T]:
-    """Read all entries of a mapping with their names; raises `SuiteError` with the problems of those that fail."""
+    """Read all entries of a mapping with their names; raise `SuiteError` with the problems of those that fail."""
     named = entries(node)
     return dict(zip(named, each(named.items(), lambda entry: read(*entry)), strict=True))
 
 
 def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
-    """Read a mapping that may have these keys only, each read by its own reader."""
+    """Read a mapping that may only have these keys, each by its own reader."""
 
     def read(name: str, value: Node) -> Any:
         if name not in readers:
@@ -216,7 +216,7 @@ def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, A
 
 
 def unexpected(node: Node, wanted: str, hint: str = "") -> CaseError:
-    """Return the error of a node that holds something else than what is wanted; `hint` says how YAML has it."""
+    """Return the error of a node that is not what is wanted; `hint` says how to write that in YAML."""
     if node.empty and not hint:
         hint = ": write a value, or leave out the key"
     key = f"{node.key}: " if node.key else ""
@@ -225,7 +225,7 @@ def unexpected(node: Node, wanted: str, hint: str = "") -> CaseError:
 
 
 def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:
-    """How to write the number that was probably meant: `95%`, `30s`, `0,5`, `1_000` and `"5"` are texts in YAML."""
+    """Return how to write what was likely meant as a number: `95%`, `30s`, `0,5`, `1_000`, `"5"` are texts in YAML."""
     written = str(node.value).replace("_", "")
     written = written.replace(",", "" if _THOUSANDS.fullmatch(written) else ".")
     found = _ALMOST_NUMBER.fullmatch(written)
@@ -243,7 +243,7 @@ def _list_hint(node: Node) -> str:
 
 def _shown(node: Node) -> str:
     if not isinstance(node.value, str):
-        return _SORTS[node.form]
+        return _FORMS[node.form]
     if node.empty or not node.value.strip():
         return "nothing"
     shown = one_line(node.value, MAX_SHOWN)

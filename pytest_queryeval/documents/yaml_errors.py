@@ -1,4 +1,4 @@
-"""Why a text is not YAML, in the words of somebody who writes suites: the parser's own are about its grammar.
+"""Errors of YAML in the terms of those who write suites: the parser's own are about its grammar.
 
 The parsers of libyaml and of Python word their errors differently and agree on the places, so the rules below look at
 the text around a place, and at words that both parsers use.
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    """What the parser says, where it stopped, and where the thing that it was reading starts."""
+    """What the parser says, where it stopped, and where the construct that it was reading starts."""
 
     problem: str
     context: str
@@ -57,7 +57,7 @@ class _Failure(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """Where the keys of an open mapping or the dashes of an open list stand, with the last line of them."""
+    """The column of the keys of an open mapping, or of the dashes of an open list, with the last line of them."""
 
     column: int
     line: int
@@ -72,7 +72,7 @@ _Rule: TypeAlias = Callable[[_Failure], tuple[Place, str] | None]
 
 
 def syntax_error(problem: str, context: str, place: Place, start: Place, text: str, file: File) -> CaseError:
-    """Return the error of a text that the parser refuses, at the place where it can be mended.
+    """Return the error of a text that the parser refuses, at the place to correct.
 
     `problem` is what the parser says of `place`, and `context` of what it was reading, which begins at `start`.
     """
@@ -83,7 +83,7 @@ def syntax_error(problem: str, context: str, place: Place, start: Place, text: s
 
 
 def character_error(reason: str, text: str, file: File) -> CaseError:
-    """Return the error of a text with a character that YAML does not take."""
+    """Return the error of a text with a character that YAML does not allow."""
     found = _UNPRINTABLE.search(text)
     if found is None:
         return file.problem(f"not YAML: {reason}")
@@ -101,7 +101,7 @@ def _foreign_line(failure: _Failure) -> tuple[Place, str] | None:
 
 
 def _prefix_behind_block(failure: _Failure) -> tuple[Place, str] | None:
-    """A line of SPARQL that ends the block which it was meant for: `PREFIX ex: <…>` reads as a key and its value."""
+    """Find a line of SPARQL that ends the block it belongs to: `PREFIX ex: <…>` reads as a key and its value."""
     lines = failure.lines
     number = failure.start.line if "simple key" in failure.context else failure.place.line
     while number and _PREFIX.match(lines[number - 1]):
@@ -129,7 +129,7 @@ def _text_behind_block_mark(failure: _Failure) -> tuple[Place, str] | None:
 
 
 def _first_character(failure: _Failure) -> tuple[Place, str] | None:
-    """A plain value that begins with a character which means something else in YAML."""
+    """Find a plain value that begins with a character of another meaning in YAML."""
     if "anchor" in failure.context or "alias" in failure.context:
         place = failure.start
     elif "flow node" in failure.context and failure.character:
@@ -147,7 +147,7 @@ def _first_character(failure: _Failure) -> tuple[Place, str] | None:
 
 
 def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:
-    """A list or a mapping in brackets that goes on with something else than a comma or its end."""
+    """Find a list or a mapping in brackets that does not go on with a comma or its end."""
     (line, column), start = failure.place, failure.start
     opening = failure.lines[start.line][start.column : start.column + 1]
     if "flow" not in failure.context or opening not in _CLOSING:
@@ -159,7 +159,7 @@ def _open_bracket(failure: _Failure) -> tuple[Place, str] | None:
 
 
 def _second_colon(failure: _Failure) -> tuple[Place, str] | None:
-    """A `: ` within a plain value, which may have begun in a line above, or is none and only has lost its colon."""
+    """Find a `: ` within a plain value, which may begin in a line above, or be a key that lacks its colon."""
     if "mapping values" not in failure.problem:
         return None
     lines, place = failure.lines, failure.place
@@ -186,7 +186,7 @@ def _behind_the_end(failure: _Failure) -> tuple[Place, str] | None:
 
 
 def _indentation(failure: _Failure) -> tuple[Place, str] | None:
-    """A line that starts at a column where it can be no part of what is open."""
+    """Find a line that starts at a column where it is part of nothing that is open."""
     lines, place = failure.lines, failure.place
     if "block" not in failure.context or failure.before.strip():
         return None
@@ -228,7 +228,7 @@ _RULES: Sequence[_Rule] = (
 
 
 def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
-    """The problem of a line that is not `key: value`: often one that was meant to be part of the block above it."""
+    """Return the problem of a line that is not `key: value`: often one that belongs to the block above it."""
     line = lines[number]
     place = Place(number, _indent(line))
     columns = _open_columns(lines[:number])
@@ -244,7 +244,7 @@ def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
 
 
 def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
-    """The problem of a line that stands less deep than the lines of the block before it; None of another line."""
+    """Return the problem of a line that is indented less than the block before it; None for any other line."""
     columns = _open_columns(lines[:number])
     if not columns or not _BLOCK.match(lines[columns[-1].line]):
         return None
@@ -272,7 +272,7 @@ def _misindented(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
 
 
 def _open_columns(lines: Sequence[str]) -> list[_Column]:
-    """The lists and mappings that are open behind some lines of YAML, the outermost first."""
+    """Return the lists and mappings that are open after some lines of YAML, the outermost first."""
     columns: list[_Column] = []
     block: int | None = None  # the column of a key; deeper lines are its text
     for number, line in enumerate(lines):
@@ -289,7 +289,7 @@ def _open_columns(lines: Sequence[str]) -> list[_Column]:
 
 
 def _quote_hint(lines: Sequence[str], number: int, otherwise: str = "quote the value") -> str:
-    """What to do with the value that a line is part of: a query is better off as a block."""
+    """Return how to correct the value that a line is part of: a query is best written as a block."""
     above = lines[max(0, number - _MAX_QUERY_LINES + 1) : number + 1]
     key = next((match["key"] for line in reversed(above) if (match := _KEY.match(line))), None)
     return BLOCK_HINT if key in _QUERY_KEYS else otherwise
@@ -304,7 +304,7 @@ def _indent(line: str) -> int:
 
 
 def _key_column(line: str) -> int:
-    """Where the key or the text of a line starts, behind the `- ` of items."""
+    """Return the column of the key or the text of a line, after the `- ` of items."""
     dashes = _DASHES.match(line)
     return dashes.end() if dashes else 0
 

@@ -1,6 +1,6 @@
-"""YAML text -> nodes, from the parser's events.
+"""Reader of YAML text as nodes, from the parser's events.
 
-No scalar is resolved: `NO`, `012` and `12:30` stay what was written, and their readers decide what they mean.
+No scalar is resolved: `NO`, `012` and `12:30` stay as written, and their readers decide what they mean.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_queryeval.documents.yaml_errors import Place, character_error, synta
 MAX_YAML_BYTES = 32 * MEBIBYTE
 MAX_ALIAS_NODES = 100_000
 
-# The parser of libyaml is 7 times as fast as the one in Python, which stands in where PyYAML was built without it.
+# The parser of libyaml is 7 times as fast as the one in Python, which is used where PyYAML was built without it.
 _PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGS = {"str": "tag:yaml.org,2002:str", "seq": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
 _COMMENT_BEHIND = re.compile(r"[ \t]+#(?P<glued>[^\s#])?")
@@ -34,12 +34,12 @@ _FORMS: dict[str | None, Form] = {"|": "literal", ">": "folded"}
 
 
 def read_yaml(file: File) -> Document:
-    """Read the one document of a YAML file; raises `CaseError` where the file cannot be read as YAML at all."""
+    """Read the one document of a YAML file; raise `CaseError` where the file cannot be read as YAML at all."""
     return parse_yaml(file.text(MAX_YAML_BYTES), file)
 
 
 def parse_yaml(text: str, file: File) -> Document:
-    """`read_yaml` for text that was read already."""
+    """Read YAML text of a file; raise `CaseError` as `read_yaml` does."""
     try:
         return _Composer(text, file).document()
     except yaml.MarkedYAMLError as error:
@@ -55,7 +55,7 @@ def parse_yaml(text: str, file: File) -> Document:
 
 
 class _Composer:
-    """Builds nodes from events. Aliases share the value of their anchor, so they cost nothing until they are read."""
+    """A builder of nodes from events. Aliases share the value of their anchor, so they cost nothing until read."""
 
     def __init__(self, text: str, file: File) -> None:
         self._text = text
@@ -82,7 +82,7 @@ class _Composer:
         return Document(None if root.empty else root, self._problems)
 
     def _node(self, event: Any, line: int | None, depth: int, key: str = "") -> Node:
-        """Return the node that starts with `event`; `line` is that of the key it stands under, if any."""
+        """Return the node that starts with `event`; `line` is that of its key, if any."""
         kind = type(event)
         if kind is AliasEvent:
             return self._alias(event, line, depth, key)
@@ -99,7 +99,7 @@ class _Composer:
         return self._sequence(event, line, depth + 1, key)
 
     def _anchored(self, event: Any, line: int, depth: int, key: str) -> Node:
-        """Return a node that aliases can name, and keep how large and how deep it is with its own aliases expanded."""
+        """Return a node that aliases can name, and keep its size and depth with its own aliases expanded."""
         name, event.anchor = event.anchor, None
         self._anchors[name] = None
         size_before, deepest_before = self._size, self._deepest

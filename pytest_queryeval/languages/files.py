@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.errors import CaseError, Location, SuiteError
 from pytest_queryeval.core.model import Stated
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
-from pytest_queryeval.documents.values import stated_text
+from pytest_queryeval.documents.values import required_text
 
 MAX_STATED_BYTES = 32 * MEBIBYTE
 FileReader: TypeAlias = Callable[[File], Stated]
@@ -17,7 +17,7 @@ FileReader: TypeAlias = Callable[[File], Stated]
 
 def stated_file(node: Node, readers: Mapping[str, FileReader]) -> Stated:
     """Read the file that a node names; raises `CaseError` there, also for what is wrong in the file."""
-    name = stated_text(node)
+    name = required_text(node)
     file = file_at(node.file.folder / name)
     suffix = file.path.suffix.lower()
     if suffix not in readers:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_queryeval.core.model import Message
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import each, entries, items, or_else, stated_text, text, whole_text
+from pytest_queryeval.documents.values import each, entries, items, or_else, required_text, text, whole_text
 from pytest_queryeval.suites.markers import as_marker
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
@@ -47,7 +47,7 @@ def _message(node: Node) -> Message:
     named = entries(node)
     if missing := [key for key in ("role", "content") if key not in named]:
         raise node.problem(f"a turn needs a `role` and a `content`: add `{missing[0]}`")
-    return Message(role=stated_text(named["role"]), content=or_else("", whole_text)(named["content"]))
+    return Message(role=required_text(named["role"]), content=or_else("", whole_text)(named["content"]))
 
 
 def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:

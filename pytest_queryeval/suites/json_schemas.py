@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.documents.document import Node, file_at
-from pytest_queryeval.documents.values import stated_text
+from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.suites.changes import modification_time
 
 
@@ -18,7 +18,7 @@ def read_json_schema(node: Node) -> JsonSchema:
     Raise `CaseError` at the node, also for a problem in the file. All nodes that name one file get one object, so that
     the schema is compiled once.
     """
-    path = file_at(node.file.folder / stated_text(node)).path
+    path = file_at(node.file.folder / required_text(node)).path
     schema = _schema(path, modification_time(path))
     if isinstance(schema, str):
         raise node.problem(schema)

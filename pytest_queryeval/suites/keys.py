@@ -29,7 +29,7 @@ from pytest_queryeval.documents.values import (
     or_else,
     positive_number,
     reason,
-    stated_text,
+    required_text,
     text,
     unexpected,
     whole_number,
@@ -199,7 +199,7 @@ COMPARE: Mapping[str, Reader[Any]] = {
     "extra_columns": choice("reject", "allow"),
     "rdf_terms": choice("value", "strict"),
 }
-GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, stated_text)
+GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, required_text)
 GATE: Mapping[str, Reader[Any]] = {
     "metric": _gate_metric,
     "where": lambda node: known_entries(node, {**GATE_WHERE, "not": lambda node: known_entries(node, GATE_WHERE)}),

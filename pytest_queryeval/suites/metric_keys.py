@@ -18,7 +18,7 @@ from pytest_queryeval.documents.values import (
     known_entries,
     list_of,
     number,
-    stated_text,
+    required_text,
     text,
     unexpected,
 )
@@ -134,7 +134,7 @@ def _options_of(name: str, node: Node) -> dict[str, Any]:
 
 def _path(node: Node) -> str:
     """Read the name of a file or folder beside the suite as an absolute path; any other text as it is."""
-    stated_text(node)
+    required_text(node)
     name = expanded_text(node)
     path = os.path.abspath(node.file.folder / name)  # noqa: PTH100 - resolve() would follow links
     return path if os.path.exists(path) else name  # noqa: PTH110 - Path.exists raises for names that no file can have

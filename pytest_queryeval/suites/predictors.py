@@ -10,7 +10,7 @@ from typing import Any
 from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.documents.document import File, Node
-from pytest_queryeval.documents.values import Reader, flag, positive_number, stated_text, whole_number
+from pytest_queryeval.documents.values import Reader, flag, positive_number, required_text, whole_number
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem
@@ -30,7 +30,7 @@ def read_predictor(node: Node) -> PredictorSpec:
     """Read a predictor by its text or its mapping; raise `CaseError`."""
     if isinstance(node.value, dict):
         return _described_predictor(node, node.value)
-    stated_text(node)
+    required_text(node)
     text = expanded_text(node)
     kind = _predictor_of(text)
     if kind is None:

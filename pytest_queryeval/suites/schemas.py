@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.schema import Schema, schema_of_entry
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
-from pytest_queryeval.documents.values import entries, known_entries, stated_text
+from pytest_queryeval.documents.values import entries, known_entries, required_text
 from pytest_queryeval.suites.changes import modification_time
 
 MAX_BYTES = 64 * MEBIBYTE
@@ -32,8 +32,8 @@ class SchemaFile:
 def read_db_schema(node: Node) -> SchemaFile:
     """Read `file.json` or `{file: file.json, db_id: NAME}`; raise `CaseError`."""
     if not isinstance(node.value, dict):
-        return SchemaFile(file_at(node.file.folder / stated_text(node)), None, node)
-    found = known_entries(node, {"file": stated_text, DATABASE: stated_text})
+        return SchemaFile(file_at(node.file.folder / required_text(node)), None, node)
+    found = known_entries(node, {"file": required_text, DATABASE: required_text})
     if "file" not in found:
         raise node.problem("db_schema needs a file")
     return SchemaFile(file_at(node.file.folder / found["file"]), found.get(DATABASE), entries(node)["file"])

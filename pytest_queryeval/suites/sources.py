@@ -12,7 +12,7 @@ from typing import Any
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import each_entry, entries, stated_text
+from pytest_queryeval.documents.values import each_entry, entries, required_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import absolute
 from pytest_queryeval.http.rules import suggested_url
@@ -49,7 +49,7 @@ def read_source(node: Node) -> Source | SourceText:
     """Read a source that is a mapping, or the text of one; raise `CaseError`."""
     if isinstance(node.value, dict):
         return _described(node)
-    stated_text(node)
+    required_text(node)
     return SourceText(expanded_text(node), node)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
-from pytest_queryeval.documents.values import each, items, stated_text
+from pytest_queryeval.documents.values import each, items, required_text
 from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
 from pytest_queryeval.languages.sdmx.structure_files import is_json, read_message
 from pytest_queryeval.languages.sdmx.structure_messages import Message, structure_of
@@ -38,7 +38,7 @@ def read_structure(node: Node) -> StructureFiles:
 
 
 def _file(node: Node) -> File:
-    return file_at(node.file.folder / stated_text(node))
+    return file_at(node.file.folder / required_text(node))
 
 
 def load_structure(named: StructureFiles) -> Structure:

@@ -14,7 +14,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.documents.values import stated_text, unexpected
+from pytest_queryeval.documents.values import required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.suites.cases import CaseReader
 from pytest_queryeval.suites.keys import CASE_KEYS, read_keys
@@ -185,7 +185,7 @@ def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
 
 def _files_of(cases: Node) -> list[File]:
     """Return the files that a glob names, in the order of their paths, without suites and settings."""
-    pattern = stated_text(cases)
+    pattern = required_text(cases)
     try:
         found = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
     except (OSError, ValueError) as error:

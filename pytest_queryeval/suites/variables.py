@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, SettingError
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import scalar, stated_text, text
+from pytest_queryeval.documents.values import required_text, scalar, text
 
 MIN_SECRET = 6  # characters
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -39,7 +39,7 @@ def expanded_settings(node: Node, single: str) -> dict[str, Any]:
         return {name: expanded_value(value) for name, value in node.value.items()}
     if isinstance(node.value, list):
         return {single: expanded_value(node)}
-    stated_text(node)
+    required_text(node)
     return {single: expanded_text(node)}
 
 
