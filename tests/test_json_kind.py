@@ -299,10 +299,10 @@ def test_words_that_look_like_json_before_a_code_block_do_not_hide_it():
 @pytest.mark.parametrize(
     ("said", "notes"),
     [
-        ('<think>maybe {"a": 2}?</think>\\n{"a": 1}', ["predicted: the answer was read from behind reasoning"]),
+        ('<think>maybe {"a": 2}?</think>\\n{"a": 1}', ["predicted: the answer was read from the text after reasoning"]),
         (
             '<think>{</think>```json\\n{"a": 1}\\n```',
-            ["predicted: the answer was read from behind reasoning; the answer was read from a code block"],
+            ["predicted: the answer was read from the text after reasoning; the answer was read from a code block"],
         ),
     ],
 )

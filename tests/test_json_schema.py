@@ -497,8 +497,8 @@ def test_nothing_is_fetched_when_an_answer_is_checked(server, hosts):
         ({"$ref": "#"}, ": `$ref` '#' leads back to itself without end"),
         ({"items": {"anyOf": [{"not": {"$ref": "#/items"}}]}}, ": `$ref` '#/items' leads back to itself without end"),
         ({"$dynamicAnchor": "a", "if": {"$dynamicRef": "#a"}}, ": `$dynamicRef` '#a' leads back to itself without end"),
-        ({"pattern": "(?"}, ": the pattern '(?' is none that Python knows: unexpected end of pattern at position 2"),
-        ({"patternProperties": {"[": {}}}, ": the pattern '[' is none that Python knows: unterminated character set"),
+        ({"pattern": "(?"}, ": the pattern '(?' is invalid in Python: unexpected end of pattern at position 2"),
+        ({"patternProperties": {"[": {}}}, ": the pattern '[' is invalid in Python: unterminated character set"),
     ],
 )
 def test_what_is_wrong_with_a_schema_is_said_where_it_is_named(document, expected):

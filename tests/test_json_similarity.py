@@ -345,4 +345,4 @@ def test_what_the_evaluation_needs_to_know_of_them():
     assert (structure.extra, meaning.extra, both.extra) == ("", "semantic", "semantic")
     assert meaning.injected == both.injected == {"similarity"}
     assert meaning.paths == both.paths == {"embedding_model"}
-    assert all(found.kinds == {"json"} for found in (structure, meaning, both))
+    assert all(found.answers is JsonAnswer for found in (structure, meaning, both))

@@ -170,7 +170,7 @@ def test_options_that_can_be_right_are_not_refused():
 def test_all_are_metrics_of_the_kind_sdmx(score):
     described: Metric = describe_metric(score)
 
-    assert described.kinds == {"sdmx"}
+    assert described.answers is Selection
     assert described.options <= {"by_dataset", "macro"}
 
 

@@ -165,7 +165,7 @@ def test_json_files_hold_columns_and_rows():
         ("a.json", "{", "a.json:1:2: not JSON: Expecting property name enclosed in double quotes"),
         ("a.json", '{"columns": ["a"], "rows": [[1, 2], []]}', "a.json: row 1 has 2 cells, the table 1 column"),
         ("a.srj", "{}", "a.srj: is no SPARQL JSON result: it lacks 'head'"),
-        ("a.txt", "", "cannot tell what 'a.txt' holds: known suffixes are .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
+        ("a.txt", "", "unknown suffix of 'a.txt': known are .sql, .rq, .csv, .tsv, .json, .srj, .srx"),
     ],
 )
 def test_files_that_cannot_be_read_are_reported_at_the_key(name, content, message):

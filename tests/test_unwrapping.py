@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.extract_query import GOES_ON, LONGEST, TOO_LONG, UNENDED
+from pytest_queryeval.languages.extract_query import GOES_ON, MAX_ANSWER, NO_END, TOO_LONG
 
 FENCED = "the query was read from a code block"
-LABELLED = "the query was read from behind a label"
-REASONED = "the query was read from behind reasoning"
+LABELLED = "the query was read from the text after a label"
+REASONED = "the query was read from the text after reasoning"
 
 SQL = KINDS["sql"]
 SPARQL = KINDS["sparql"]
@@ -160,7 +160,7 @@ def test_of_blocks_that_differ_none_is_taken_and_a_note_says_so(said, count):
 def test_blocks_without_a_query_stay_and_a_note_says_so():
     said = "```sh\nls\n```\n```\nno query\n```"
 
-    assert SQL.extract_query(said) == (said, "none of the 2 code blocks of the answer is said to be sql")
+    assert SQL.extract_query(said) == (said, "none of the 2 code blocks of the answer is marked as sql")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_an_answer_that_begins_with_a_query_is_never_the_block_behind_it(said):
 
 @pytest.mark.parametrize("fence", ["```", "~~~~", "  ```", "```  \n\n"])
 def test_a_closing_fence_whose_opening_one_was_given_to_the_model_is_left_out(fence):
-    note = "the query was read from before a closing fence"
+    note = "the query was read from the text before a closing fence"
 
     assert SQL.extract_query(f"SELECT 'a\n```\n'\n{fence}") == ("SELECT 'a\n```\n'", note)
     assert SQL.extract_query(f"SELECT 1\r\n{fence}") == ("SELECT 1", note)
@@ -216,9 +216,9 @@ def test_a_label_before_a_query_is_left_out(label):
         ("SQL: ```sql\nSELECT 1\n```", "SELECT 1", f"{LABELLED} and from a code block"),
         ("SQL:\n```sql\nSELECT 1\n```", "SELECT 1", FENCED),
         ("**SQL:** ```sql SELECT 1```", "SELECT 1", f"{LABELLED} and from a code block"),
-        ("```\nSQL: SELECT 1\n```", "SELECT 1", f"{FENCED} and from behind a label"),
+        ("```\nSQL: SELECT 1\n```", "SELECT 1", f"{FENCED} and from the text after a label"),
         ("Answer: Use this one:\n```sql\nSELECT 1\n```", "SELECT 1", FENCED),
-        ("<think>so</think>SQL: SELECT 1", "SELECT 1", f"{REASONED} and from behind a label"),
+        ("<think>so</think>SQL: SELECT 1", "SELECT 1", f"{REASONED} and from the text after a label"),
         ("<think>so</think>\n```sql\nSELECT 1\n```", "SELECT 1", f"{REASONED} and from a code block"),
     ],
 )
@@ -262,7 +262,7 @@ def test_reasoning_before_a_query_is_left_out(said):
     ],
 )
 def test_drafts_in_reasoning_that_does_not_end_are_no_answer(said):
-    assert SQL.extract_query(said) == (said, UNENDED)
+    assert SQL.extract_query(said) == (said, NO_END)
 
 
 @pytest.mark.parametrize("query", ["SELECT '<think>'", "SELECT '</think>SELECT 2'", 'SELECT 1 AS "<think>a</think>"'])
@@ -376,7 +376,7 @@ def test_a_text_without_fence_label_and_reasoning_stays_as_it_is(text):
 
 @pytest.mark.parametrize(
     ("said", "note"),
-    [("SELECT 1\n" + " " * LONGEST + "\n```", ""), ("It is:\n```sql\nSELECT 1\n```" + " " * LONGEST, TOO_LONG)],
+    [("SELECT 1\n" + " " * MAX_ANSWER + "\n```", ""), ("It is:\n```sql\nSELECT 1\n```" + " " * MAX_ANSWER, TOO_LONG)],
     ids=["a query", "words"],
 )
 def test_no_query_is_looked_for_in_a_text_that_is_longer_than_any(said, note):
@@ -406,6 +406,6 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("characters", [LONGEST, None], ids=["cut", "whole"])
+@pytest.mark.parametrize("characters", [MAX_ANSWER, None], ids=["cut", "whole"])
 def test_hostile_answers_are_read_to_their_end(kind, text, characters):
     assert kind.extract_query(text[:characters])[0] in text

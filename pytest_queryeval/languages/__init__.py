@@ -1,4 +1,4 @@
-"""Query languages: what each means for an evaluation, and the registry of all."""
+"""Query languages, and their registry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS: Registry[Kind] = Registry(
 
 
 def difficulty_of(case: Case) -> str | None:
-    """How hard a case is: as its suite says, else by the rule of its kind, from its first gold."""
+    """Return the difficulty of a case: that of its suite, else by the rule of its kind, from its first gold."""
     query = case.golds[0].query
     if case.difficulty is not None or query is None:
         return case.difficulty

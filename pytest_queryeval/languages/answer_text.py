@@ -1,4 +1,4 @@
-"""What kinds have in common whose answers are text that is read and not run."""
+"""The shared reader of kinds whose answers are text that is read and not run."""
 
 from __future__ import annotations
 
@@ -18,39 +18,33 @@ T = TypeVar("T")
 MAX_TEXT = 32 * MEBIBYTE  # characters
 MAX_VALUES = 1_000_000
 FENCED = "the answer was read from a code block"
-REASONED = "the answer was read from behind reasoning"
+REASONED = "the answer was read from the text after reasoning"
 _REASONING = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _ANSWER = File(Path("answer"), Path("answer"))
 
 
 def answer_text(text: str) -> tuple[str, str]:
-    """What a model's answer says without its reasoning and the code block around it, and a note where there was more.
+    """Return the answer of a model without its reasoning and the code block around it, and a note if it had these.
 
-    Blank lines stand for those before the answer, so that places in it are places in the whole.
+    Removed lines are replaced by empty ones, so that line numbers stay those of the whole answer.
     """
-    text, reasoned = _behind_reasoning(text.removeprefix("\ufeff"))
-    content, fenced = _unfenced(text)
-    return content, "; ".join(filter(None, (reasoned, fenced)))
-
-
-def _behind_reasoning(text: str) -> tuple[str, str]:
-    """What stands behind the last tag that ends reasoning, where the answer begins with it."""
-    if not _REASONING.match(text) or not (ends := list(_END_OF_REASONING.finditer(text))):
-        return text, ""
-    reasoning, answer = text[: ends[-1].end()], text[ends[-1].end() :]
-    return "\n" * reasoning.count("\n") + answer, REASONED
-
-
-def _unfenced(text: str) -> tuple[str, str]:
-    if text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]"):
-        return text, ""
-    content, line = unfenced(text, languages=("json",))
-    return "\n" * (line - 1) + content, FENCED if line > 1 else ""
+    text = text.removeprefix("\ufeff")
+    notes = []
+    if _REASONING.match(text) and (ends := list(_END_OF_REASONING.finditer(text))):
+        end = ends[-1].end()  # of the last tag, since reasoning may contain its own tag
+        text = "\n" * text.count("\n", 0, end) + text[end:]
+        notes.append(REASONED)
+    if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
+        content, line = unfenced(text, languages=("json",))
+        text = "\n" * (line - 1) + content
+        if line > 1:
+            notes.append(FENCED)
+    return text, "; ".join(notes)
 
 
 def refusal(text: str) -> Failure | None:
-    """Find what makes a text not worth reading: there is nothing, more than any answer has, or several answers."""
+    """Return why a text is not read: it is empty, too large for an answer, or has several answers; else None."""
     if not text.strip():
         return Failure(kind="empty", message="the answer is empty")
     if len(text) > MAX_TEXT:
@@ -63,16 +57,11 @@ def refusal(text: str) -> Failure | None:
 
 
 def read_json_text(text: str, read: Callable[[Node], T]) -> T | Failure:
-    """What `read` makes of a text as JSON, or why it cannot, with the place of what is wrong."""
+    """Return the result of `read` for a text as JSON, or the first problem with its place."""
     try:
         return read(parse_json(text, _ANSWER, line=0))
-    except SuiteError as error:
-        return _invalid(error.problems[0])
-    except CaseError as error:
-        return _invalid(error)
-
-
-def _invalid(error: CaseError) -> Failure:
-    line, column = error.location.line, error.location.column
-    place = f" at line {line}, column {column}" if column else ""
-    return Failure(kind="invalid", message=f"{error.problem}{place}")
+    except (CaseError, SuiteError) as error:
+        problem = error.problems[0] if isinstance(error, SuiteError) else error
+        line, column = problem.location.line, problem.location.column
+        place = f" at line {line}, column {column}" if column else ""
+        return Failure(kind="invalid", message=f"{problem.problem}{place}")

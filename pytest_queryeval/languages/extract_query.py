@@ -1,7 +1,7 @@
-"""The query in what a model said: without its reasoning, a label before it, and the code block around it.
+"""The query in the answer of a model: without reasoning, a label before it, and the code block around it.
 
-A wrong query would be scored as if the model had said it. So an answer that begins with a query is that query, what
-stands in a code block or behind a label is taken only where it begins like one, and of several none that differ.
+A wrong query would be scored as if it were the model's. So an answer that begins with a query is that query, the text
+in a code block or after a label is used only if it begins like a query, and of several that differ none is used.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from pytest_queryeval.documents.fences import CodeBlock, code_blocks
 
-LONGEST = 2**18  # characters; no query has more, and an answer is read several times
-TOO_LONG = f"the answer has more than {LONGEST:,} characters, and no query was looked for in it"
-UNENDED = "the answer ends within its reasoning"
-GOES_ON = "the answer begins with a query, and goes on behind it"
-_BEHIND_REASONING = "from behind reasoning"
-_BEHIND_A_LABEL = "from behind a label"
-_BEFORE_A_FENCE = "from before a closing fence"
-_FROM_A_BLOCK = "from a code block"
+MAX_ANSWER = 2**18  # characters; no query has more, and an answer is read several times
+TOO_LONG = f"the answer has more than {MAX_ANSWER:,} characters, so it was not searched for a query"
+NO_END = "the answer ends within its reasoning"
+GOES_ON = "the answer begins with a query, and more text follows"
+_AFTER_REASONING = "from the text after reasoning"
+_AFTER_LABEL = "from the text after a label"
+_BEFORE_FENCE = "from the text before a closing fence"
+_FROM_BLOCK = "from a code block"
 
 _TAGS = r"(?i:</?think(?:ing)?>)"
-# Lines that no query has but in its strings, quoted names and comments, and tags that none has but in its strings.
+# Lines that a query has only in strings, quoted names and comments, and tags that it has only in strings.
 _MARKS = rf"^[ ]{{0,3}}(?:`{{3,}}+[^`\n]*+$|~{{3,}})|{_TAGS}"
 _MARK = re.compile(_MARKS, re.MULTILINE)
 _TAG = re.compile(r"<(?P<ends>/?)(?P<name>think(?:ing)?)>", re.IGNORECASE)
@@ -39,12 +39,12 @@ _ENDS_OF_SENTENCES = (":", ".", "!", "?", "\u2026")
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """What tells queries of a language from other text.
+    """What distinguishes queries of a language from other text.
 
-    `keywords` are the words that a query may begin with, and `fences` the names that code blocks in the language have
-    in Markdown, both separated by blanks. The others are regular expressions: `ignored` for what may stand
-    before the first keyword, such as comments; `strings` for strings, quoted names and comments, in which a code fence
-    says nothing; `open_string` for the mark of one that does not end.
+    `keywords` are the words that a query may begin with, and `fences` the info strings of code blocks in the language,
+    both separated by spaces. The others are regular expressions: `ignored` for what may precede the first keyword, such
+    as comments; `strings` for strings, quoted names and comments, in which a code fence has no meaning; `open_string`
+    for the opening mark of one that does not end.
     """
 
     name: str
@@ -69,16 +69,16 @@ class Language:
     def parts(self) -> re.Pattern[str]:
         """Return a pattern for fences and tags as the group `mark`, and for strings; one without an end is `open`.
 
-        What does not end is found once, since nothing is looked for behind it: no text takes more than one pass.
+        After one without an end nothing is searched, so that a text is read only once.
         """
         found = rf"(?P<mark>{_MARKS})|{self.strings}|(?P<open>{self.open_string})"
         return re.compile(found, re.MULTILINE | re.DOTALL)
 
     def is_query(self, text: str) -> bool:
-        """Whether a text begins like a query, and no fence stands in it but in its strings, names and comments.
+        """Return whether a text begins like a query, and has fences only in its strings, names and comments.
 
-        Nor does a tag of reasoning but in its strings and names. Where one of these does not end, it cannot be told
-        what stands in it, and the text is no query.
+        And tags of reasoning only in its strings and names. Where one of these does not end, its content is unknown,
+        and the text is no query.
         """
         if not self.start.match(text):
             return False
@@ -87,7 +87,7 @@ class Language:
         return self.begins(text) and not any(match.lastgroup in ("mark", "open") for match in self.parts.finditer(text))
 
     def begins(self, text: str) -> bool:
-        """Whether a text begins with a query, and not with a sentence such as "With the schema you sent:"."""
+        """Return whether a text begins with a query, and not with a sentence such as "With the schema you sent:"."""
         found = self.start.match(text)
         if not found or not found["word"].istitle():
             return found is not None
@@ -97,7 +97,7 @@ class Language:
 
 
 class _Read(NamedTuple):
-    """The query of an answer, and from where it was read; else why there is none, where that is known."""
+    """The query of an answer, and where it was; else why there is none, if known."""
 
     query: str = ""
     places: tuple[str, ...] = ()
@@ -131,54 +131,58 @@ SPARQL_TEXT = Language(
     r"""|"(?!"")(?:[^"\\\n]|\\.)*+"|'(?!'')(?:[^'\\\n]|\\.)*+'""",
     open_string=r"""["']""",
 )
-_MARKS_OF_LANGUAGES = SQL_TEXT.fence_names | SPARQL_TEXT.fence_names
+_FENCES_OF_LANGUAGES = SQL_TEXT.fence_names | SPARQL_TEXT.fence_names
 
 
 def extract_query(said: str, language: Language) -> tuple[str, str]:
-    r"""The query in what a model said, to the byte, and a note where there was more; else `said`, and why where known.
+    r"""Return the query in the answer of a model, and a note on what else it has; else the answer, and why if known.
 
-    Of several code blocks it is what all of them hold that may be meant, blanks at the ends aside. Takes time in
-    proportion to the text; what is longer than LONGEST is not looked through.
+    Of several code blocks it is what all candidates hold, apart from spaces at the ends. Takes time in proportion to
+    the text; an answer longer than MAX_ANSWER is not searched.
 
     >>> extract_query("Here it is:\n```sql\nSELECT 1\n```", SQL_TEXT)
     ('SELECT 1', 'the query was read from a code block')
     >>> extract_query("SELECT 1", SQL_TEXT)
     ('SELECT 1', '')
     """
-    if len(said) > LONGEST:
-        return said, "" if language.start.match(said[:LONGEST]) else TOO_LONG
+    if len(said) > MAX_ANSWER:
+        return said, "" if language.start.match(said[:MAX_ANSWER]) else TOO_LONG
     if language.is_query(said):
         return said, ""
     read = _read(said, language)
     tags = list(_TAG.finditer(said))
     if len(_TAG.findall(read.query)) < len(tags):
-        read = _behind_reasoning(said, tags, language)
+        read = _after_reasoning(said, tags, language)
     return (read.query, f"the query was read {' and '.join(read.places)}") if read.query else (said, read.why)
 
 
-def _behind_reasoning(said: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
-    """What stands behind the last end of reasoning, since reasoning may name its own tag.
+def _after_reasoning(said: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
+    """Read what follows the last end of reasoning, since reasoning may contain its own tag.
 
-    The template of some models begins the reasoning, so that their answers hold its end alone.
+    The prompt template of some models begins the reasoning, so that their answers have only its end.
     """
     if not tags[0]["ends"] and language.begins(said[: tags[0].start()]):
         return _Read(why=GOES_ON)
     last = {tag["name"].lower(): tag["ends"] for tag in tags}
     if not all(last.values()):
-        return _Read(why=UNENDED)
-    return _read(said[tags[-1].end() :].lstrip(), language).within(_BEHIND_REASONING)
+        return _Read(why=NO_END)
+    return _read(said[tags[-1].end() :].lstrip(), language).within(_AFTER_REASONING)
 
 
 def _read(answer: str, language: Language) -> _Read:
-    """The query of an answer without reasoning."""
-    behind = _behind_a_label(answer)
-    for text, places in ((answer, ()), (behind, (_BEHIND_A_LABEL,))):
+    """Read an answer without reasoning."""
+    rest = _after_label(answer)
+    for text, places in ((answer, ()), (rest, (_AFTER_LABEL,))):
         if language.is_query(text):
             return _Read(text, places)
         if language.begins(text):
-            return _before_a_fence(text, language).within(*places)
-    if _FENCE.match(behind) and _first_line(answer).endswith(_first_line(behind)):
-        return _in_blocks(behind, language).within(_BEHIND_A_LABEL)
+            # The opening fence may be part of the prompt, so that the answer has only the closing one.
+            query, _, last = text.rstrip().rpartition("\n")
+            if _FENCE.fullmatch(last) and language.is_query(query):
+                return _Read(query.removesuffix("\r"), (*places, _BEFORE_FENCE))
+            return _Read(why=GOES_ON)
+    if _FENCE.match(rest) and _first_line(answer).endswith(_first_line(rest)):
+        return _in_blocks(rest, language).within(_AFTER_LABEL)
     return _in_blocks(answer, language)
 
 
@@ -186,68 +190,46 @@ def _first_line(text: str) -> str:
     return text.lstrip().partition("\n")[0]
 
 
-def _behind_a_label(text: str) -> str:
+def _after_label(text: str) -> str:
     label = _LABEL.match(text)
     return text[label.end() :] if label else ""
 
 
-def _before_a_fence(text: str, language: Language) -> _Read:
-    """A query whose opening fence was given to the model, so that the answer holds the closing one alone."""
-    query, _, last = text.rstrip().rpartition("\n")
-    if _FENCE.fullmatch(last) and language.is_query(query):
-        return _Read(query.removesuffix("\r"), (_BEFORE_A_FENCE,))
-    return _Read(why=GOES_ON)
-
-
 def _in_blocks(text: str, language: Language) -> _Read:
-    """What all code blocks hold that may be meant: those that hold a query, or are said to."""
+    """Read the candidates among all code blocks: those with a query, or marked as one."""
     blocks = list(code_blocks(text))
-    meant = [(block, read) for block in blocks if (read := _in_block(block, language)) is not None]
-    own = [read for block, read in meant if block.language not in _MARKS_OF_LANGUAGES - language.fence_names]
-    reads = own or [read for _, read in meant]
+    candidates = [(block, read) for block in blocks if (read := _in_block(block, language)) is not None]
+    own = [read for block, read in candidates if block.language not in _FENCES_OF_LANGUAGES - language.fence_names]
+    reads = own or [read for _, read in candidates]
     if reads and reads[0].query and len({read.query.strip() for read in reads}) == 1:
-        return reads[0].within(_FROM_A_BLOCK)
+        return reads[0].within(_FROM_BLOCK)
     if len(reads) > 1:
         return _Read(why=f"the answer has {len(reads):,} code blocks that may be its {language.name} query, and differ")
     if len(blocks) > 1:
-        return _Read(why=f"none of the {len(blocks):,} code blocks of the answer is said to be {language.name}")
-    return _in_code(_between_fences(text.strip(), language), language).within(_FROM_A_BLOCK)
+        return _Read(why=f"none of the {len(blocks):,} code blocks of the answer is marked as {language.name}")
+    text = text.strip()
+    if not (text.startswith("```") and text.endswith("```") and text.count("```") == 2):
+        return _Read()
+    inner = text[3:-3].strip()  # on the line of the fence: ```sql SELECT 1```
+    first, _, rest = inner.partition(" ")
+    return _in_code(rest.lstrip() if first.lower() in language.fence_names else inner, language).within(_FROM_BLOCK)
 
 
 def _in_block(block: CodeBlock, language: Language) -> _Read | None:
-    """The query in a block; none where one seems to begin beside the fence; None where nothing says that it has one."""
-    if _begins_beside_the_fence(block, language):
-        return _Read()
-    read = _in_code(_content(block), language)
-    is_said_so = block.language in language.fence_names and not block.content.isspace() and block.content
-    return read if read.query or is_said_so else None
+    """Read a block; without a query where one seems to begin beside the fence, None where it is no candidate."""
+    words = block.info.split(maxsplit=1)
+    if words and any(language.start.match(info) for info in (block.info, *words[1:])):
+        return _Read()  # what follows may be a query as well, but another one
+    content, last = block.content, block.content.rstrip()
+    if not block.is_closed and last.endswith(block.fence):  # at the end of a line, which is no fence in Markdown
+        content = last.removesuffix(block.fence)
+    read = _in_code(content, language)
+    is_marked = block.language in language.fence_names and not block.content.isspace() and block.content
+    return read if read.query or is_marked else None
 
 
 def _in_code(code: str, language: Language) -> _Read:
     if language.is_query(code):
         return _Read(code)
-    behind = _behind_a_label(code)
-    return _Read(behind, (_BEHIND_A_LABEL,)) if language.is_query(behind) else _Read()
-
-
-def _begins_beside_the_fence(block: CodeBlock, language: Language) -> bool:
-    """Whether a query seems to begin on the line of the fence; what follows may be a query as well, but another one."""
-    words = block.info.split(maxsplit=1)
-    return bool(words) and any(language.start.match(info) for info in (block.info, *words[1:]))
-
-
-def _content(block: CodeBlock) -> str:
-    """The content of a block, without a fence at the end of its last line, which closes none in Markdown."""
-    last = block.content.rstrip()
-    if block.is_closed or not last.endswith(block.fence):
-        return block.content
-    return last.removesuffix(block.fence)
-
-
-def _between_fences(text: str, language: Language) -> str:
-    """What stands between backticks as of a fence that are in line with it: "```sql SELECT 1```"."""
-    if not (text.startswith("```") and text.endswith("```") and text.count("```") == 2):
-        return ""
-    inner = text[3:-3].strip()
-    first, _, rest = inner.partition(" ")
-    return rest.lstrip() if first.lower() in language.fence_names else inner
+    rest = _after_label(code)
+    return _Read(rest, (_AFTER_LABEL,)) if language.is_query(rest) else _Read()

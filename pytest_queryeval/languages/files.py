@@ -1,4 +1,4 @@
-"""Files that a case names: each kind has a reader for each suffix that it knows."""
+"""Files of golds and predictions: each kind has a reader for each suffix that it knows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FileReader: TypeAlias = Callable[[File], Stated]
 
 
 def stated_file(node: Node, readers: Mapping[str, FileReader]) -> Stated:
-    """Read the file that a node names; raises `CaseError` there, also for what is wrong in the file."""
+    """Read the file that a node names; raise `CaseError` there, also for problems in the file."""
     name = required_text(node)
     file = file_at(node.file.folder / name)
     suffix = file.path.suffix.lower()
     if suffix not in readers:
-        raise node.problem(f"cannot tell what '{name}' holds: known suffixes are {', '.join(readers)}")
+        raise node.problem(f"unknown suffix of '{name}': known are {', '.join(readers)}")
     try:
         return replace(readers[suffix](file), location=Location(file.shown))
     except (CaseError, SuiteError) as error:
@@ -29,7 +29,7 @@ def stated_file(node: Node, readers: Mapping[str, FileReader]) -> Stated:
 
 
 def text_file(file: File) -> Stated:
-    """A file that holds the text of a query or an answer; raises `CaseError` where it holds nothing."""
+    """Read a file with the text of a query or an answer; raise `CaseError` where it is empty."""
     text = file.text(MAX_STATED_BYTES)
     if not text.strip():
         raise file.problem("is empty")

@@ -1,10 +1,10 @@
-"""Files that hold a query or a stored table, by suffix."""
+"""Files with a query or a stored table, by suffix."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pytest_queryeval.core.model import Stated
@@ -20,7 +20,7 @@ CellReader: TypeAlias = Callable[[Cell], Cell]
 
 
 def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str, FileReader]:
-    """Readers of queries and tables; the cells of tables as people write them, and those of CSV files, are read so."""
+    """Return readers by suffix; `stated_cell` reads cells that people write, `csv_cell` those of CSV files."""
     return {
         ".sql": text_file,
         ".rq": text_file,
@@ -42,7 +42,7 @@ def _sparql_results(file: File) -> Stated:
 
 
 def _tsv(file: File, read_cell: CellReader) -> Stated:
-    """SPARQL TSV results have a `?` before each variable, and no other table has."""
+    """Read SPARQL TSV results, which have a `?` before each variable, or another table."""
     if all(name.startswith("?") for name in file.text(MAX_STATED_BYTES).partition("\n")[0].split("\t")):
         return _sparql_results(file)
     return _separated(file, "\t", read_cell)
@@ -54,13 +54,13 @@ def _separated(file: File, delimiter: str, read_cell: CellReader) -> Stated:
         header = next((tuple(line) for line in lines if line), None)
         if header is None:
             raise file.problem("has no header row")
-        rows = [_cells(line, len(header), file, lines.line_num) for line in lines if line]
+        rows = []
+        for line in lines:
+            if line and len(line) != len(header):
+                counts = f"{counted(len(line), 'cell')} in a table of {counted(len(header), 'column')}"
+                raise file.problem(counts, lines.line_num)
+            if line:
+                rows.append(tuple(read_cell(scalar(Node(cell, lines.line_num, "plain", file))) for cell in line))
     except csv.Error as error:
         raise file.problem(str(error), lines.line_num) from error
-    return Stated(answer=Table(columns=header, rows=[tuple(map(read_cell, row)) for row in rows]))
-
-
-def _cells(line: Sequence[str], width: int, file: File, number: int) -> tuple[Cell, ...]:
-    if len(line) != width:
-        raise file.problem(f"{counted(len(line), 'cell')} in a table of {counted(width, 'column')}", number)
-    return tuple(scalar(Node(cell, number, "plain", file)) for cell in line)
+    return Stated(answer=Table(columns=header, rows=rows))

@@ -1,4 +1,4 @@
-"""Reader of tables that stand in a suite: `{columns: [...], rows: [[...], ...]}`."""
+"""Reader of tables in a suite: `{columns: [...], rows: [[...], ...]}`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE_KEYS = ("columns", "rows")
 
 
 def read_table(node: Node, read_cell: Callable[[Cell], Cell]) -> Table:
-    """Read a table; raises `CaseError` or `SuiteError`."""
+    """Read a table; raise `CaseError` or `SuiteError`."""
     if node.form != "mapping":
         raise unexpected(node, "{columns: [NAME, …], rows: [[VALUE, …], …]}")
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))

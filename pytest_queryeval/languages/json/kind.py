@@ -102,7 +102,8 @@ def _read(predicted: Stated) -> Execution:
             raise PredictorError(f"the prediction is no JSON answer but a {type(predicted.answer).__name__}")
         return Execution(query=None, answer=predicted.answer)
     text, note = answer_text(predicted.query)
-    found = refusal(text) or read_json_text(text, _answer)
+    problem = refusal(text)
+    found = read_json_text(text, _answer) if problem is None else problem
     if isinstance(found, Failure):
         return Execution(query=predicted.query, error=found)
     return Execution(query=predicted.query, answer=found, note=note)

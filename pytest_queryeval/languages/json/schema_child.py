@@ -1,8 +1,7 @@
-"""Which rules of a JSON Schema an answer breaks: for a suite's own answers, and in a child process for all others.
+"""The rules of a JSON Schema that an answer breaks: for a suite's own answers, and in a child process for all others.
 
-Loaded by `sandbox/host_child.py`. Patterns can run for ever
-and references can multiply, so answers that nobody vouches for are checked where that can be stopped. Nothing is
-fetched: a schema comes with all documents that it refers to.
+Loaded by `sandbox/host_child.py`. Patterns can run forever and references can multiply, so untrusted answers are
+checked where that can be stopped. Nothing is fetched: a schema comes with all documents that it refers to.
 """
 
 from __future__ import annotations
@@ -25,33 +24,22 @@ from referencing.jsonschema import specification_with
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.driver import Answer, Verdict
 
-VIOLATIONS = 10
-SEARCHED = 1_000  # violations among which the first ones are chosen
-SHOWN_CHARACTERS = 60  # of a value
-REASON_CHARACTERS = 300
-KEY_CHARACTERS = 300
-SCHEMAS = 16
-FRAMES = (
-    10_000  # 100 levels of an answer, each through 100 steps of a schema; the stack of a thread holds twice as many
-)
-LARGE = 10**SHOWN_CHARACTERS
+MAX_VIOLATIONS = 10
+MAX_SEARCHED = 1_000  # violations, of which the first ones are reported
+MAX_SHOWN = 60  # characters of a value
+MAX_REASON = 300  # characters
+MAX_KEY = 300  # characters
+MAX_SCHEMAS = 16  # that are kept compiled
+MAX_FRAMES = 10_000  # 100 levels of an answer, each through 100 steps of a schema; a stack has room for twice as many
+MIN_LARGE = 10**MAX_SHOWN
 
 
 class TooDeep(Exception):  # noqa: N818 - it is an outcome
-    """The answer, or the schema's references, go deeper than can be followed."""
+    """The answer, or the references of the schema, are nested too deeply."""
 
 
-class _Text(str):
-    """Text of any length whose `repr` is short."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return shown(self)
-
-
-class _Whole(int):
-    """An integer of any size whose `repr` is short."""
+class _ShortRepr:
+    """A value of any size whose `repr` is short: jsonschema writes whole values into its messages."""
 
     __slots__ = ()
 
@@ -59,41 +47,39 @@ class _Whole(int):
         return shown(self)
 
 
-class _List(list[Any]):
-    """A list of any length whose `repr` is short."""
-
+class _Text(_ShortRepr, str):
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return shown(self)
 
-
-class _Object(dict[Any, Any]):
-    """An object of any size whose `repr` is short."""
-
+class _Integer(_ShortRepr, int):
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return shown(self)
+
+class _List(_ShortRepr, list[Any]):
+    __slots__ = ()
+
+
+class _Object(_ShortRepr, dict[Any, Any]):
+    __slots__ = ()
 
 
 def quiet(value: Any) -> Any:
-    """A copy of a JSON value that has a short `repr`: jsonschema writes whole values into its messages."""
+    """Return a copy of a JSON value with a short `repr`."""
     match value:
         case str():
-            return _Text(value) if len(value) > SHOWN_CHARACTERS else value
+            return _Text(value) if len(value) > MAX_SHOWN else value
         case list():
             return _List(map(quiet, value)) if value else value
         case dict():
             return _Object((quiet(key), quiet(item)) for key, item in value.items()) if value else value
-        case int() if abs(value) >= LARGE:
-            return _Whole(value)
+        case int() if abs(value) >= MIN_LARGE:
+            return _Integer(value)
         case _:
             return value
 
 
-def shown(value: Any, room: int = SHOWN_CHARACTERS) -> str:
-    """The value as Python writes it, cut where it is much longer than `room` characters."""
+def shown(value: Any, room: int = MAX_SHOWN) -> str:
+    """Return the `repr` of a value, truncated where it is much longer than `room` characters."""
     match value:
         case str():
             return repr(value[:room] + "…" * (len(value) > room))
@@ -102,7 +88,7 @@ def shown(value: Any, room: int = SHOWN_CHARACTERS) -> str:
         case dict():
             entries = value.items()
             return f"{{{_listed(entries, lambda entry, left: ': '.join(shown(part, left) for part in entry), room)}}}"
-        case int() if abs(value) >= LARGE:
+        case int() if abs(value) >= MIN_LARGE:
             return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
         case _:
             return repr(value)
@@ -113,30 +99,26 @@ def _listed(items: Iterable[Any], write: Callable[[Any, int], str], room: int) -
     for item in items:
         if room <= 0:
             return ", ".join([*parts, "…"])
-        parts.append(write(item, room * 3 // 4))  # less at each level, so that it ends
+        parts.append(write(item, room * 3 // 4))  # less at each level, so that recursion ends
         room -= len(parts[-1]) + 2
     return ", ".join(parts)
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Exact in decimals, 4.35 is a multiple of 0.01; and numbers beyond a float's range are no error."""
-    if validator.is_type(instance, "number") and not _is_multiple(instance, divisor):
+    """Check `multipleOf` exactly in decimals: 4.35 is a multiple of 0.01, and numbers beyond floats are no error."""
+    if not validator.is_type(instance, "number"):
+        return
+    try:
+        number, unit = (Fraction(part if isinstance(part, int) else repr(part)) for part in (instance, divisor))
+        is_multiple = number % unit == 0
+    except ValueError:  # infinite
+        is_multiple = False
+    if not is_multiple:
         yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
 
 
-def _is_multiple(number: float, divisor: float) -> bool:
-    try:
-        return _exact(number) % _exact(divisor) == 0
-    except ValueError:  # infinite
-        return False
-
-
-def _exact(number: float) -> Fraction:
-    return Fraction(number if isinstance(number, int) else repr(number))
-
-
 def _unique_items(validator: Any, wanted: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """In one pass: comparing all pairs of 100,000 objects would take hours."""
+    """Check `uniqueItems` in one pass: comparing all pairs of 100,000 objects would take hours."""
     if not wanted or not validator.is_type(instance, "array"):
         return
     first: dict[Any, int] = {}
@@ -148,7 +130,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, _: Any) -> Iterato
 
 
 def _hashable(value: Any) -> Any:
-    """What is equal for equal JSON values only: 1 is 1.0 and not true."""
+    """Return a key that is equal for equal JSON values only: 1 is 1.0 and not true."""
     match value:
         case bool():
             return "boolean", value
@@ -161,9 +143,9 @@ def _hashable(value: Any) -> Any:
 
 
 def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """With the first violation of each schema only: all of them may be millions.
+    """Check `anyOf` with the first violation of each schema only: all of them may be millions.
 
-    Where one schema alone fits the value itself, and breaks only below it, that is the one that was meant.
+    If only one schema fits the value itself, and is broken below it, its violation is the reason.
     """
     errors = []
     for error in _first_errors(validator, schemas, instance):
@@ -174,7 +156,7 @@ def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[Val
 
 
 def _one_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """As `_any_of`; where several fit it names two of them by their numbers, from 0 as in paths."""
+    """Check `oneOf` like `_any_of`; if several fit, two of them are named by their numbers, from 0 as in paths."""
     errors = list(_first_errors(validator, schemas, instance))
     fitting = [str(number) for number, error in enumerate(errors) if error is None]
     if not fitting:
@@ -194,14 +176,12 @@ def _none_fits(instance: Any, errors: list[Any]) -> ValidationError:
     below = [error for error in errors if error.path]
     if len(below) == 1:
         return below[0]  # type: ignore[no-any-return]
-    said = dict.fromkeys(f"{_within(error)}{error.message[:REASON_CHARACTERS]}" for error in errors)
-    return ValidationError(f"{instance!r} fits none of the {len(errors)} schemas: {', nor: '.join(islice(said, 3))}")
-
-
-def _within(error: ValidationError) -> str:
-    """The place of an inner violation, below that of the outer one."""
-    steps = [f"[{step}]" if isinstance(step, int) else f".{step[:KEY_CHARACTERS]}" for step in error.path]
-    return f"{''.join(steps)}: " if steps else ""
+    reasons: dict[str, None] = {}
+    for error in errors:
+        # The place of the inner violation, below that of the outer one.
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step[:MAX_KEY]}" for step in error.path]
+        reasons[f"{''.join(steps)}{': ' if steps else ''}{error.message[:MAX_REASON]}"] = None
+    return ValidationError(f"{instance!r} fits none of the {len(errors)} schemas: {', nor: '.join(islice(reasons, 3))}")
 
 
 KEYWORDS = {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items, "multipleOf": _multiple_of}
@@ -215,20 +195,20 @@ def _strengthened(draft: Any) -> Any:
 
 
 def compiled(document: Any, others: Mapping[str, Any]) -> Any:
-    """A validator for a schema of any draft (2020-12 where it names none).
+    """Return a validator for a schema of any draft (2020-12 where it names none).
 
     `others` are the documents that it refers to, by their URIs, of the same draft.
     """
     draft: Any = validator_for(document, default=Draft202012Validator)
     rules = specification_with(draft.ID_OF(draft.META_SCHEMA))
     found = [(uri, Resource.from_contents(_prepared(other), rules)) for uri, other in others.items()]
-    # A registry of our own: the default one would fetch what it does not know.
+    # A registry of our own: the default one fetches unknown documents.
     registry: Registry[Any] = Registry().with_resources(found)
     return _strengthened(draft)(_prepared(document), registry=registry)
 
 
 def _prepared(document: Any) -> Any:
-    """The schema without the name of its draft, by which jsonschema would go back to keywords of its own."""
+    """Return the schema without the name of its draft, by which jsonschema would use its own keywords again."""
     copy = quiet(document)
     if isinstance(copy, dict):
         copy.pop("$schema", None)
@@ -237,15 +217,15 @@ def _prepared(document: Any) -> Any:
 
 @contextmanager
 def deep_stack() -> Iterator[None]:
-    """Room for deep answers: each level takes several calls, and the usual 1,000 are soon used up."""
+    """Raise the recursion limit for deep answers: each level takes several calls."""
     usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(usual, FRAMES))
+    sys.setrecursionlimit(max(usual, MAX_FRAMES))
     try:
         yield
     except RecursionError as error:
         raise TooDeep("nested too deeply to be checked") from error
     except BaseException as error:
-        # A library in Rust, called where no call is left, panics, which is no Exception.
+        # A library in Rust that reaches the recursion limit panics, which is no Exception.
         if type(error).__name__ != "PanicException":
             raise
         raise TooDeep("nested too deeply to be checked") from None
@@ -254,22 +234,21 @@ def deep_stack() -> Iterator[None]:
 
 
 def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """The first violations by their path, at most ten: the steps to the place, and the reason, not yet printable.
+    """Return the first violations by their path, at most ten: the steps to the place, and the reason, not escaped.
 
-    Raises `TooDeep`, and jsonschema's errors where the schema cannot be used.
+    Raise `TooDeep`, and jsonschema's errors where the schema cannot be used.
     """
     with deep_stack():
-        errors = islice(validator.iter_errors(quiet(answer)), SEARCHED)
-        found = [(_steps(error), error.message[:REASON_CHARACTERS]) for error in errors]
-    return sorted(found, key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])[:VIOLATIONS]
-
-
-def _steps(error: ValidationError) -> tuple[str | int, ...]:
-    return tuple(step if isinstance(step, int) else step[:KEY_CHARACTERS] for step in error.path)
+        found = []
+        for error in islice(validator.iter_errors(quiet(answer)), MAX_SEARCHED):
+            steps = tuple(step if isinstance(step, int) else step[:MAX_KEY] for step in error.path)
+            found.append((steps, error.message[:MAX_REASON]))
+    found.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
+    return found[:MAX_VIOLATIONS]
 
 
 class Driver(driver.Driver):
-    """Keeps the last schemas compiled; `settings` of a request hold `schema` and `answer`, marshalled.
+    """Driver that keeps the last schemas compiled; `settings` have `schema` and `answer`, marshalled.
 
     The schema is its document and a mapping of the documents that it refers to.
     """
@@ -278,22 +257,19 @@ class Driver(driver.Driver):
         self._compiled: OrderedDict[bytes, Any] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Check the answer; a row a violation. Raises like `violations`."""
-        validator = self._validator(settings["schema"])
-        answer = marshal.loads(settings["answer"])  # noqa: S302 - from our own parent
-        rows = iter(violations(validator, answer))
-        return ("steps", "reason"), lambda count: list(islice(rows, count))
-
-    def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind: loading has checked the schema, so hardly anything is left."""
-        if isinstance(error, TooDeep):
-            return "failure", "invalid", str(error)
-        return "fault", f"{type(error).__name__}: {error}"
-
-    def _validator(self, packed: bytes) -> Any:
+        """Return a row for each violation; raise like `violations`."""
+        packed = settings["schema"]
         if packed not in self._compiled:
             self._compiled[packed] = compiled(*marshal.loads(packed))  # noqa: S302 - from our own parent
         self._compiled.move_to_end(packed)
-        if len(self._compiled) > SCHEMAS:
+        if len(self._compiled) > MAX_SCHEMAS:
             self._compiled.popitem(last=False)
-        return self._compiled[packed]
+        answer = marshal.loads(settings["answer"])  # noqa: S302 - from our own parent
+        rows = iter(violations(self._compiled[packed], answer))
+        return ("steps", "reason"), lambda count: list(islice(rows, count))
+
+    def classify(self, error: Exception) -> Verdict:
+        """Return the type of an error; the schema was checked when it was read, so few are left."""
+        if isinstance(error, TooDeep):
+            return "failure", "invalid", str(error)
+        return "fault", f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""A JSON Schema as it stands in its file, with all files that it refers to: what is wrong with it is found here."""
+"""A JSON Schema from its file, with all files that it refers to, checked for errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_queryeval.languages.json.schema_child import TooDeep, deep_stack, qu
 
 DRAFTS = sorted(uri for uri in REGISTRY if uri.endswith("/schema"))
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords whose schemas are for the same value, so that a circle of them has no end.
+# Keywords whose schemas apply to the same value, so that a circle of them has no end.
 SAME_VALUE = ("not", "if", "then", "else")
 SAME_VALUE_LISTS = ("allOf", "anyOf", "oneOf")
 SAME_VALUE_BY_KEY = ("dependentSchemas", "dependencies")
@@ -36,8 +36,8 @@ SAME_VALUE_BY_KEY = ("dependentSchemas", "dependencies")
 def read_schema(file: File) -> JsonSchema:
     """Read a schema and the files that it refers to, all below its folder; nothing is ever fetched.
 
-    Raises `CaseError` where a file is no JSON, no schema of its draft (2020-12 where it names none), of another draft
-    than the first, or leads nowhere.
+    Raise `CaseError` where a file is no JSON, no schema of its draft (2020-12 where it names none), or of another draft
+    than the first, or where a reference has no target.
     """
     document = json_value(read_json(file))
     try:
@@ -48,8 +48,8 @@ def read_schema(file: File) -> JsonSchema:
     return JsonSchema(file.shown, document, others)
 
 
-class _Outside(Exception):  # noqa: N818 - it is no error before its reference is known
-    """A URI that no file below the schema's folder stands for."""
+class _Outside(Exception):  # noqa: N818 - it becomes an error with its reference
+    """A URI that is no file below the folder of the schema."""
 
 
 class _Reference(NamedTuple):
@@ -61,7 +61,7 @@ class _Reference(NamedTuple):
 
 
 class _Links:
-    """Follows all references of a schema, into `others`, the documents of other files by the URIs that lead to them."""
+    """All references of a schema, and in `others` the documents of other files by their URIs."""
 
     def __init__(self, file: File, document: JsonValue) -> None:
         self.others: dict[str, JsonValue] = {}
@@ -75,77 +75,64 @@ class _Links:
         registry: Registry[Any] = Registry(retrieve=self._retrieved)  # type: ignore[call-arg]
         self._registry = REGISTRY.combine(registry)
         root = self._specification.create_resource(document)
-        # A schema with a name of its own, https://example.com/a.json, has the files beside it under that site.
+        # To a schema with an id, https://example.com/a.json, the files beside it belong to that site.
         self._base = urljoin(root.id() or "", "x")[:-1]
         self._walk(root, self._registry.resolver_with_root(root), file)
-        self._follow()
+        self._follow_all()
 
     def _walk(self, resource: Resource[Any], resolver: Any, file: File) -> None:
-        """Look at a schema and all those within it, and note their references."""
-        ahead = [(resource, resolver)]
-        while ahead:
-            resource, resolver = ahead.pop()
+        """Check a schema and all those within it, and collect their references."""
+        pending = [(resource, resolver)]
+        while pending:
+            resource, resolver = pending.pop()
             schema = resource.contents
             if not isinstance(schema, Mapping) or id(schema) in self._seen:
                 continue
             self._seen.add(id(schema))
-            self._check_name(schema, file)
+            # One draft for all: jsonschema reads some keywords by the draft of the schema with the reference.
+            named = schema.get("$schema", self._name)
+            if str(named).rstrip("#") != self._name.rstrip("#"):
+                raise file.problem(f"$schema '{named}' is not that of {self._file.shown}, '{self._name}'")
             _check_patterns(schema, file)
             self._same_value[id(schema)] = [id(part) for part in _for_same_value(schema)]
             for keyword in REFERENCES:
                 if isinstance(text := schema.get(keyword), str):
                     self._references.append(_Reference(keyword, text, id(schema), resolver, file))
-            ahead += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
+            pending += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
 
-    def _check_name(self, schema: Mapping[str, Any], file: File) -> None:
-        """One draft for all: jsonschema takes some keywords for those of the schema that refers to another."""
-        named = schema.get("$schema", self._name)
-        if str(named).rstrip("#") != self._name.rstrip("#"):
-            raise file.problem(f"$schema '{named}' is not that of {self._file.shown}, '{self._name}'")
-
-    def _follow(self) -> None:
-        followed = 0
-        while followed < len(self._references):
-            reference = self._references[followed]
-            followed += 1
+    def _follow_all(self) -> None:
+        """Read the targets of all references, and raise `CaseError` where some lead back to themselves."""
+        for reference in self._references:  # which grows
             target = _target(reference)
             if id(target.contents) not in self._seen:
                 _checked_draft(target.contents, reference.file, self._draft)
                 self._walk(self._specification.create_resource(target.contents), target.resolver, reference.file)
             self._same_value[reference.schema].append(id(target.contents))
-        self._check_circles()
-
-    def _check_circles(self) -> None:
         try:
             TopologicalSorter(self._same_value).prepare()
         except CycleError as error:
             circle = set(error.args[1])
             reference = next(reference for reference in self._references if reference.schema in circle)
-            said = f"`{reference.keyword}` '{reference.text}' leads back to itself without end"
-            raise reference.file.problem(said) from error
+            problem = f"`{reference.keyword}` '{reference.text}' leads back to itself without end"
+            raise reference.file.problem(problem) from error
 
     def _retrieved(self, uri: str) -> Resource[Any]:
-        """The file that stands for a URI."""
+        """Return the content of the file that a URI refers to."""
         if uri not in self.others:
-            file = self._file_of(uri)
+            name = urlsplit(uri.removeprefix(self._base))
+            path = normpath(unquote(name.path))
+            if name.scheme or name.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
+                raise _Outside(uri)
+            file = file_at(self._file.folder / path)
             self.others[uri] = document = json_value(read_json(file))
             _checked_draft(document, file, self._draft)
-            self._walk(self._resource(document), self._registry.resolver(uri), file)
-        return self._resource(self.others[uri])
-
-    def _resource(self, document: JsonValue) -> Resource[Any]:
-        return Resource.from_contents(document, self._specification)
-
-    def _file_of(self, uri: str) -> File:
-        name = urlsplit(uri.removeprefix(self._base))
-        path = normpath(unquote(name.path))
-        if name.scheme or name.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
-            raise _Outside(uri)
-        return file_at(self._file.folder / path)
+            resource = Resource.from_contents(document, self._specification)
+            self._walk(resource, self._registry.resolver(uri), file)
+        return Resource.from_contents(self.others[uri], self._specification)
 
 
 def _checked_draft(document: JsonValue, file: File, default: Any) -> Any:
-    """The draft that a schema is written in; raises `CaseError` where there is no such one, or its rules are broken."""
+    """Return the draft of a schema; raise `CaseError` where it is unknown, or its rules are broken."""
     if not isinstance(document, dict | bool):
         raise file.problem("a schema is an object, true or false")
     named = document.get("$schema") if isinstance(document, dict) else None
@@ -166,11 +153,11 @@ def _check_patterns(schema: Mapping[str, Any], file: File) -> None:
             with warnings.catch_warnings(action="ignore"):
                 re.compile(pattern if isinstance(pattern, str) else "")
         except (re.error, OverflowError, RecursionError) as error:
-            raise file.problem(f"the pattern '{pattern}' is none that Python knows: {error}") from error
+            raise file.problem(f"the pattern '{pattern}' is invalid in Python: {error}") from error
 
 
 def _for_same_value(schema: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas in this one that are for the same value; what is no keyword in a draft may hold anything."""
+    """Yield the schemas in this one that apply to the same value; what is no keyword in a draft may have any form."""
     yield from (schema[key] for key in SAME_VALUE if key in schema)
     for parts in (schema.get(key) for key in SAME_VALUE_LISTS):
         yield from parts if isinstance(parts, list) else ()
@@ -179,7 +166,7 @@ def _for_same_value(schema: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _target(reference: _Reference) -> Any:
-    """What a reference leads to, with the resolver for the references in there; raises `CaseError`."""
+    """Return the target of a reference, with the resolver for its own references; raise `CaseError`."""
     try:
         return reference.resolver.lookup(reference.text)
     except (Unresolvable, ValueError, TypeError, AttributeError) as error:
@@ -189,5 +176,5 @@ def _target(reference: _Reference) -> Any:
         if isinstance(cause, CaseError):
             raise cause from None
         outside = "is neither in the schema nor a file below its folder, and nothing is fetched"
-        said = f"`{reference.keyword}` '{reference.text}' {outside if cause else 'leads to nothing'}"
-        raise reference.file.problem(said) from error
+        problem = f"`{reference.keyword}` '{reference.text}' {outside if cause else 'leads to nothing'}"
+        raise reference.file.problem(problem) from error
