@@ -24,8 +24,8 @@ def evaluate(cases: Iterable[Case]) -> Report:
     every = list(cases)
     with Session() as session:
         to_run = [case for case in every if case.skip is None]
-        session.calls.expect(every)
-        session.calls.ahead(to_run)
+        session.predictors.register_cases(every)
+        session.predictors.prefetch(to_run)
         session.prepare(to_run)
         results = [_evaluated(case, session) for case in every]
     about: RunFacts = {

@@ -75,7 +75,7 @@ def test_a_file_answers_each_case_with_the_entry_of_its_id():
 )
 def test_the_database_that_bird_names_behind_a_query_is_taken_off(name, lines):
     predictor = predictions(*lines, name=name)
-    predictor.expect(cases("a"))
+    predictor.register_cases(cases("a"))
 
     assert answered(predictor, id="a", location=Location(Path("s.queryeval.yaml"), 4)) == "SELECT 1"
 
@@ -221,7 +221,7 @@ def test_an_entry_serves_every_trial_unless_it_says_which():
 def test_plain_lines_are_in_the_order_of_the_cases_of_each_suite():
     predictor = predictions("SELECT 1", "", "SELECT 3", "", name="preds.sql")
 
-    predictor.expect([*reversed(cases("a", "b", "c")), *cases("x", "y", "z", suite="t.queryeval.yaml")])
+    predictor.register_cases([*reversed(cases("a", "b", "c")), *cases("x", "y", "z", suite="t.queryeval.yaml")])
 
     (*_, third), (first, second, _) = cases("a", "b", "c"), cases("x", "y", "z", suite="t.queryeval.yaml")
     assert [predictor.predict(case, 2).stated.query for case in (first, second, third)] == ["SELECT 1", "", "SELECT 3"]
@@ -233,7 +233,7 @@ def test_plain_lines_must_be_as_many_as_cases(text, lines):
     Path("p.txt").write_bytes(text.encode())
     predictor, suite = opened(path="p.txt"), cases(*"abcd")
 
-    predictor.expect(suite)
+    predictor.register_cases(suite)
 
     assert no_answer(predictor, location=suite[0].location) == (
         f"p.txt: {lines} lines for 4 cases of s.queryeval.yaml: plain lines are one for each case"
@@ -245,7 +245,7 @@ def test_line_ends_and_a_byte_order_mark_are_no_part_of_plain_lines():
     Path("p.txt").write_bytes("\ufeffx\r\ny\u2028z\r\n".encode())
     predictor, both = opened(path="p.txt"), cases("a", "b")
 
-    predictor.expect(both)
+    predictor.register_cases(both)
 
     assert [predictor.predict(case, 1).stated.query for case in both] == ["x", "y\u2028z"]
 
@@ -254,7 +254,7 @@ def test_entries_that_no_case_asks_for_are_named_once():
     predictor = predictions(*({"id": name, "predicted": "x"} for name in ("b", "a", "c\x1b", "d")))
 
     assert predictor.unused() == ()
-    predictor.expect(cases("a", "e"))
+    predictor.register_cases(cases("a", "e"))
 
     assert predictor.unused() == ("preds.jsonl: 3 predictions were not used: b, c\\x1b, d",)
 
@@ -262,7 +262,7 @@ def test_entries_that_no_case_asks_for_are_named_once():
 def test_many_entries_that_no_case_asks_for_are_counted():
     predictor = predictions(*({"id": f"n{number}", "predicted": "x"} for number in range(1234)))
 
-    predictor.expect(cases("n0"))
+    predictor.register_cases(cases("n0"))
 
     (sentence,) = predictor.unused()
     assert sentence.startswith("preds.jsonl: 1,233 predictions were not used: n1, n2, ")
@@ -272,7 +272,7 @@ def test_many_entries_that_no_case_asks_for_are_counted():
 def test_nothing_is_said_where_every_entry_is_used():
     predictor = predictions({"id": "a", "predicted": "x"})
 
-    predictor.expect(cases("a"))
+    predictor.register_cases(cases("a"))
 
     assert predictor.unused() == ()
 
@@ -280,7 +280,7 @@ def test_nothing_is_said_where_every_entry_is_used():
 def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
     predictor = predictions(*({"id": name, "predicted": "x"} for name in ("singers-old", "singers-by-age")))
 
-    predictor.expect(cases("singers-old", "singer-by-age"))
+    predictor.register_cases(cases("singers-old", "singer-by-age"))
 
     told = "preds.jsonl: no prediction for 'singer-by-age': did you mean 'singers-by-age'?"
     assert no_answer(predictor, id="singer-by-age") == told
@@ -289,7 +289,7 @@ def test_a_case_without_an_entry_is_told_of_the_nearest_unused_one():
 def test_a_case_without_an_entry_is_told_what_the_file_has():
     predictor = predictions(*({"id": f"c{number:02}", "predicted": "x"} for number in range(12)))
 
-    predictor.expect(cases(*(f"c{number:02}" for number in range(11)), "sizes"))
+    predictor.register_cases(cases(*(f"c{number:02}" for number in range(11)), "sizes"))
 
     named = ", ".join(f"'c{number:02}'" for number in range(10))
     told = f"preds.jsonl: no prediction for 'sizes': the file predicts {named} and 2 more"

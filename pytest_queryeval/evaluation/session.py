@@ -17,7 +17,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.fingerprint import known_state
 from pytest_queryeval.engines.settings import check_exists
-from pytest_queryeval.evaluation.prefetch import Calls
+from pytest_queryeval.evaluation.prefetch import PredictorPool
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
 from pytest_queryeval.languages import KINDS
@@ -44,7 +44,7 @@ class Session:
     """What cases of one run share: open engines, the calls of predictors, and queries that were executed before.
 
     Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
-    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `Calls`.
+    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `PredictorPool`.
     """
 
     def __init__(
@@ -58,7 +58,9 @@ class Session:
         self._tell = tell
         self._recording = recording
         schemas = SchemaTexts(self._listed_ddl)
-        self._calls = Calls(tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=schemas)
+        self._predictors = PredictorPool(
+            tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=schemas
+        )
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
@@ -78,7 +80,7 @@ class Session:
         """Stop every child process and free every file, also where one of them raises; may be called again."""
         with ExitStack() as stack:
             stack.callback(self._hosts.close)
-            for opened in (*self._engines.values(), *self._embedders.values(), self._calls):
+            for opened in (*self._engines.values(), *self._embedders.values(), self._predictors):
                 if not isinstance(opened, Exception):
                     stack.callback(opened.close)
             self._engines.clear()
@@ -88,9 +90,9 @@ class Session:
             self._cached_cells = 0
 
     @property
-    def calls(self) -> Calls:
+    def predictors(self) -> PredictorPool:
         """Return the predictors and the calls that are under way."""
-        return self._calls
+        return self._predictors
 
     def engine(self, source: Source | None) -> Engine:
         """Return the engine of a source, opened once; raise `SourceError`, the same one every time."""
@@ -110,11 +112,11 @@ class Session:
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
-        return self._calls.prediction(case, trial)
+        return self._predictors.prediction(case, trial)
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the system's answer where no call is needed for it, as where the suite states it; else None."""
-        return self._calls.prediction_at_hand(case)
+        return self._predictors.prediction_at_hand(case)
 
     def execute(self, stated: Stated, case: Case) -> Execution:
         """Read what is stated as the case's kind does, or run it; raise `SourceError` or `PredictorError`."""

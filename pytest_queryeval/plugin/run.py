@@ -62,8 +62,8 @@ class Run:
 
         cases = _cases(items)
         self.engines = _versions(cases)
-        self.session.calls.expect(chain.from_iterable(self.cases.values()))
-        self.session.calls.ahead(_cases([item for item in items if not _may_be_skipped(item)]))
+        self.session.predictors.register_cases(chain.from_iterable(self.cases.values()))
+        self.session.predictors.prefetch(_cases([item for item in items if not _may_be_skipped(item)]))
         names = {name for metrics in {requested_metrics(case) for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].injected for name in names):
             self.session.prepare(cases)
@@ -76,7 +76,7 @@ class Run:
     def stop(self) -> None:
         """Ask for no more predictions."""
         if self._session is not None:
-            self._session.calls.stop()
+            self._session.predictors.stop()
 
     @property
     def repeats_warnings(self) -> bool:
@@ -158,7 +158,7 @@ class Run:
         for case in {case.predictor and case.predictor.key: case for case in cases}.values():
             if case.predictor is None or not PREDICTORS[case.predictor.kind].shared:
                 continue
-            most = self.session.calls.concurrency(case)
+            most = self.session.predictors.concurrency(case)
             if most is not None and most < workers:
                 once = f"{most} {'call' if most == 1 else 'calls'} at once, and -n {workers} would make {workers}"
                 return f"the predictor '{case.predictor.kind}' of {case.location} takes {once}: {_more(case, workers)}"
@@ -203,7 +203,7 @@ class Run:
             "files": self.files,
             "misuse": self.misuse,
             "engines": self.engines,
-            "unused": [] if self._session is None or self.config.option.collectonly else self._session.calls.unused(),
+            "unused": self._session.predictors.unused() if self._session and not self.config.option.collectonly else [],
         }
 
     def _requested_paths(self) -> RequestedPaths:

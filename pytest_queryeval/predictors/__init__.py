@@ -48,14 +48,14 @@ class StoredPredictions(Protocol):
 
 
 @runtime_checkable
-class Expecting(Protocol):
+class RegistersCases(Protocol):
     """A predictor that holds its answers already, and can compare them with the cases of a run."""
 
-    def expect(self, cases: Sequence[Case]) -> None:
+    def register_cases(self, cases: Sequence[Case]) -> None:
         """Know all cases that the predictor will be asked for, in the order of the run; called once, before it."""
 
     def unused(self) -> Sequence[str]:
-        """Sentences on the answers that none of the expected cases asks for."""
+        """Sentences on the answers that none of the registered cases asks for."""
 
 
 class PredictorOpener(Protocol):

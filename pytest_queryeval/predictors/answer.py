@@ -76,7 +76,7 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
     except BaseException as error:
         if is_interrupt(error, in_task=in_task):
             raise
-        text = f"{by} raised {type(error).__name__}: {error}{_frames(error)}"
+        text = f"{by} raised {type(error).__name__}: {error}{user_frames(traceback.extract_tb(error.__traceback__))}"
         raise PredictorError(text, temporary=isinstance(error, TimeoutError | ConnectionError)) from error
 
 
@@ -102,18 +102,13 @@ def _runs_in_task() -> bool:
         return False
 
 
-def _frames(error: BaseException) -> str:
-    """Where in the user's own code an error came from: the last frames that are neither ours nor of a library."""
-    frames = traceback.extract_tb(error.__traceback__)
+def user_frames(frames: traceback.StackSummary) -> str:
+    """Return the places in the user's own code: the last frames that are neither ours nor of a library, in brackets."""
     own = [
         frame for frame in frames if not frame.filename.startswith(_FOREIGN) and "site-packages" not in frame.filename
     ]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in own[-MOST_FRAMES:]]
     return f" ({' > '.join(places)})" if places else ""
-
-
-def _is_foreign(file: str) -> bool:
-    return file.startswith(_FOREIGN) or "site-packages" in file
 
 
 def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the function with `async def`") -> None:

@@ -1,4 +1,4 @@
-"""The predictors of a run, opened once, and what each case is answered by."""
+"""The predictors of a run: opened once, called ahead of the tests that wait for their answers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
-from pytest_queryeval.evaluation.prefetch.prediction_call import Asked
-from pytest_queryeval.evaluation.prefetch.runner import PREDICTOR, Caller
+from pytest_queryeval.evaluation.prefetch.prediction_call import PredictionCall
+from pytest_queryeval.evaluation.prefetch.progress import progress_line
+from pytest_queryeval.evaluation.prefetch.runner import PREDICTOR, PredictorRunner
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
-from pytest_queryeval.predictors import PREDICTORS, Expecting, Predictor, StoredPredictions
+from pytest_queryeval.predictors import PREDICTORS, Predictor, RegistersCases, StoredPredictions
 from pytest_queryeval.predictors.answer import wrap_predictor_errors
 from pytest_queryeval.predictors.hook import Hook
 from pytest_queryeval.text.redaction import register_secrets
@@ -29,8 +30,8 @@ END_SECONDS = 2.0  # for everything to end that is under way
 _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 
 
-class Calls:
-    """Calls of all predictors of a run; close it.
+class PredictorPool:
+    """The predictors of a run, opened when they are first needed; close it.
 
     `tell` is called with a line on the progress every PROGRESS_SECONDS while answers are waited for. Where calls are
     made `one_at_a_time`, as by a worker of pytest-xdist, functions are called in this thread. `hook` is what the
@@ -51,132 +52,134 @@ class Calls:
         self._clock = clock
         self._told = clock()
         self._recording = recording
+        self._is_replay = recording is not None and recording.replay
         self._hook = hook
         self._one_at_a_time = one_at_a_time
         self._schemas = schemas or SchemaTexts()
         self._is_stopped = False
-        self._callers: dict[tuple[str, str], Caller | PredictorError] = {}
-        self._holders: dict[tuple[str, str], StoredPredictions | PredictorError] = {}
+        self._runners: dict[tuple[str, str], PredictorRunner | PredictorError] = {}
+        self._stored: dict[tuple[str, str], StoredPredictions | PredictorError] = {}
 
     def prediction(self, case: Case, trial: int) -> Prediction:
-        """The answer to a case; raises `PredictorError`."""
-        spec = _spec(case)
+        """Return the answer to a case; raises `PredictorError`."""
+        spec = _spec_of(case)
         if not PREDICTORS[spec.kind].calls:
             with wrap_predictor_errors(PREDICTOR):
-                return self._held(spec).predict(case, trial)
+                return self._stored_predictions(spec).predict(case, trial)
         if self._is_stopped:
             raise PredictorError("the run was stopped before there was an answer")
-        if self._is_replayed:
-            return _replayed(self._asked(case, spec, trial))
-        caller = self._caller(spec)
-        answer = caller.prediction(self._asked(case, spec, trial, caller), self._tell_progress)
+        call = self._call(case, trial)
+        if self._is_replay:
+            return cast("Prediction", call.find_recorded())  # it raises where nothing is recorded
+        answer = self._runner(spec).prediction(call, self._tell_progress)
         self._tell_progress()
         return answer
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """The first answer to a case where nothing is called for it; None where that is not so, or there is none."""
-        if not self._is_replayed and PREDICTORS[_spec(case).kind].calls:
+        """Return the first answer to a case where nothing is called for it; None where that is not so."""
+        if self._is_called(_spec_of(case)):
             return None
         with suppress(QueryEvalError):
             return self.prediction(case, 1)
         return None
 
-    def expect(self, cases: Iterable[Case]) -> None:
-        """Open the predictors of all cases of the run, whether they will be asked or not.
+    def register_cases(self, cases: Iterable[Case]) -> None:
+        """Open the predictors of all cases of the run, whether they will be called or not.
 
-        Those that hold answers already are told which cases there are. Faults are told by each case.
+        Those that hold answers already are told which cases there are. What fails here is an error of each case.
         """
         for spec, own in _by_predictor(cases):
             with suppress(QueryEvalError):
-                if PREDICTORS[spec.kind].calls:
-                    _ = self._is_replayed or self._caller(_narrowest(spec, own))
-                elif isinstance(predictor := self._held(spec), Expecting):
-                    predictor.expect(own)
+                if self._is_called(spec):
+                    self._runner(_narrowest(spec, own))
+                elif not PREDICTORS[spec.kind].calls:
+                    predictor = self._stored_predictions(spec)
+                    if isinstance(predictor, RegistersCases):
+                        predictor.register_cases(own)
 
-    def ahead(self, cases: Iterable[Case]) -> None:
-        """Begin to call as many cases at once as their predictors allow, in this order."""
-        if self._is_replayed or self._one_at_a_time:  # a worker knows only its next case, others may get the rest
+    def prefetch(self, cases: Iterable[Case]) -> None:
+        """Start to call the predictors of cases, in this order and as many at once as they allow."""
+        if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
         for spec, own in _by_predictor(cases):
-            with suppress(QueryEvalError):  # told by each case
-                if PREDICTORS[spec.kind].calls:
-                    caller = self._caller(spec)
-                    calls = [(case, trial) for case in own for trial in range(1, case.trials + 1)]
-                    caller.ahead(self._asked(case, _spec(case), trial, caller) for case, trial in calls)
+            with suppress(QueryEvalError):  # raised again for each case
+                if self._is_called(spec):
+                    calls = (self._call(case, trial) for case in own for trial in range(1, case.trials + 1))
+                    self._runner(spec).prefetch(calls)
 
     def concurrency(self, case: Case) -> int | None:
-        """How many calls its predictor may have under way; None where nothing is called, or it cannot be opened."""
-        spec = _spec(case)
+        """Return how many calls of its predictor are made at once; None where none are, or it cannot be opened."""
+        spec = _spec_of(case)
         with suppress(QueryEvalError):
-            if PREDICTORS[spec.kind].calls and not self._is_replayed:
-                return self._caller(spec).concurrency
+            if self._is_called(spec):
+                return self._runner(spec).progress.concurrency
         return None
 
     def unused(self) -> list[str]:
-        """A sentence for each predictor that has answers which no expected case asked for."""
-        holders = [holder for holder in self._holders.values() if isinstance(holder, Expecting)]
-        return [said for holder in holders for said in holder.unused()]
+        """Return a sentence for each predictor that has answers which no registered case asked for."""
+        stored = [predictor for predictor in self._stored.values() if isinstance(predictor, RegistersCases)]
+        return [sentence for predictor in stored for sentence in predictor.unused()]
 
     def stop(self) -> None:
-        """Cancel all calls under way and begin no more; waits for none of them."""
+        """Cancel all calls under way and begin no more, without waiting for their end."""
         self._is_stopped = True
-        for caller in self._opened_callers():
-            caller.stop()
+        for runner in self._opened_runners():
+            runner.stop()
 
     def close(self) -> None:
-        """Cancel all calls and close the predictors, all of them; may be called again."""
+        """Cancel all calls and close all predictors, also where one of them raises; may be called again."""
         deadline = time.monotonic() + END_SECONDS
-        callers = self._opened_callers()
-        holders = [holder for holder in self._holders.values() if not isinstance(holder, PredictorError)]
-        self._callers.clear()
-        self._holders.clear()
-        with ExitStack() as stack:
-            for caller in callers:
-                stack.callback(caller.wait_for_end, deadline)
-            for close in (*(caller.begin_to_end for caller in callers), *(holder.close for holder in holders)):
+        runners = self._opened_runners()
+        stored = [predictor for predictor in self._stored.values() if not isinstance(predictor, PredictorError)]
+        self._runners.clear()
+        self._stored.clear()
+        with ExitStack() as stack:  # which calls the last one first
+            for runner in runners:
+                stack.callback(runner.join, deadline)
+            for close in (*(runner.shutdown for runner in runners), *(predictor.close for predictor in stored)):
                 stack.callback(close)
 
-    @property
-    def _is_replayed(self) -> bool:
-        return self._recording is not None and self._recording.replay
+    def _is_called(self, spec: PredictorSpec) -> bool:
+        return PREDICTORS[spec.kind].calls and not self._is_replay
 
-    def _opened_callers(self) -> list[Caller]:
-        return [caller for caller in self._callers.values() if isinstance(caller, Caller)]
+    def _opened_runners(self) -> list[PredictorRunner]:
+        return [runner for runner in self._runners.values() if isinstance(runner, PredictorRunner)]
 
-    def _asked(self, case: Case, spec: PredictorSpec, trial: int, caller: Caller | None = None) -> Asked:
-        retries = caller.predictor.retries if caller is not None and spec.retries is None else spec.retries
-        schema, predictor = self._schemas.of(case), PREDICTORS[spec.kind]
+    def _call(self, case: Case, trial: int) -> PredictionCall:
+        spec, schema = _spec_of(case), self._schemas.of(case)
+        predictor = PREDICTORS[spec.kind]
         recorded = None if self._recording is None else self._recording.call(case, spec, trial, schema)
         is_sent_or_recorded = predictor.sends is not None or recorded is not None
-        return Asked(
+        return PredictionCall(
             case=case,
             trial=trial,
             spec=spec,
-            retries=retries or 0,
             list_schema=schema,
-            lists_ahead=is_sent_or_recorded and "schema" in predictor.sees(spec.settings),
+            needs_schema=is_sent_or_recorded and "schema" in predictor.sees(spec.settings),
             recorded=recorded,
         )
 
-    def _caller(self, spec: PredictorSpec) -> Caller:
-        if spec.key not in self._callers:
-            self._callers[spec.key] = capture_error(lambda: self._new_caller(spec), PredictorError)
-        return unwrap(self._callers[spec.key])
+    def _runner(self, spec: PredictorSpec) -> PredictorRunner:
+        """Return what calls a predictor, opened once; raises `PredictorError`, the same one every time."""
+        if spec.key not in self._runners:
+            self._runners[spec.key] = capture_error(lambda: self._open_runner(spec), PredictorError)
+        return unwrap(self._runners[spec.key])
 
-    def _new_caller(self, spec: PredictorSpec) -> Caller:
-        predictor = cast("Predictor", self._opened(spec))
+    def _open_runner(self, spec: PredictorSpec) -> PredictorRunner:
+        predictor = cast("Predictor", self._open(spec))
         concurrency = spec.concurrency or predictor.concurrency
-        in_turn = concurrency == 1 or self._one_at_a_time or not PREDICTORS[spec.kind].threads
-        return Caller(predictor, concurrency=concurrency, in_turn=in_turn, clock=self._schemas.clock)
+        in_main_thread = concurrency == 1 or self._one_at_a_time or not PREDICTORS[spec.kind].threads
+        return PredictorRunner(
+            predictor, concurrency=concurrency, in_main_thread=in_main_thread, clock=self._schemas.clock
+        )
 
-    def _held(self, spec: PredictorSpec) -> StoredPredictions:
-        if spec.key not in self._holders:
-            self._holders[spec.key] = capture_error(
-                lambda: cast("StoredPredictions", self._opened(spec)), PredictorError
-            )
-        return unwrap(self._holders[spec.key])
+    def _stored_predictions(self, spec: PredictorSpec) -> StoredPredictions:
+        """Return answers that are there already, opened once; raises `PredictorError`, the same one every time."""
+        if spec.key not in self._stored:
+            self._stored[spec.key] = capture_error(lambda: cast("StoredPredictions", self._open(spec)), PredictorError)
+        return unwrap(self._stored[spec.key])
 
-    def _opened(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
+    def _open(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
         register_secrets(spec.settings)
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
@@ -184,57 +187,29 @@ class Calls:
             return PREDICTORS[spec.kind].opener(spec)
 
     def _tell_progress(self) -> None:
-        """A line on all calls, unless there was one just now."""
+        """Tell how far all calls are, unless that was done just now."""
         now = self._clock()
-        if now - self._told < PROGRESS_SECONDS:
-            return
-        self._told = now
-        callers = self._opened_callers()
-        asked, done, failed = (
-            sum(getattr(caller.counts, name) for caller in callers) for name in ("asked", "done", "failed")
-        )
-        under_way = sum(caller.under_way for caller in callers)
-        known = f", {_seconds_each(callers):.1f} s a call, about {_seconds_left(callers):.0f} s left" if done else ""
-        self._tell(f"queryeval: {done:,} of {asked:,} predictions, {under_way:,} under way, {failed:,} failed{known}")
+        if now - self._told >= PROGRESS_SECONDS:
+            self._told = now
+            self._tell(progress_line([runner.progress for runner in self._opened_runners()]))
 
 
-def _replayed(asked: Asked) -> Prediction:
-    found = asked.found()
-    if found is None:
-        raise PredictorError("nothing is recorded")
-    return found
-
-
-def _seconds_each(callers: list[Caller]) -> float:
-    return sum(caller.counts.seconds for caller in callers) / max(sum(caller.counts.done for caller in callers), 1)
-
-
-def _seconds_left(callers: list[Caller]) -> float:
-    """Until the last predictor is done."""
-    left = (
-        counts.seconds / max(counts.done, 1) * (counts.asked - counts.done) / caller.concurrency
-        for caller in callers
-        for counts in (caller.counts,)
-    )
-    return max(left, default=0.0)
-
-
-def _spec(case: Case) -> PredictorSpec:
+def _spec_of(case: Case) -> PredictorSpec:
     if case.predictor is None or (case.predicted is not None and case.predictor.kind == "inline"):
         return _INLINE
     return case.predictor
 
 
-def _narrowest(spec: PredictorSpec, cases: Iterable[Case]) -> PredictorSpec:
-    """The specification with the least concurrency that the suites of its cases state."""
-    stated = [own.concurrency for case in cases if (own := _spec(case)).concurrency is not None]
-    return replace(spec, concurrency=min(stated)) if stated else spec
-
-
 def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]]]:
-    """The cases of each predictor, in their order."""
+    """Return the cases of each predictor, in their order."""
     found: dict[tuple[str, str], tuple[PredictorSpec, list[Case]]] = {}
     for case in cases:
-        spec = _spec(case)
+        spec = _spec_of(case)
         found.setdefault(spec.key, (spec, []))[1].append(case)
     return list(found.values())
+
+
+def _narrowest(spec: PredictorSpec, cases: Iterable[Case]) -> PredictorSpec:
+    """Return the specification with the least concurrency that the suites of its cases state."""
+    stated = [own.concurrency for case in cases if (own := _spec_of(case)).concurrency is not None]
+    return replace(spec, concurrency=min(stated)) if stated else spec

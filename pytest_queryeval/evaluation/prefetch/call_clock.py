@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 POLL_SECONDS = 0.05  # while the clock stands still
 
@@ -41,26 +42,8 @@ class CallClock:
                 if not self._pauses:
                     self._lost += time.monotonic() - self._paused_at
 
-
-@asynccontextmanager
-async def task_limit(seconds: float, clock: CallClock) -> AsyncIterator[None]:
-    """Raise TimeoutError within the `async with` statement once it has taken so many seconds by the clock."""
-    loop = asyncio.get_running_loop()
-    deadline = clock.time() + seconds
-    alarm: asyncio.TimerHandle | None = None
-
-    def check() -> None:
-        nonlocal alarm
-        left = deadline - clock.time()
-        if left > 0:
-            alarm = loop.call_later(max(left, POLL_SECONDS), check)
-        else:
-            limit.reschedule(loop.time())
-
-    async with asyncio.timeout(None) as limit:
-        check()
-        try:
-            yield
-        finally:
-            if alarm:
-                alarm.cancel()
+    async def wait(self, task: asyncio.Task[Any], seconds: float) -> None:
+        """Wait until the task is done, or so many seconds of this clock are over."""
+        deadline = self.time() + seconds
+        while not task.done() and (left := deadline - self.time()) > 0:
+            await asyncio.wait({task}, timeout=max(left, POLL_SECONDS))

@@ -1,12 +1,11 @@
-"""One call of a predictor: what is asked, how it may be made, and where its answer arrives."""
+"""One call of a predictor, and the pause before it is made again."""
 
 from __future__ import annotations
 
 import random
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.case_view import CaseView, view_of
 from pytest_queryeval.core.errors import PredictorError
@@ -17,26 +16,25 @@ if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import RecordedCall
 
 FIRST_PAUSE = 0.5  # seconds before a call is made again; doubled each time
-LONGEST_PAUSE = 60.0
+MAX_PAUSE = 60.0
 
 
 @dataclass(eq=False, slots=True)
-class Asked:
-    """A case, for the how manieth time it is asked, under the settings of its own suite.
+class PredictionCall:
+    """One trial of a case, under the settings of its own suite.
 
-    `list_schema` is what lists its schema, and `lists_ahead` whether that is needed before the call. `began` is the
-    moment of the clock of calls at which the attempt under way began, 0 where none is.
+    `list_schema` lists the schema of the case, and `needs_schema` says whether that is to be done before the call.
+    `answer` is what the event loop will say, where the call is made there.
     """
 
     case: Case
     trial: int
     spec: PredictorSpec
-    retries: int
     list_schema: SchemaText
-    lists_ahead: bool = False
+    needs_schema: bool = False
     recorded: RecordedCall | None = None
-    began: float = 0.0
-    answer: Future[Prediction] = field(default_factory=Future)
+    has_begun: bool = False
+    answer: Future[Prediction] = field(init=False)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -44,43 +42,37 @@ class Asked:
         return id(self.case), self.trial
 
     def view(self) -> CaseView:
-        """What the predictor sees in one attempt: nothing that an earlier one may have left."""
+        """Return what the predictor sees in one attempt: nothing that an earlier one may have left."""
         return view_of(self.case, self.list_schema)
 
-    def found(self) -> Prediction | None:
-        """What is recorded; raises `PredictorError` where a replay has nothing."""
+    def find_recorded(self) -> Prediction | None:
+        """Return what is recorded; raises `PredictorError` where a replay has nothing."""
         return None if self.recorded is None else self.recorded.load()
 
-    def settle(self, end: Prediction | Exception) -> None:
-        """Let the answer arrive, or the error, unless nobody waits for it any more."""
-        with suppress(InvalidStateError):
-            if isinstance(end, Prediction):
-                self.answer.set_result(end)
-            else:
-                self.answer.set_exception(end)
-
-    def kept(self, prediction: Any) -> Prediction:
-        """The prediction, written down where the run is recorded; raises `PredictorError` for anything else."""
+    def record(self, prediction: object) -> Prediction:
+        """Return the prediction, written down where the run is recorded; raises `PredictorError` for anything else."""
         if not isinstance(prediction, Prediction):
             raise PredictorError(f"the predictor returned {type(prediction).__name__}, not a Prediction")
         return prediction if self.recorded is None else self.recorded.save(prediction)
 
-    def pause_after(self, error: PredictorError, attempt: int) -> float:
-        """Seconds before the next attempt; raises the error, with how often it was tried, unless one may help soon.
-
-        It is twice as long each time, less a random part (equal jitter), so that calls which failed together do not
-        come back together, and as long as the system asked for at least.
-        """
-        if error.temporary and error.pause > LONGEST_PAUSE:
-            raise PredictorError(f"{error} (it asks to wait {error.pause:.0f} s, which is too long)") from error
-        if not error.temporary or attempt > self.retries:
-            if attempt > 1:
-                raise PredictorError(f"{error} (tried {attempt} times)") from error
-            raise error
-        longest = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
-        return max(error.pause, random.uniform(longest / 2, longest))  # noqa: S311 - no secret
-
     def timed_out(self) -> PredictorError:
-        """The error of a call that took too long."""
+        """Return the error of a call that took too long."""
         limit = f"{self.spec.timeout:g} s (`timeout` of the predictor)"
         return PredictorError(f"no answer within {limit}", temporary=True)
+
+
+def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
+    """Return the seconds to wait after the `attempt`th attempt, from 1.
+
+    The pause is doubled each time, less a random part (equal jitter) so that calls which failed together do not come
+    back together, and at least what the system asked for. Raises the error, with the number of attempts, where another
+    attempt would not help.
+    """
+    if error.temporary and error.pause > MAX_PAUSE:
+        raise PredictorError(f"{error} (it asks to wait {error.pause:.0f} s, which is too long)") from error
+    if not error.temporary or attempt > retries:
+        if attempt > 1:
+            raise PredictorError(f"{error} (tried {attempt} times)") from error
+        raise error
+    pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
+    return max(error.pause, random.uniform(pause / 2, pause))  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""A limit on the time that a function of the user's takes in the main thread."""
+"""A limit on the time that a user's function takes in the main thread."""
 
 from __future__ import annotations
 
@@ -12,47 +12,37 @@ from types import FrameType
 from pytest_queryeval.core.errors import TimeLimitExceeded
 from pytest_queryeval.evaluation.prefetch.call_clock import POLL_SECONDS
 
-PATIENCE = 1.0  # seconds for the function to clean up
-INSISTENCE = 0.001
+REPEAT_SECONDS = 1.0  # for the function to clean up
 
 
 @contextmanager
 def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
     """Raise `TimeLimitExceeded` within the `with` statement once it has taken so many seconds by the clock.
 
-    A function that catches everything and goes on is told so again, PATIENCE later, and then without a pause: sooner or
-    later it is told between two attempts, where it catches nothing.
-
-    There is no limit outside of the main thread, where no signal arrives, and where the alarm is another one's, such as
-    that of a plugin that limits whole tests.
+    It is raised again every REPEAT_SECONDS, for a function that catches everything and tries again. There is no limit
+    outside of the main thread, where no signal arrives, and where somebody else has set the alarm, such as a plugin
+    that limits whole tests.
     """
     if threading.current_thread() is not threading.main_thread() or any(signal.getitimer(signal.ITIMER_REAL)):
         yield
         return
-    armed = True
-    rung = 0
+    is_running = True
     deadline = clock() + seconds
 
-    def ring(number: int, frame: FrameType | None) -> None:
-        nonlocal rung
-        if not armed:
-            return
+    def on_alarm(number: int, frame: FrameType | None) -> None:
         left = deadline - clock()
         if left > 0:  # the clock stood still
-            signal.setitimer(signal.ITIMER_REAL, max(left, POLL_SECONDS), PATIENCE)
-            return
-        rung += 1
-        if rung == 2:
-            signal.setitimer(signal.ITIMER_REAL, INSISTENCE, INSISTENCE)
-        raise TimeLimitExceeded
+            signal.setitimer(signal.ITIMER_REAL, max(left, POLL_SECONDS), REPEAT_SECONDS)
+        elif is_running:
+            raise TimeLimitExceeded
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, on_alarm)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, PATIENCE)
-        yield
-    finally:
-        armed = False
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        finally:  # an alarm that rang just before
-            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
+            yield
+        finally:
+            is_running = False
+    finally:  # also where the alarm rings before the line above
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

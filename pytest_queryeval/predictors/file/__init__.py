@@ -48,7 +48,7 @@ class PredictionsFile:
         self._spare: Iterable[str] = self._entries
         self._expected = False
 
-    def expect(self, cases: Sequence[Case]) -> None:
+    def register_cases(self, cases: Sequence[Case]) -> None:
         """Know all cases of the run, and so which entries none of them asks for."""
         asked = {self._key(case) for case in cases}
         self._spare = [key for key in self._entries if key not in asked]
@@ -108,7 +108,7 @@ class PredictedLines:
         self._places: dict[tuple[Path, str], int] = {}
         self._counts: dict[Path, int] = {}
 
-    def expect(self, cases: Sequence[Case]) -> None:
+    def register_cases(self, cases: Sequence[Case]) -> None:
         """Know all cases of the suite, in whose order the lines are."""
         for case in sorted(cases, key=lambda case: case.location.line):
             suite = case.location.path

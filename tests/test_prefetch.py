@@ -13,7 +13,7 @@ from samples import make_case, query
 
 from pytest_queryeval.core.errors import PredictorError, TimeLimitExceeded
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Source
-from pytest_queryeval.evaluation.prefetch import Calls
+from pytest_queryeval.evaluation.prefetch import PredictorPool
 from pytest_queryeval.evaluation.prefetch.call_clock import CallClock
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.prefetch.time_limit import time_limit
@@ -89,7 +89,7 @@ def lines():
 
 @pytest.fixture
 def calls(lines):
-    opened = Calls(lines.append)
+    opened = PredictorPool(lines.append)
     yield opened
     opened.close()
     for thread in threading.enumerate():
@@ -100,9 +100,9 @@ def calls(lines):
 
 @pytest.fixture
 def install(monkeypatch):
-    def install_system(system, **settings):
-        monkeypatch.setitem(PREDICTORS._members, "system", PredictorType(opener=lambda spec: system))
-        spec = PredictorSpec(kind="system", settings={}, folder=Path(), **settings)
+    def install_system(system, *, name="system", **settings):
+        monkeypatch.setitem(PREDICTORS._members, name, PredictorType(opener=lambda spec: system))
+        spec = PredictorSpec(kind=name, settings={}, folder=Path(), **settings)
         return lambda **changes: make_case(predictor=spec, predicted=None, **changes)
 
     return install_system
@@ -120,7 +120,7 @@ def test_a_function_is_called_in_turn_in_the_thread_of_the_tests(calls, install)
     system = System()
     cases = questions(install(system), 3)
 
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     assert system.asked == []
     assert texts(calls, cases) == ["q0", "q1", "q2"]
@@ -131,7 +131,7 @@ def test_coroutines_are_awaited_ahead_and_at_most_so_many_at_once(calls, install
     system = AsyncSystem(said)
     cases = questions(install(system, concurrency=3), 12)
 
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     assert texts(calls, cases) == [f"q{index}" for index in range(12)]
     assert system.most == 3
@@ -143,7 +143,7 @@ def test_a_function_with_a_concurrency_is_called_in_threads(calls, install):
     system = System(lambda case, nth: f"{case.question} {together.wait() >= 0}")
     cases = questions(install(system, concurrency=3), 3)
 
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     assert texts(calls, cases) == ["q0 True", "q1 True", "q2 True"]
 
@@ -152,7 +152,7 @@ def test_every_trial_is_a_call_of_its_own(calls, install):
     system = AsyncSystem(said)
     (case,) = questions(install(system), 1, trials=3)
 
-    calls.ahead([case])
+    calls.prefetch([case])
     for trial in (1, 2, 3):
         calls.prediction(case, trial)
 
@@ -163,7 +163,7 @@ def test_a_case_that_is_run_again_is_asked_again(calls, install):
     system = AsyncSystem(said)
     (case,) = questions(install(system), 1)
 
-    calls.ahead([case])
+    calls.prefetch([case])
     calls.prediction(case, 1)
     calls.prediction(case, 1)
 
@@ -217,10 +217,10 @@ def test_one_call_that_fails_leaves_the_others_alone(calls, install):
         return case.question
 
     cases = questions(install(AsyncSystem(odd_ones)), 3)
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     assert texts(calls, [cases[0], cases[2]]) == ["q0", "q2"]
-    with pytest.raises(PredictorError, match=r"^the predictor raised KeyError: 'gone' \(test_calling\.py:"):
+    with pytest.raises(PredictorError, match=r"^the predictor raised KeyError: 'gone' \(test_prefetch\.py:"):
         calls.prediction(cases[1], 1)
 
 
@@ -240,24 +240,42 @@ def test_a_call_has_a_limit_on_its_time(calls, install, system, settings):
         calls.prediction(case, 1)
 
 
-def test_a_coroutine_that_never_awaits_is_given_up_and_the_others_go_on(calls, install):
-    waiting = threading.Event()
+def test_a_coroutine_that_never_awaits_ends_its_predictor_with_an_error_that_names_it(calls, install):
+    let_go = threading.Event()
 
-    async def sometimes_stubborn(case, nth):
-        if case.id in ("c0", "c2"):
-            waiting.wait(120)
+    async def blocks(case, nth):
+        if case.id == "c1":
+            let_go.wait(120)
         return case.question
 
-    cases = questions(install(AsyncSystem(sometimes_stubborn), timeout=0.1), 4)
-    calls.ahead(cases)
-    start = time.monotonic()
+    blocking, other = AsyncSystem(blocks), AsyncSystem(said)
+    cases = questions(install(blocking, timeout=0.5, concurrency=1), 4)
+    others = questions(install(other, name="other"), 4)
+    calls.prefetch([*cases, *others])
 
-    for number in (0, 2):
-        with pytest.raises(PredictorError, match="and the call cannot be stopped"):
-            calls.prediction(cases[number], 1)
-        assert texts(calls, [cases[number + 1]]) == [f"q{number + 1}"]
-    assert time.monotonic() - start < 60
-    waiting.set()
+    assert texts(calls, cases[:1]) == ["q0"]
+    start = time.monotonic()
+    place = f"test_prefetch.py:{blocks.__code__.co_firstlineno + 2}"
+    message = rf"^the predictor 'system' blocks its event loop \(.*{place}\): an async function has to await"
+    for case in cases[1:]:
+        with pytest.raises(PredictorError, match=message):
+            calls.prediction(case, 1)
+    assert time.monotonic() - start < 10 * (0.5 + 2)  # 1.8 s
+    assert texts(calls, others) == ["q0", "q1", "q2", "q3"]
+    let_go.set()
+    calls.close()
+    assert blocking.asked == [("c0", 1), ("c1", 1)]
+
+
+def test_a_coroutine_that_blocks_for_less_than_its_limit_is_no_error(calls, install):
+    async def blocks(case, nth):
+        time.sleep(0.4)
+        return case.question
+
+    cases = questions(install(AsyncSystem(blocks), timeout=60, concurrency=2), 4)
+    calls.prefetch(cases)
+
+    assert texts(calls, cases) == ["q0", "q1", "q2", "q3"]
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
@@ -268,7 +286,7 @@ def test_what_ends_programs_ends_no_event_loop(calls, install, error):
         return case.question
 
     cases = questions(install(AsyncSystem(leaves)), 3)
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     with pytest.raises(PredictorError):
         calls.prediction(cases[0], 1)
@@ -282,17 +300,17 @@ def test_a_task_that_ends_programs_ends_no_event_loop(calls, install):
         return case.question
 
     cases = questions(install(AsyncSystem(leaves)), 2)
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     assert texts(calls, cases) == ["q0", "q1"]
 
 
 def test_a_worker_calls_functions_in_its_own_thread(install, lines):
     system = System()
-    calls = Calls(lines.append, one_at_a_time=True)
+    calls = PredictorPool(lines.append, one_at_a_time=True)
     cases = questions(install(system, concurrency=9), 2)
 
-    calls.ahead(cases)
+    calls.prefetch(cases)
     texts(calls, cases)
     calls.close()
 
@@ -305,7 +323,7 @@ def test_each_suite_has_its_own_limits_for_one_predictor(calls, install):
     made = install(system, timeout=100)
     hurried = made(id="b")
     hurried = replace(hurried, predictor=replace(hurried.predictor, timeout=0.1))
-    calls.ahead([made(id="a"), hurried])
+    calls.prefetch([made(id="a"), hurried])
 
     with pytest.raises(PredictorError, match=r"^no answer within 0\.1 s"):
         calls.prediction(hurried, 1)
@@ -317,8 +335,8 @@ def test_the_least_concurrency_that_suites_state_holds(calls, install):
     cases = questions(made, 12)
     cases[-1] = replace(cases[-1], predictor=replace(cases[-1].predictor, concurrency=2))
 
-    calls.expect(cases)
-    calls.ahead(cases)
+    calls.register_cases(cases)
+    calls.prefetch(cases)
     texts(calls, cases)
 
     assert system.most == 2
@@ -355,7 +373,7 @@ def test_all_predictors_are_closed_where_one_of_them_cannot_be(monkeypatch, line
             raise OSError("busy")
 
     systems = [Stuck(), AsyncSystem(said), System()]
-    calls = Calls(lines.append)
+    calls = PredictorPool(lines.append)
     for number, system in enumerate(systems):
         name = f"system{number}"
         monkeypatch.setitem(PREDICTORS._members, name, PredictorType(opener=lambda spec, system=system: system))
@@ -366,7 +384,7 @@ def test_all_predictors_are_closed_where_one_of_them_cannot_be(monkeypatch, line
         calls.close()
 
     assert [system.closed for system in systems[1:]] == [1, 1]
-    assert not [thread for thread in threading.enumerate() if thread.name == "queryeval-calls"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "queryeval-loop"]
 
 
 def test_calls_that_heed_no_cancellation_keep_no_others_waiting(calls, install):
@@ -379,7 +397,7 @@ def test_calls_that_heed_no_cancellation_keep_no_others_waiting(calls, install):
         return case.question
 
     cases = questions(install(AsyncSystem(deaf), timeout=0.1, concurrency=2), 4)
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     for number in (0, 1):
         with pytest.raises(PredictorError, match="the call cannot be stopped"):
@@ -388,16 +406,16 @@ def test_calls_that_heed_no_cancellation_keep_no_others_waiting(calls, install):
     let_go.set()
 
 
-def test_a_function_that_catches_everything_is_stopped_all_the_same(calls, install):
-    def again_and_again(case, nth):
-        while True:
+def test_a_function_that_catches_everything_and_tries_again_is_stopped_again(calls, install):
+    def tries_twice(case, nth):
+        for _ in range(2):
             with suppress(BaseException):
-                time.sleep(0.5)
+                time.sleep(1_000)
+        return "gave up"
 
-    (case,) = questions(install(System(again_and_again), timeout=0.1), 1)
+    (case,) = questions(install(System(tries_twice), timeout=0.1), 1)
 
-    with pytest.raises(PredictorError, match=r"^no answer within 0\.1 s"):
-        calls.prediction(case, 1)
+    assert texts(calls, [case]) == ["gave up"]
 
 
 def test_cases_that_suites_share_have_answers_of_their_own(calls, install):
@@ -406,7 +424,7 @@ def test_cases_that_suites_share_have_answers_of_their_own(calls, install):
 
     made = install(AsyncSystem(source))
     cases = [made(id="same", source=Source(name=name, engine="fake", settings={}, folder=Path())) for name in "ab"]
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     assert texts(calls, cases) == ["a", "b"]
 
@@ -432,7 +450,7 @@ def test_calls_that_were_stopped_end_and_no_others_begin(calls, install):
 
     system = AsyncSystem(until_cancelled)
     cases = questions(install(system, concurrency=2), 5)
-    calls.ahead(cases)
+    calls.prefetch(cases)
     while len(system.asked) < 2:
         time.sleep(0.01)
 
@@ -448,7 +466,7 @@ def test_calls_that_were_stopped_end_and_no_others_begin(calls, install):
 def test_a_predictor_is_closed_once_where_it_was_called(install, lines):
     plain, waiting = System(), AsyncSystem(said)
     for system in (plain, waiting):
-        calls = Calls(lines.append)
+        calls = PredictorPool(lines.append)
         calls.prediction(install(system)(), 1)
         calls.close()
         calls.close()
@@ -458,7 +476,7 @@ def test_a_predictor_is_closed_once_where_it_was_called(install, lines):
 
 def test_a_run_that_waits_tells_how_far_it_is(install, lines):
     clock = [0.0]
-    calls = Calls(lines.append, clock=lambda: clock[0])
+    calls = PredictorPool(lines.append, clock=lambda: clock[0])
     let_go = threading.Event()
 
     async def slow(case, nth):
@@ -470,7 +488,7 @@ def test_a_run_that_waits_tells_how_far_it_is(install, lines):
         clock[0] += seconds
 
     cases = questions(install(AsyncSystem(slow)), 3)
-    calls.ahead(cases)
+    calls.prefetch(cases)
     texts(calls, cases[:1])
     assert lines == []
 
@@ -488,7 +506,7 @@ def test_a_run_that_waits_tells_how_far_it_is(install, lines):
 def test_calls_in_turn_tell_how_far_they_are_too(calls, install, lines, monkeypatch):
     monkeypatch.setattr("pytest_queryeval.evaluation.prefetch.PROGRESS_SECONDS", 0.0)
     cases = questions(install(System()), 2)
-    calls.ahead(cases)
+    calls.prefetch(cases)
 
     texts(calls, cases)
 
@@ -555,7 +573,7 @@ def test_a_call_is_late_by_its_own_time_only(lines, install, kind, settings):
         return case.schema if case.id != "slow" else time.sleep(5)
 
     system = kind(reads_async if kind is AsyncSystem else reads_and_sleeps)
-    calls = Calls(lines.append, schemas=SchemaTexts(list_tables))
+    calls = PredictorPool(lines.append, schemas=SchemaTexts(list_tables))
     made = install(system, timeout=0.4, **settings)
     source = Source(name="music", engine="fake", settings={}, folder=Path())
 
