@@ -356,6 +356,20 @@ def test_after_an_error_the_other_trials_of_a_case_are_not_asked_for(calls, inst
     assert len(system.asked) < 50
 
 
+def test_the_other_trials_of_a_case_are_asked_for_where_it_is_run_again_after_an_error(calls, install):
+    async def fails_once(case, nth):
+        if nth == 1:
+            raise PredictorError("no")
+        return case.question
+
+    (case,) = questions(install(AsyncSystem(fails_once), concurrency=1), 1, trials=200)
+    calls.prefetch([case])
+
+    with pytest.raises(PredictorError, match=r"^no$"):
+        calls.prediction(case, 1)
+    assert [calls.prediction(case, trial).stated.query for trial in (1, 2, 200)] == ["q0", "q0", "q0"]
+
+
 def test_what_is_no_prediction_is_an_error(calls, install):
     class Odd(System):
         def predict(self, case, trial):

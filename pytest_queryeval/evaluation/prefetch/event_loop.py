@@ -36,7 +36,7 @@ class EventLoopThread:
 
     def cancel_all(self) -> None:
         """Cancel all tasks, without waiting for their end."""
-        self.start(self._cancel_tasks())
+        self._loop.call_soon_threadsafe(self._cancel_tasks)
 
     def shutdown(self, close: Callable[[], Any]) -> None:
         """Cancel all tasks, then call or await `close`, then end the thread; `join` waits for that."""
@@ -67,14 +67,14 @@ class EventLoopThread:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
-    async def _cancel_tasks(self) -> set[asyncio.Task[Any]]:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    def _cancel_tasks(self) -> set[asyncio.Task[Any]]:
+        tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task(self._loop)}
         cancel(tasks)
         return tasks
 
     async def _shut_down(self, close: Callable[[], Any]) -> None:
         try:
-            if tasks := await self._cancel_tasks():
+            if tasks := self._cancel_tasks():
                 await asyncio.wait(tasks, timeout=END_SECONDS)
             closing = close()
             if asyncio.iscoroutine(closing):
