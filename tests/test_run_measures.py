@@ -9,7 +9,7 @@ from pytest_queryeval import evaluate
 from pytest_queryeval.core.model import Execution, Failure, Prediction, Stated
 from pytest_queryeval.metrics import METRICS, need_answers
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.measures import MOST_MEASURES, measure_statistics
+from pytest_queryeval.results.measures import MAX_MEASURES, measure_statistics
 
 HEAD = "kind: json\npredictor: predict.py:predict\nmetrics: [json_equal, prediction_seconds, 'metadata[tokens]']\n"
 PREDICT = """
@@ -134,6 +134,6 @@ def test_what_a_system_tells_is_a_measure_only_if_it_is_a_number(told):
 
 
 def test_a_system_that_makes_up_names_makes_no_report_endless():
-    cases = [entry(**asked(0.0, **{f"x{number}": 1.0})) for number in range(2 * MOST_MEASURES)]
+    cases = [entry(**asked(0.0, **{f"x{number}": 1.0})) for number in range(2 * MAX_MEASURES)]
 
-    assert len(measure_statistics(cases)) == MOST_MEASURES
+    assert len(measure_statistics(cases)) == MAX_MEASURES

@@ -1,4 +1,4 @@
-"""What the answers of a run cost: times, and every number that systems tell of their calls."""
+"""What the answers of a run cost: times, and every number that systems report about their calls."""
 
 from __future__ import annotations
 
@@ -10,23 +10,32 @@ from typing import TypeGuard
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.report import CaseReport, MeasureStatistics, Spread, TrialReport
 
-MOST_MEASURES = 200  # metadata may hold any number of names
-LARGEST = 1e15
+MAX_MEASURES = 200  # metadata may hold any number of names
+MAX_SIZE = 1e15
 P95 = 0.95
 
 
 def measure_statistics(cases: Iterable[CaseReport]) -> dict[str, MeasureStatistics]:
-    """Return for each measure what `describe` tells, and its 95th percentile `p95`.
+    """Return for each measure what `describe` returns, and its 95th percentile `p95` by linear interpolation.
 
     Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
-    trial counts, since each is a call. Times of 0 seconds are left out: those predictions were stated or stood in a
-    file, and those queries were not run. So is what is no number of a size below LARGEST.
+    trial counts, since each is a call. Times of 0 seconds are left out: those predictions stood in a suite or a file,
+    and those queries were not run. So is what is no number of a size below MAX_SIZE.
     """
     values: defaultdict[str, list[float]] = defaultdict(list)
-    for name, value in (measure for case in cases for measure in _measures(case)):
-        if name in values or len(values) < MOST_MEASURES:
-            values[name].append(value)
-    return {name: {**describe(own), "p95": _p95(own)} for name, own in values.items()}
+    for case in cases:
+        for name, value in _measures(case):
+            if name in values or len(values) < MAX_MEASURES:
+                values[name].append(value)
+    found: dict[str, MeasureStatistics] = {}
+    for name, own in values.items():
+        ordered = sorted(own)
+        place = P95 * (len(ordered) - 1)
+        below = math.floor(place)
+        above = min(below + 1, len(ordered) - 1)
+        p95 = ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+        found[name] = {**describe(own), "p95": p95}
+    return found
 
 
 def describe(values: Sequence[float]) -> Spread:
@@ -34,17 +43,8 @@ def describe(values: Sequence[float]) -> Spread:
     ordered, n = sorted(values), len(values)
     mean = math.fsum(ordered) / n
     std = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered) / (n - 1)) if n > 1 else None
-    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return {"mean": mean, "n": n, "std": std, "min": ordered[0], "median": middle, "max": ordered[-1]}
-
-
-def _p95(values: Sequence[float]) -> float:
-    """The 95th percentile, between two values by linear interpolation."""
-    ordered = sorted(values)
-    place = P95 * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return {"mean": mean, "n": n, "std": std, "min": ordered[0], "median": median, "max": ordered[-1]}
 
 
 def _measures(case: CaseReport) -> Iterator[tuple[str, float]]:
@@ -61,4 +61,4 @@ def _measures(case: CaseReport) -> Iterator[tuple[str, float]]:
 
 
 def _is_measured(value: JsonValue) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_SIZE
