@@ -134,7 +134,7 @@ SPARQL_TEXT = Language(
 _FENCES_OF_LANGUAGES = SQL_TEXT.fence_names | SPARQL_TEXT.fence_names
 
 
-def extract_query(said: str, language: Language) -> tuple[str, str]:
+def extract_query(answer: str, language: Language) -> tuple[str, str]:
     r"""Return the query in the answer of a model, and a note on what else it has; else the answer, and why if known.
 
     Of several code blocks it is what all candidates hold, apart from spaces at the ends. Takes time in proportion to
@@ -145,28 +145,28 @@ def extract_query(said: str, language: Language) -> tuple[str, str]:
     >>> extract_query("SELECT 1", SQL_TEXT)
     ('SELECT 1', '')
     """
-    if len(said) > MAX_ANSWER:
-        return said, "" if language.start.match(said[:MAX_ANSWER]) else TOO_LONG
-    if language.is_query(said):
-        return said, ""
-    read = _read(said, language)
-    tags = list(_TAG.finditer(said))
+    if len(answer) > MAX_ANSWER:
+        return answer, "" if language.start.match(answer[:MAX_ANSWER]) else TOO_LONG
+    if language.is_query(answer):
+        return answer, ""
+    read = _read(answer, language)
+    tags = list(_TAG.finditer(answer))
     if len(_TAG.findall(read.query)) < len(tags):
-        read = _after_reasoning(said, tags, language)
-    return (read.query, f"the query was read {' and '.join(read.places)}") if read.query else (said, read.why)
+        read = _after_reasoning(answer, tags, language)
+    return (read.query, f"the query was read {' and '.join(read.places)}") if read.query else (answer, read.why)
 
 
-def _after_reasoning(said: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
+def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
     """Read what follows the last end of reasoning, since reasoning may contain its own tag.
 
     The prompt template of some models begins the reasoning, so that their answers have only its end.
     """
-    if not tags[0]["ends"] and language.begins(said[: tags[0].start()]):
+    if not tags[0]["ends"] and language.begins(answer[: tags[0].start()]):
         return _Read(why=GOES_ON)
     last = {tag["name"].lower(): tag["ends"] for tag in tags}
     if not all(last.values()):
         return _Read(why=NO_END)
-    return _read(said[tags[-1].end() :].lstrip(), language).within(_AFTER_REASONING)
+    return _read(answer[tags[-1].end() :].lstrip(), language).within(_AFTER_REASONING)
 
 
 def _read(answer: str, language: Language) -> _Read:

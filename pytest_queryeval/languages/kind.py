@@ -1,4 +1,4 @@
-"""What a query language means for an evaluation: how its answers are stated and read, and what they are scored by."""
+"""The base class of query languages: how their golds and predictions are read, and their default metrics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pytest_queryeval.sandbox.host import Hosts
 class Kind(ABC):
     """A query language, or a form of answers that need no source to be run on.
 
-    A subclass sets `name`, `answer_type` and the defaults, and says how gold and predicted are read. A language whose
-    queries a source answers with tables is a `queries.QueryLanguage`, which has all of that.
+    A subclass sets `name`, `answer_type` and the defaults, and implements the reading of gold and predicted. For a
+    language whose queries a source answers with tables, `query_language.QueryLanguage` has all of that.
     """
 
     name: ClassVar[str]
@@ -32,22 +32,22 @@ class Kind(ABC):
     empty_answer: ClassVar[Answer | None] = None  # what metrics that may not apply score a failed prediction as
 
     def check(self, options: Mapping[str, Any]) -> None:  # noqa: B027 - most kinds have nothing to check
-        """Raise `SettingError` for an option of the kind whose value cannot be right."""
+        """Raise `SettingError` for an option of the kind with an invalid value."""
 
     @abstractmethod
     def read_gold(self, node: Node) -> Stated:
-        """Read what stands under `gold`, or an item of `gold_any`; raise `CaseError`."""
+        """Read the value of `gold`, or an item of `gold_any`; raise `CaseError`."""
 
     @abstractmethod
     def read_predicted(self, node: Node) -> Stated:
-        """Read what stands under `predicted`; raise `CaseError` for what no system under test could have said."""
+        """Read the value of `predicted`; raise `CaseError` for what no predictor could have answered."""
 
     @abstractmethod
     def read_file(self, node: Node) -> Stated:
         """Read the file that `gold_file` or `predicted_file` names; raise `CaseError`."""
 
     def read_table(self, node: Node) -> Stated:
-        """Read what stands under `gold_table` or `predicted_table`; raise `CaseError`."""
+        """Read the value of `gold_table` or `predicted_table`; raise `CaseError`."""
         raise node.problem(f"answers of the kind '{self.name}' are no tables: write the answer under `gold`")
 
     def check_gold(self, gold: Stated, case: Case) -> Stated:
@@ -56,22 +56,22 @@ class Kind(ABC):
 
     @abstractmethod
     def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
-        """Return what a prediction says where no source has to run it; None where one has to.
+        """Return the answer of a prediction that no source has to run; None where one has to.
 
-        Raises `PredictorError` for an answer that is none of this kind.
+        Raise `PredictorError` for an answer that is none of this kind.
         """
 
-    def extract_query(self, said: str) -> tuple[str, str]:
-        """Return the query in what a model said, and a note on what else it said.
+    def extract_query(self, answer: str) -> tuple[str, str]:
+        """Return the query in the answer of a model, and a note on what else it has.
 
-        It is the text as it is where it is a query, or where it cannot be told what the query is; the note then says
-        why, or is empty. Kinds without queries leave the text to `read_without_running`.
+        It is the whole answer where that is a query, or where no query can be found; the note then has the reason, or
+        is empty. Kinds without queries leave the text to `read_without_running`.
         """
-        return said, ""
+        return answer, ""
 
     @abstractmethod
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
-        """Return where two answers differ, at most `limit` rows of each sort; None where they cannot be compared."""
+        """Return where two answers differ, at most `limit` rows of each type; None where they cannot be compared."""
 
     def text(self, answer: Answer) -> str | None:
         """Return an answer as text for reports, where it is not a table."""
@@ -82,5 +82,5 @@ class Kind(ABC):
         return None
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """Return what `query`, whose answer is `table`, says of the order of rows; None where it says nothing."""
+        """Return how `query`, whose answer is `table`, orders its rows; None where it does not."""
         return None

@@ -1,4 +1,4 @@
-"""What languages have in common whose queries a source answers with a table."""
+"""The base class of languages whose queries a source answers with a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_queryeval.languages.table_files import table_readers
 from pytest_queryeval.languages.tables import TABLE_KEYS, read_table
 from pytest_queryeval.sandbox.host import Hosts
 
-# What SQL takes for a comment: YAML or the folding of lines would make a query end there.
+# Comments of SQL and YAML: YAML may cut the query there, or join lines so that a comment includes the next one.
 _COMMENT = re.compile(r"--|(?:^|\s)#")
 
 
@@ -38,7 +38,7 @@ class QueryLanguage(Kind):
         return cell
 
     def csv_cell(self, cell: Cell) -> Cell:
-        """Return a cell of a CSV file, whose texts have no quotes that tell them from other values."""
+        """Return a cell of a CSV file, whose texts are not quoted like those in a suite."""
         return self.stated_cell(cell)
 
     def read_gold(self, node: Node) -> Stated:
@@ -66,8 +66,8 @@ class QueryLanguage(Kind):
             raise PredictorError(f"the prediction is no table but a {type(predicted.answer).__name__}")
         return Execution(query=None, answer=predicted.answer)
 
-    def extract_query(self, said: str) -> tuple[str, str]:
-        return extract_query(said, self.language)
+    def extract_query(self, answer: str) -> tuple[str, str]:
+        return extract_query(answer, self.language)
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
@@ -76,7 +76,7 @@ class QueryLanguage(Kind):
 
 
 def _query(node: Node) -> str:
-    """Return a query's text; one that YAML cut, or joined lines of so that a comment swallows the rest, is refused."""
+    """Return the text of a query; raise `CaseError` for one that YAML truncated or whose lines it joined."""
     if node.form == "mapping":
         # `gold:` with `SELECT a: b` on the next line is a mapping for YAML.
         raise node.problem(f"expected a query, found a mapping: {BLOCK_HINT}, and a table under `gold_table`")

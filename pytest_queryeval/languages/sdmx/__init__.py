@@ -1,1 +1,1 @@
-"""SDMX data queries: selections of terms, what they share, and the structures that say which terms there are."""
+"""SDMX data queries: selections of terms, their comparison, and the structures that define the terms."""

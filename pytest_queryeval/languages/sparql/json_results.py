@@ -24,7 +24,12 @@ def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tu
         if "boolean" in document:
             return BOOLEAN, [(_of_type(bool, document["boolean"]),)]
         columns = tuple(_of_type(str, name) for name in _of_type(list, document["head"]["vars"]))
-        return columns, [_row(binding, columns) for binding in _of_type(list, document["results"]["bindings"])]
+        rows, known = [], set(columns)
+        for binding in _of_type(list, document["results"]["bindings"]):
+            if unknown := binding.keys() - known:
+                raise ValueError(f"a row binds {', '.join(sorted(unknown))}, not among its variables")
+            rows.append(tuple([_term(binding.get(name)) for name in columns]))
+        return columns, rows
     except RecursionError as error:
         raise ValueError("it nests too deeply") from error
     except KeyError as error:
@@ -37,12 +42,6 @@ def _of_type(type_: type[T], value: Any) -> T:
     if not isinstance(value, type_):
         raise TypeError(f"no {type_.__name__}")
     return value
-
-
-def _row(binding: dict[str, Any], columns: tuple[str, ...]) -> tuple[Any, ...]:
-    if not binding.keys() <= set(columns):
-        raise ValueError(f"a row binds {', '.join(sorted(binding.keys() - set(columns)))}, not among its variables")
-    return tuple([_term(binding.get(name)) for name in columns])
 
 
 def _term(term: dict[str, Any] | None) -> Any:

@@ -35,6 +35,9 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         offset = int(after[0].text) if after and after[0].text.isdecimal() else None
     limited = limit and offset is not None
     last = (offset or 0) + row_count
+    names = [query.text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
+    is_selected = ordered and all(name in columns for name in names)  # each key is a selected variable
+    selected = tuple(columns.index(name) for name in names) if is_selected else None
     if not ordered:
         queries = [TieQuery(text=_with_limit(query, None), key_columns=0)]
     else:
@@ -47,7 +50,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         limited=limited,
         offset=offset or 0,
         queries=tuple(queries),
-        keys=_selected_keys(keys, columns, query.text) if ordered else None,
+        keys=selected,
     )
 
 
@@ -107,9 +110,3 @@ def _with_limit(query: Query, limit: int | None) -> str:
         clause = query.tokens[place : place + 2]
         text = f"{text[: clause[0].start]} {new[word]} {text[clause[-1].end :]}"
     return text
-
-
-def _selected_keys(keys: Sequence[Sequence[Token]], columns: Sequence[str], text: str) -> tuple[int, ...] | None:
-    """Return the column of each sort key; None where some key is no selected variable."""
-    names = [text[key[0].start : key[-1].end].strip("()").strip()[1:] for key in keys]
-    return tuple(columns.index(name) for name in names) if all(name in columns for name in names) else None

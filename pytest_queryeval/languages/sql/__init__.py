@@ -1,1 +1,1 @@
-"""What the parser of SQL tells about a query."""
+"""SQL queries, read by the grammar of Spider and by sqlglot."""
