@@ -130,7 +130,7 @@ def test_tags_of_text_list_and_mapping_are_read():
 
 
 def test_tagged_text_with_a_comment_behind_is_refused():
-    assert problems("gold: !!str SELECT 1 # all") == ["1: a comment stands behind this text: quote the text"]
+    assert problems("gold: !!str SELECT 1 # all") == ["1: a comment follows this text: quote the text"]
 
 
 @pytest.mark.usefixtures("parser")
@@ -153,8 +153,8 @@ def test_alias_bombs_are_refused():
 @pytest.mark.usefixtures("parser")
 def test_aliases_that_name_nothing_or_themselves_are_refused():
     assert refusal("a: 1\nb: *x") == "2: alias '*x' names nothing above it: quote text that begins with *"
-    assert refusal("a: &x [1, *x]") == "1: alias '*x' stands inside of what it names"
-    assert refusal("a: &x\n  b: *x") == "2: alias '*x' stands inside of what it names"
+    assert refusal("a: &x [1, *x]") == "1: alias '*x' is inside of the value that it names"
+    assert refusal("a: &x\n  b: *x") == "2: alias '*x' is inside of the value that it names"
 
 
 @pytest.mark.usefixtures("parser")
@@ -245,17 +245,17 @@ IN_BLOCK = f"{CASES}    gold: |\n      SELECT a\n"
         ("question: & x\n", "1:11: a plain value cannot begin with &: quote the value"),
         ("question: - x\n", "1:11: a plain value cannot begin with -: quote the value"),
         ("question: , x\n", "1:11: a plain value cannot begin with ,: quote the value"),
-        ("question: > x\n", "1:11: text stands behind `>`: begin the block on the next line, or quote the text"),
+        ("question: > x\n", "1:11: text follows `>`: begin the block on the next line, or quote the text"),
         ('question: "How many\nid: a\n', '1:11: the quote " that opens here is not closed: close it, or leave it out'),
         (
             'question: "the "x"?"\n',
-            '1:17: text stands behind the closing ": quote the whole value, with \\" for each " in it',
+            '1:17: text follows the closing ": quote the whole value, with \\" for each " in it',
         ),
         (
             "question: 'What's up'\n",
-            "1:17: text stands behind the closing ': quote the whole value, with '' for each ' in it",
+            "1:17: text follows the closing ': quote the whole value, with '' for each ' in it",
         ),
-        ("question: [a] b\n", "1:15: text stands behind the closing ]: quote the whole value"),
+        ("question: [a] b\n", "1:15: text follows the closing ]: quote the whole value"),
         ("source: {sqlite: ${DB}}\n", '1:18: quote a variable within { } and [ ]: "${NAME}"'),
         (
             "source: {sqlite: a.db\nid: a\n",

@@ -52,11 +52,11 @@ def test_an_answer_that_the_case_states_is_one_trial():
 
 def test_a_key_in_the_wrong_place_is_told_where_it_belongs():
     assert top_problem("gates: []") == (
-        "'gates' cannot stand at the top of a suite file: it belongs in a folder's queryeval.yaml"
+        "'gates' is not allowed at the top of a suite file: it belongs in a folder's queryeval.yaml"
     )
-    assert top_problem("gold: x") == "'gold' cannot stand at the top of a suite file: it belongs in a case"
+    assert top_problem("gold: x") == "'gold' is not allowed at the top of a suite file: it belongs in a case"
     assert problem("sources: {}") == (
-        "'sources' cannot stand in a case: it belongs in a folder's queryeval.yaml or at the top of a suite file"
+        "'sources' is not allowed in a case: it belongs in a folder's queryeval.yaml or at the top of a suite file"
     )
 
 

@@ -85,7 +85,7 @@ def test_problems_are_told_once_where_all_cases_share_them():
 
     assert problems(f"kind: sql\nsource: concerts\ncases:\n{cases}") == [
         (
-            "s.queryeval.yaml:2: 'concerts' is no name in `sources`, and neither its suffix nor a scheme tells its "
+            "s.queryeval.yaml:2: 'concerts' is no name in `sources`, and neither its suffix nor a scheme names its "
             "engine: known are .db, .sqlite, .sqlite3, .duckdb, .ttl, .nt, .nq, .trig, .rdf, .owl, .jsonld, https://…"
         )
     ]

@@ -12,7 +12,7 @@ HEAD = "kind: sql\nsource: a.db\n"
 CASE = "cases:\n  - id: a\n    gold: SELECT 1\n    predicted: SELECT 1\n"
 NUMBER_OF_ROWS = "max_rows: expected a whole number from 1 on, found"
 NO_MARKER = "must consist of letters, digits, _ and -, and not start with _, to be a marker"
-NO_ENGINE = "is no name in `sources`, and neither its suffix nor a scheme tells its engine"
+NO_ENGINE = "is no name in `sources`, and neither its suffix nor a scheme names its engine"
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def said(text, name="s.queryeval.yaml"):
         ("kinds: sql", "unknown key 'kinds': did you mean 'kind'?"),
         ("model: predict.py:predict", "unknown key 'model': did you mean 'predictor'?"),
         ("database: a.db", "unknown key 'database': did you mean 'source'?"),
-        ("gates: []", "'gates' cannot stand at the top of a suite file: it belongs in a folder's queryeval.yaml"),
+        ("gates: []", "'gates' is not allowed at the top of a suite file: it belongs in a folder's queryeval.yaml"),
         ("max_rows: 100,000", f"{NUMBER_OF_ROWS} '100,000': write 100000"),
         ("max_rows: 1e5", f"{NUMBER_OF_ROWS} '1e5': write 100000"),
         ("max_rows: 100_000", f"{NUMBER_OF_ROWS} '100_000': write 100000"),

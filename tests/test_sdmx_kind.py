@@ -162,7 +162,7 @@ def test_a_predictor_is_given_the_conversation_so_far(here):
         (("indicator_selection", "selection"), "a selection is a list of datasets, or a mapping that has one as"),
         (("role: assistant", "role: ''"), "role: expected text, found nothing"),
         (("name: population", "metadata: [1]\nname: population"), "metadata: expected a mapping, found a list"),
-        (("name: population", "question: x"), "'question' cannot stand beside a conversation"),
+        (("name: population", "question: x"), "'question' is not allowed in a conversation"),
         (("comments: ''", "coments: ''"), "unknown key 'coments'"),
     ],
 )

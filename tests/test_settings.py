@@ -241,7 +241,7 @@ def test_problems_of_a_folder_are_raised_for_every_file_below_it(here):
         assert str(caught.value).split("\n") == [
             "a/queryeval.yaml:1: unknown key 'timout': did you mean 'timeout'?",
             "a/queryeval.yaml:2: max_rows: expected a whole number from 1 on, found 'none'",
-            "a/queryeval.yaml:3: 'gold' cannot stand in a folder's queryeval.yaml: it belongs in a case",
+            "a/queryeval.yaml:3: 'gold' is not allowed in a folder's queryeval.yaml: it belongs in a case",
         ]
     assert load_suite(write(CASES, "c/s.queryeval.yaml"), root=here, folders=folders)
 

@@ -62,7 +62,7 @@ def test_null_stands_for_no_text_where_text_may_lack():
 @pytest.mark.parametrize(
     ("written", "skip", "xfail"),
     [
-        ("true", "skipped in the suite", "expected to fail, says the suite"),
+        ("true", "skipped in the suite", "expected to fail in the suite"),
         ("false", None, None),
         ("slow: no", None, None),
         ("'true'", "true", "true"),

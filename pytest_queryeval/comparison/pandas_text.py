@@ -19,14 +19,13 @@ def text_rows(rows: Iterable[Row]) -> list[tuple[str, ...]]:
     [('1', '1.0', 'a'), ('2', 'nan', 'None')]
     """
     rows = list(rows)
-    columns = [_texts(column) for column in zip(*rows, strict=True)]
+    columns = [
+        ["nan" if cell is None else str(float(cell)) for cell in column]
+        if _is_of_floats(column)
+        else [_text(cell) for cell in column]
+        for column in zip(*rows, strict=True)
+    ]
     return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
-
-
-def _texts(column: Sequence[Cell]) -> list[str]:
-    if _is_of_floats(column):
-        return ["nan" if cell is None else str(float(cell)) for cell in column]  # type: ignore[arg-type]
-    return [_text(cell) for cell in column]
 
 
 def _is_of_floats(column: Sequence[Cell]) -> bool:

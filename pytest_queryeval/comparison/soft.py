@@ -1,10 +1,10 @@
 """The soft F1 of paired rows: how many cells of a row its partner holds, in any column.
 
-With w gold columns and b predicted columns, `found` counts the predicted cells that their partner holds, and `met` the
-gold cells that their partner holds. A pair adds found/w to tp, (b - found)/w to fp and (w - met)/w to fn, a row without
-partner 1 to fp or fn. So for k pairs of n gold and m predicted rows
+With w gold columns and b predicted columns, `found` counts the predicted cells that their partner holds, and `held` the
+gold cells that their partner holds. A pair adds found/w to tp, (b - found)/w to fp and (w - held)/w to fn, a row
+without partner 1 to fp or fn. So for k pairs of n gold and m predicted rows
 
-    F1 = 2tp / (2tp + fp + fn) = 2·found / (found - met + k·(b + w) + |n - m|·w)
+    F1 = 2tp / (2tp + fp + fn) = 2·found / (found - held + k·(b + w) + |n - m|·w)
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from fractions import Fraction
 class Sums:
     """Over paired rows: the predicted cells that gold's row holds, and the gold cells that predicted's row holds."""
 
-    found: int = 0
-    met: int = 0
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(found=self.found + other.found, met=self.met + other.met)
+    found: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,7 @@ class Shape:
     def f1(self, sums: Sums) -> Fraction:
         """Return the F1; 1 where there is nothing to find and nothing wrong, as without rows on both sides."""
         lone = abs(self.n - self.m) * max(self.w, 1)
-        whole = sums.found - sums.met + min(self.n, self.m) * (self.b + self.w) + lone
+        whole = sums.found - sums.held + min(self.n, self.m) * (self.b + self.w) + lone
         return Fraction(2 * sums.found, whole) if whole else Fraction(1)
 
 
@@ -45,7 +42,8 @@ def sums_by_position(golds: Collection[Collection[Hashable]], predicted: Collect
     """Compare the i-th gold row with the i-th predicted row; rows without partner count nothing."""
     pairs = list(zip(golds, predicted, strict=False))
     return Sums(
-        found=sum(held_by(gold, other) for gold, other in pairs), met=sum(held_by(other, gold) for gold, other in pairs)
+        found=sum(held_by(gold, other) for gold, other in pairs),
+        held=sum(held_by(other, gold) for gold, other in pairs),
     )
 
 

@@ -17,7 +17,7 @@ from pytest_queryeval.comparison.canonical import canonical, canonical_rows
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import BlankNode, Row, Table, Tie
 
-NO_KEYS = "order: gold's sort keys could not be read, so its rows must stand in exactly their order"
+NO_KEYS = "order: gold's sort keys could not be read, so rows must be in exactly its order"
 SELECTED_KEYS = "order: only selected keys decide which of gold's rows tie"
 CUT = "order: gold's LIMIT cuts through rows that tie, so any choice among them is right"
 _BY_VALUE = Policy()
@@ -54,7 +54,7 @@ class OrderPlan:
     keys: tuple[int, ...] | None
 
 
-# A query that the engine runs and our parser cannot read: its rows must stand in exactly their order.
+# A query that the engine runs and our parser cannot read: rows must be in exactly its order.
 UNREADABLE = OrderPlan(ordered=True, limited=False, offset=0, queries=(), keys=None)
 
 

@@ -125,7 +125,7 @@ def _text_behind_block_mark(failure: _Failure) -> tuple[Place, str] | None:
     if "block scalar" not in failure.context:
         return None
     mark = failure.lines[failure.start.line][failure.start.column : failure.start.column + 1]
-    return failure.start, f"text stands behind `{mark}`: begin the block on the next line, or quote the text"
+    return failure.start, f"text follows `{mark}`: begin the block on the next line, or quote the text"
 
 
 def _first_character(failure: _Failure) -> tuple[Place, str] | None:
@@ -182,7 +182,7 @@ def _behind_the_end(failure: _Failure) -> tuple[Place, str] | None:
     if end not in ("'", '"', "]", "}"):
         return None
     hint = _quote_hint(failure.lines, failure.place.line, f"quote the whole value{_WITHIN_QUOTES.get(end, '')}")
-    return failure.place, f"text stands behind the closing {end}: {hint}"
+    return failure.place, f"text follows the closing {end}: {hint}"
 
 
 def _indentation(failure: _Failure) -> tuple[Place, str] | None:

@@ -120,9 +120,7 @@ class _Composer:
         if event.tag is not None:
             self._check_tag(event, "str")
             if cut:
-                self._problems.append(
-                    self._file.problem("a comment stands behind this text: quote the text", _line(event))
-                )
+                self._problems.append(self._file.problem("a comment follows this text: quote the text", _line(event)))
             return Node(event.value, line, "quoted", self._file, key)
         if not style:
             return Node(event.value, line, ("clipped" if cut["glued"] else "cut") if cut else "plain", self._file, key)
@@ -171,7 +169,7 @@ class _Composer:
             raise self._file.problem(f"alias '*{name}' names nothing above it: quote text that begins with *", own_line)
         anchored = self._anchors[name]
         if anchored is None:
-            raise self._file.problem(f"alias '*{name}' stands inside of what it names", own_line)
+            raise self._file.problem(f"alias '*{name}' is inside of the value that it names", own_line)
         target, size, height = anchored
         self._descend(depth + height, event)
         self._size += size

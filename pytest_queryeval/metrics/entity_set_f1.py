@@ -21,7 +21,7 @@ COUNTS = ("entity", _by_column)
 
 @metric(counts=COUNTS)
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Return whether the right values are in the right columns, in whatever rows.
+    """Return whether the right values are in the right columns, in any rows.
 
     Under the best alignment, precision and recall of the distinct values of each column are averaged over gold's
     columns; the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows

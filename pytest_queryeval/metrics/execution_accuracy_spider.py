@@ -57,8 +57,8 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text
     holds "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a
     list if ordered, else as a multiset. Cells are compared by Python equality. Kept as published, to be compared with
-    papers. A prediction that fails as it stands, since more statements follow the first, is a failed prediction all the
-    same; a note says that they are ignored here.
+    papers. A prediction that fails unchanged, since more statements follow the first, is a failed prediction
+    nevertheless; a note says that they are ignored here.
     Source: taoyds/test-suite-sql-eval, exec_eval.py (one database for each question).
     """
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):

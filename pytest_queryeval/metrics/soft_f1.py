@@ -1,4 +1,4 @@
-"""Soft F1: how many cells are right, row by row, whatever the order of rows and columns."""
+"""Soft F1: how many cells are right, in any order of rows and columns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     cells, others, exact = distinct_row_cells(both)
     shape = Shape(n=len(cells.cells), m=len(others), w=cells.width, b=len(both.predicted.columns))
     found = pair_rows(cells, others)
-    value = float(shape.f1(Sums(found=found.common, met=found.common)))
+    value = float(shape.f1(Sums(found=found.common, held=found.common)))
     pairs, width = min(shape.n, shape.m), max(shape.w, 1)
     counts = Counts(
         found.common / width,

@@ -30,7 +30,7 @@ def turns(case: Node) -> list[Node]:
     conversation = named[CONVERSATION]
     for form in (*GOLD_FORMS, *PREDICTED_FORMS, "question"):
         if form in named:
-            raise named[form].problem(f"'{form}' cannot stand beside a conversation, whose turns have targets")
+            raise named[form].problem(f"'{form}' is not allowed in a conversation, whose turns have targets")
     read_messages(conversation)
     found = list(_turns(case, items(conversation)))
     if not found:

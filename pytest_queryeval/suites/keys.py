@@ -245,7 +245,7 @@ KEYS: Mapping[str, Key] = {
         _own("difficulty", or_else(None, read_marker)),
         _own("metadata", or_else({}, json_mapping)),
         _own("skip", reason("skipped in the suite")),
-        _own("xfail", reason("expected to fail, says the suite")),
+        _own("xfail", reason("expected to fail in the suite")),
         _own("allow_empty", flag),
         *map(_own, (*GOLD_FORMS, *PREDICTED_FORMS)),
         Key(name="db_schema", levels=_ALL, read=read_db_schema),
@@ -294,12 +294,12 @@ def _misplaced(name: str, level: Level) -> str:
     key = KEYS.get(name)
     if key is None:
         return f"unknown key '{name}'{_hint(name, level)}"
-    return f"'{name}' cannot stand {LEVELS[level]}: it belongs {' or '.join(LEVELS[at] for at in key.levels)}"
+    return f"'{name}' is not allowed {LEVELS[level]}: it belongs {' or '.join(LEVELS[at] for at in key.levels)}"
 
 
 def _hint(name: str, level: Level) -> str:
     if name == "<<":
-        return ": merge keys are not read, shared settings stand in the file or its folder"
+        return ": merge keys are not read: put shared settings into the file or its folder"
     if name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
         return ": if it is a line of a query, indent it as the other lines of the block"
     if " " in name:

@@ -36,7 +36,7 @@ def read_predictor(node: Node) -> PredictorSpec:
     if kind is None:
         written = discreet(str(node.value))
         if written in PREDICTORS:
-            raise node.problem(f"'{written}' alone says too little: write `{{{written}: ...}}`")
+            raise node.problem(f"'{written}' needs settings: write `{{{written}: ...}}`")
         hint = _function_hint(written, node.file.folder) or did_you_mean(written, PREDICTORS.names())
         raise node.problem(f"unknown predictor '{written}'{hint}")
     if _HOST_AND_PORT.match(text):
