@@ -5,7 +5,7 @@ import random
 from samples import HEAD
 
 from pytest_queryeval.results.aggregation import TOTAL_OF, aggregate
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import evaluate_gate
 
 KINDS = ("sql", "sparql", "json", "sdmx")
@@ -75,7 +75,7 @@ def make_compared(size):
     after[gone] |= {"nodeid": "suite/new.yaml::new"}
     older = {"python": "3.12.1", "pytest": "8.3.0", "engines": {"sqlite": "3.44.0"}}
     baseline = report_of(before, created="2025-02-01T00:00:00+00:00", environment=older)
-    return report_of(after, baseline=compared(baseline, report_of(after), path="main/report.json"))
+    return report_of(after, baseline=compare_reports(baseline, report_of(after), path="main/report.json"))
 
 
 def make_gate(**changes):

@@ -278,11 +278,19 @@ def test_the_plugin_itself_loads_no_heavy_module(tmp_path):
 
 def test_gates_without_a_baseline_load_no_statistics(tmp_path):
     gate = {"type": "no_regression", "metric": "f1", "no_regression": {"alpha": 0.05, "max_drop": 0.0}}
-    statement = f"from {PACKAGE}.results.baseline.regression import measured; measured({gate}, [], {{'cases': []}})"
+    arguments = f"{gate}, [], {{'cases': []}}"
+    statement = f"from {PACKAGE}.results.baseline.regression import measure_against; measure_against({arguments})"
 
     loaded = loaded_after(statement, cwd=tmp_path)
 
     assert loaded & {"numpy", "scipy"} == set()
+
+
+def test_gates_load_nothing_that_only_a_comparison_with_a_baseline_needs(tmp_path):
+    modules = [f"{PACKAGE}.results.baseline.{name}" for name in ("changes", "comparison", "leaderboard", "statistics")]
+    program = f"import sys, {PACKAGE}.results.gates; assert not sys.modules.keys() & {set(modules)}"
+
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=tmp_path)
 
 
 def test_collecting_a_sql_suite_loads_no_parser_of_sql_or_rdf(tmp_path):

@@ -10,7 +10,7 @@ from samples import FINGERPRINT, HEAD, entry
 from pytest_queryeval.reports.comparison.baseline import LISTED, baseline_passages
 from pytest_queryeval.reports.comparison.passages import markdown_lines, text_lines
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 
 PATH = "music/s.queryeval.yaml"
 OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
@@ -35,7 +35,7 @@ def told(*cases, **about):
 
 
 def comparison(before, after, **arguments):
-    return compared(before, after, path="base.json", **arguments)
+    return compare_reports(before, after, path="base.json", **arguments)
 
 
 def named(before, after):
@@ -455,7 +455,7 @@ def test_a_gate_of_a_folder_that_was_not_run_is_not_named():
 
 
 def test_an_absolute_baseline_is_told_by_its_name():
-    assert compared(told(case()), told(case()), path="/somewhere/base.json")["path"] == "base.json"
+    assert compare_reports(told(case()), told(case()), path="/somewhere/base.json")["path"] == "base.json"
 
 
 def test_other_versions_are_named_and_another_predictor_is_not():

@@ -18,7 +18,7 @@ from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.excel import render_excel, sheet
 from pytest_queryeval.reports.json import render_json
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.text.plain import storable
 
 SUMMARY = [
@@ -400,7 +400,7 @@ def flipping(number, score, **fingerprint):
 def against_baseline(before, after):
     """The report of a run with the cases `after`, compared with one with the cases `before`."""
     old, new = make_report(*before, **HEAD), make_report(*after, **HEAD)
-    return make_report(*after, **HEAD, baseline=compared(old, new, path="main.json"))
+    return make_report(*after, **HEAD, baseline=compare_reports(old, new, path="main.json"))
 
 
 def test_summary_tells_the_comparison_with_a_baseline():

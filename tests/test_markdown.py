@@ -12,7 +12,7 @@ from pytest_queryeval.reports.comparison.baseline import LISTED as FLIPS
 from pytest_queryeval.reports.markdown import COMMENT_BYTES, LISTED, MOST_BYTES, REST, markdown_within, render_markdown
 from pytest_queryeval.reports.markdown_text import code_span
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 
 GATE = {"type": "limits", "folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
 GATE |= {"value": 0.25, "n": 4, "cases": 4, "ran": 4, "reason": ""}
@@ -232,7 +232,9 @@ def against_baseline(before, after, **versions):
         HEAD | {"created": "2024-01-01T00:00:00+00:00", "environment": {"pytest_queryeval": version}}
         for version in ("1.0", versions.get("version", "1.0"))
     )
-    found = compared(aggregate(before, gates=(), about=old), aggregate(after, gates=(), about=new), path="main.json")
+    found = compare_reports(
+        aggregate(before, gates=(), about=old), aggregate(after, gates=(), about=new), path="main.json"
+    )
     return aggregate(after, gates=(), about=new | {"baseline": found})
 
 

@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.results.aggregation import GROUPS, aggregate
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import evaluate_gate
 from pytest_queryeval.results.report_file import MAX_LEVELS, read_report
 
@@ -63,7 +63,7 @@ def full_report():
         "selected": False,
         "stopped": False,
         "interrupted": False,
-        "baseline": compared(earlier, run, path="main.json"),
+        "baseline": compare_reports(earlier, run, path="main.json"),
     }
     known["environment"] = known["environment"] | {"parts": [{"python": "3.11"}]}
     return aggregate(after, gates=[evaluate_gate(gate, after, baseline=earlier) for gate in gates], about=known)

@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 
 OLD = b"the report of the last run"
 
@@ -219,7 +219,7 @@ def whole_report():
     case = later["cases"][0]
     cases = [case | {"question": SECRET, "message": SECRET, "outcome": "error"}, *later["cases"][1:], *earlier["cases"]]
     about = {name: later[name] for name in HEAD}
-    found = compared(earlier, about | {"cases": cases, "gates": later["gates"]}, path=f"{SECRET}.json")
+    found = compare_reports(earlier, about | {"cases": cases, "gates": later["gates"]}, path=f"{SECRET}.json")
     return aggregate(cases, gates=later["gates"], about=about | {"baseline": found})
 
 

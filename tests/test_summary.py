@@ -8,7 +8,7 @@ from samples import HEAD, entry
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.summary import LISTED, ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.text.text_table import parts_of
 
 GATE = {"type": "limits", "folder": "sql", "metric": "m", "where": {}, "min": 0.5, "max": None}
@@ -168,7 +168,7 @@ def test_quiet_tells_of_a_baseline_how_many_cases_flipped_and_what_changed_besid
         ]
         return aggregate(cases, gates=(), about=HEAD)
 
-    found = compared(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
+    found = compare_reports(report(1.0, a="passed", gone="passed"), report(0.0, a="failed"), path="base.json")
     text = "\n".join(summary(entry(id="a"), verbosity=verbosity, width=200, baseline=found))
 
     assert "1 case in both, 0 fixes, 1 regression, 1 removed" in text

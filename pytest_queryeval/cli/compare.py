@@ -19,7 +19,7 @@ from pytest_queryeval.reports.comparison.baseline import baseline_passages
 from pytest_queryeval.reports.comparison.leaderboard import leaderboard_passages
 from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
-from pytest_queryeval.results.baseline import compared
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.results.report_file import read_report
 
@@ -67,7 +67,7 @@ def _compared(
             board = leaderboard(reports, metric)
             return "Leaderboard", board, list(leaderboard_passages(board))
         before, after = reports.values()
-        found = compared(before, after, path=str(paths[0]))
+        found = compare_reports(before, after, path=str(paths[0]))
         return f"{paths[1]} against {paths[0]}", found, list(baseline_passages(found))
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error

@@ -185,10 +185,10 @@ class ReportCollector:
             for gate in pending
         ]
         if baseline is not None:
-            from pytest_queryeval.results.baseline import compared
+            from pytest_queryeval.results.baseline.comparison import compare_reports
 
             results: RunResults = {**about, "cases": cases, "gates": gates}
-            about["baseline"] = compared(baseline, results, path=self.config.getoption("queryeval_baseline"))
+            about["baseline"] = compare_reports(baseline, results, path=self.config.getoption("queryeval_baseline"))
         return aggregate(cases, gates=gates, about=about)
 
     def _write(self, report: Report) -> None:

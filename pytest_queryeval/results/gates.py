@@ -17,7 +17,8 @@ from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
 from pytest_queryeval.results.aggregation import group_values, totals
-from pytest_queryeval.results.baseline.regression import measured
+from pytest_queryeval.results.baseline.flips import PASS_SCORES
+from pytest_queryeval.results.baseline.regression import measure_against
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.plain import counted, score_text, storable
 from pytest_queryeval.text.redaction import redact
@@ -27,13 +28,13 @@ NOTHING = "no case was evaluated"
 NO_BASELINE = "no baseline was given"
 NOT_COMPARABLE = "no case has a value in the baseline as well"
 OFF = "gates are off"
-# Whether a gate needs all of its cases, is content with those that ran, or is left to `queryeval merge`.
+# Evaluate gates on all of their cases, on those that ran, or leave them to `queryeval merge`.
 GateMode: TypeAlias = Literal["complete", "selection", "off"]
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A case that has no result; `path` is where it stands, from the root of the run."""
+    """A case without a result; `path` is that of its file, relative to the root of the run."""
 
     path: str
     case: Case
@@ -61,10 +62,10 @@ def pending_gate(gate: Gate, folder: str) -> PendingGate:
 
 
 def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
-    """The case with the metrics that the gates above it name and it does not request itself, as thresholds are.
+    """Return the case with the metrics that the gates above it name and it does not request itself.
 
-    `path` is where the case stands, relative to the root of the run. A case without a source whose own metrics compare
-    texts is not run for the sake of a gate.
+    `path` is that of its file, relative to the root of the run. A case without a source whose own metrics compare texts
+    is not run for a gate alone.
     """
     requested = (*case.metrics, *case.thresholds)
     added = dict.fromkeys(
@@ -79,7 +80,7 @@ def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
 
 
 def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
-    """`group_values` of a case that has not run."""
+    """Return what `group_values` returns, for a case that has not run."""
     match group:
         case "tag":
             return case.tags
@@ -100,9 +101,9 @@ def is_relative(gate: PendingGate) -> bool:
 
 
 def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
-    """Return the gates that several processes, hosts or shards have met, each once: by folder, then as its file has it.
+    """Return the gates of several processes or shards, each once, by folder and then in the order of its file.
 
-    A gate that one of them has twice stays twice. Results are left behind, but for the greatest number of `cases`.
+    A gate that one of them has twice stays twice. Results are removed, but for the greatest number of `cases`.
     """
     found: dict[tuple[str, int], PendingGate] = {}
     for gates in several:
@@ -135,17 +136,19 @@ def _without_result(gate: PendingGate) -> PendingGate:
 
 
 def count_cases(gate: PendingGate, cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> int:
-    """How many cases a gate is about, those that ran and those that did not; skipped ones do not count."""
+    """Return how many cases a gate is about, those that ran and those that did not; skipped ones do not count."""
     folder, where = gate["folder"], gate["where"]
-    ran = [case for case in cases if case["outcome"] != "skipped" and is_below(case["path"], folder)]
-    rest = [each for each in left_out if is_below(each.path, folder)]
-    return sum(matches(where, partial(group_values, case)) for case in ran) + sum(
-        matches(where, partial(_values_of, each.case, each.path)) for each in rest
+    ran = sum(
+        case["outcome"] != "skipped" and is_below(case["path"], folder) and matches(where, partial(group_values, case))
+        for case in cases
+    )
+    return ran + sum(
+        is_below(each.path, folder) and matches(where, partial(_values_of, each.case, each.path)) for each in left_out
     )
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
-    """Whether files have more cases than ran, or nothing is known of files; `collected` is their numbers by file."""
+    """Return whether cases were left out, or it is unknown; `collected` is the number of cases by file."""
     ran = Counter(case["path"] for case in cases)
     return not collected or any(number > ran[path] for path, number in collected.items())
 
@@ -160,10 +163,10 @@ def evaluate_gate(
 ) -> GateReport:
     """Return a gate with its result: `ok` is True, False, or None where it is not evaluated, for a `reason`.
 
-    `cases` are those that ran; the gate's own `cases` is how many it is about, None where that is not known. Where
-    more of them than ran could change the result, a gate with limits is not evaluated, unless the `mode` is
-    `selection`. A gate that compares with a `baseline` looks at pairs, whatever else there is, and is not evaluated
-    without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
+    `cases` are those that ran; the gate's own `cases` is how many it is about, None where that is not known. A gate
+    with limits is not evaluated where the cases that did not run could change the result, unless the `mode` is
+    `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated without a
+    baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
     """
     below = [case for case in cases if is_below(case["path"], gate["folder"])]
     matching = [case for case in below if matches(gate["where"], partial(group_values, case))]
@@ -177,7 +180,7 @@ def evaluate_gate(
     elif is_relative(gate) and baseline is None:
         reason = NO_BASELINE
     else:
-        found, ok = _measured(gate, matching, baseline)
+        found, ok = _measure(gate, matching, baseline)
         reason, value = "", found["value"]
         rest = None if number is None else number - ran
         if unread is not None:
@@ -187,7 +190,7 @@ def evaluate_gate(
         elif is_relative(gate):
             ok, reason = (None, NOT_COMPARABLE if ran else NOTHING) if value is None else (ok, "")
         elif rest != 0 and (mode == "complete" or value is None):
-            ok = _settled(gate, value, found["n"], rest)
+            ok = _result_without_rest(gate, value, found["n"], rest)
             reason = _how_many(ran, number) if ok is None else ""
     return {**gate, **found, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
@@ -198,8 +201,8 @@ def _how_many(ran: int, number: int | None) -> str:
     return f"{ran:,} of {counted(number, 'case')} ran"
 
 
-def _settled(gate: PendingGate, value: float | None, n: int, rest: int | None) -> bool | None:
-    """Whether a gate is met whatever the rest of its cases would score, or missed whatever; None where they decide."""
+def _result_without_rest(gate: PendingGate, value: float | None, n: int, rest: int | None) -> bool | None:
+    """Return whether a gate is met or missed for any scores of the rest of its cases; None where these decide."""
     name = gate["metric"]
     most = 1.0 if name in (PASS_RATE, *OF_TRIALS) else METRICS[name].max_score if name in METRICS else None
     if most is None or rest is None or value is None:
@@ -216,7 +219,7 @@ def _settled(gate: PendingGate, value: float | None, n: int, rest: int | None) -
 
 
 def _why_nothing(gate: PendingGate, matching: Sequence[CaseReport], below: Sequence[CaseReport]) -> str:
-    """Why a gate has no value though all of its cases ran."""
+    """Return why a gate has no value though all of its cases ran."""
     for group in GROUPS:
         value, known = gate["where"].get(group), {name: None for case in below for name in group_values(case, group)}
         if value is not None and known and value not in known:
@@ -227,34 +230,32 @@ def _why_nothing(gate: PendingGate, matching: Sequence[CaseReport], below: Seque
     return f"no case has a score of {gate['metric']}" if evaluated and gate["metric"] != PASS_RATE else NOTHING
 
 
-def _measured(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | None) -> tuple[GateMeasurement, bool]:
-    """Return what a gate is about, and whether it is met."""
+def _measure(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | None) -> tuple[GateMeasurement, bool]:
+    """Return the measurement of a gate, and whether it is met.
+
+    The value of a gate with limits is the mean of its metric over the cases that have a score, or the pass rate; None
+    without any case.
+    """
     if baseline is not None and is_relative(gate):
-        return measured(gate, cases, baseline)
-    value, n = _value(gate, cases)
-    errors = 0 if gate["metric"] == PASS_RATE else totals(cases)["errors"]
-    is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
-    return {"value": value, "n": n, "errors": errors}, is_met
-
-
-def _value(gate: PendingGate, cases: Sequence[CaseReport]) -> tuple[float | None, int]:
-    """The mean of the metric over the cases that have a score, or the pass rate; None without any."""
+        return measure_against(gate, cases, baseline)
     if gate["metric"] == PASS_RATE:
-        counts = totals(cases)
-        n = counts["passed"] + counts["failed"] + counts["missed"] + counts["errors"]
-        return (counts["passed"] / n if n else None), n
-    scores = [case["scores"].get(gate["metric"]) for case in cases]
-    known = [score for score in scores if score is not None]
-    return (math.fsum(known) / len(known) if known else None), len(known)  # the same in any order of cases
+        scores = [PASS_SCORES[case["outcome"]] for case in cases if case["outcome"] in PASS_SCORES]
+        errors = 0
+    else:
+        scores = [score for case in cases if (score := case["scores"].get(gate["metric"])) is not None]
+        errors = totals(cases)["errors"]
+    value = math.fsum(scores) / len(scores) if scores else None
+    is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
+    return {"value": value, "n": len(scores), "errors": errors}, is_met
 
 
 def gate_text(gate: GateReport) -> str:
-    """What a gate is about, where, and what came of it, in words."""
+    """Return what a gate is about, its folder and its result, in words."""
     return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
 
 
 def gate_line(gate: GateReport) -> str:
-    """`gate_text` with the file that states the gate first, as pytest's short summary has places."""
+    """Return `gate_text` with the file of the gate first, as in pytest's short summary."""
     place = PurePosixPath(gate["folder"] or ".") / "queryeval.yaml"
     return f"{place} - {_subject(gate)}: {_result_text(gate)}"
 
@@ -299,7 +300,7 @@ def _value_text(gate: GateReport, value: float) -> str:
 
 
 def _distinct_text(value: float, limits: Threshold) -> str:
-    """Return the value with as many digits as it takes to see on which side of the limits it lies."""
+    """Return the value with as many digits as are needed to see on which side of the limits it lies."""
     texts = (score_text(value), f"{value:.6g}", repr(value))
     return next((text for text in texts if limits.admits(float(text)) is limits.admits(value)), texts[-1])
 

@@ -11,7 +11,7 @@ from pytest_queryeval.core.model import GROUPS, GroupName, Where
 
 @lru_cache(maxsize=4_096)  # as many cases are in a file
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path lies below a folder, both as reports have them: from the root, above which `..` leads."""
+    """Return whether a path lies below a folder; both are relative to the root, and `..` leads above it."""
     parts, above = PurePosixPath(path).parts, PurePosixPath(folder).parts
     if set(above) == {".."}:  # a folder above the root holds the root, and all that is no further up
         return parts[:1] != ("/",) and parts.count("..") <= len(above)
@@ -30,7 +30,7 @@ def matches(where: Where, values: Callable[[GroupName], Sequence[str]]) -> bool:
 
 
 def where_text(where: Mapping[str, object]) -> str:
-    """Say which cases a gate is about, in words; empty where it is about all.
+    """Return in words which cases a gate is about; empty where it is about all.
 
     >>> where_text({"kind": "sql", "not": {"tag": "slow", "difficulty": "hard"}})
     ' where kind is sql and not (tag is slow and difficulty is hard)'
@@ -42,5 +42,5 @@ def where_text(where: Mapping[str, object]) -> str:
 
 
 def folder_text(folder: str) -> str:
-    """The folder of a gate in words."""
+    """Return the folder of a gate in words."""
     return "the root folder" if folder in ("", ".") else folder

@@ -1,4 +1,4 @@
-"""What is different between two reports besides the system under test, as far as the reports tell."""
+"""What is different between two reports besides the system under test, as far as the reports show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_queryeval.core.report import (
     RunResults,
     SuiteChange,
 )
-from pytest_queryeval.results.baseline.flips import MET, Matched, in_scope
+from pytest_queryeval.results.baseline.flips import MET, MatchedCases, in_scope
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
 IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
@@ -31,31 +31,24 @@ XFAIL = "cases newly marked xfail"
 METRICS = "metrics no longer computed"
 FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
-XFAIL_OUTCOMES = ("xfailed", "xpassed")
 # What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
 _FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
 _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 
-def changes(before: RunResults, after: RunResults, found: Matched) -> list[SuiteChange]:
-    """Return what changed; what concerns no single case has no cases.
-
-    Another predictor is no change besides the system: it is the system.
-    """
+def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[SuiteChange]:
+    """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
     cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped} | {
-        what: [new["nodeid"] for old, new in found.common if is_so(old, new)] for what, is_so in OF_CASES.items()
+        what: [new["nodeid"] for old, new in found.common if is_changed(old, new)]
+        for what, is_changed in CASE_CHANGES.items()
     }
     named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
-    others = (*_fewer(before, after, found), *_loosened(before, after), *_conditions(before, after))
+    others = (*_smaller_files(before, after, found), *_loosened_gates(before, after), *_conditions(before, after))
     return [*named, *(SuiteChange(what=what, cases=[]) for what in others)]
 
 
-def unknown(found: Matched) -> int:
-    """Return of how many cases in both reports one has no fingerprint."""
-    return sum(_fingerprints(old, new) is None for old, new in found.common)
-
-
-def _fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
+def fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, CaseFingerprint] | None:
+    """Return the fingerprints of a case in both reports; None where one is unknown."""
     before, after = old["fingerprint"], new["fingerprint"]
     return None if before is None or after is None else (before, after)
 
@@ -63,10 +56,10 @@ def _fingerprints(old: CaseReport, new: CaseReport) -> tuple[CaseFingerprint, Ca
 def _edited(
     *names: Literal["on_miss", "trials", "trials_rule", "limits", "golds", "context", "compare", "options", "schemas"],
 ) -> IsChanged:
-    """Return whether one of these is another one in the fingerprints of both."""
+    """Return a test of whether one of these is different in the two fingerprints of a case."""
 
     def is_edited(old: CaseReport, new: CaseReport) -> bool:
-        both = _fingerprints(old, new)
+        both = fingerprints(old, new)
         return both is not None and any(both[0][name] != both[1][name] for name in names)
 
     return is_edited
@@ -78,31 +71,31 @@ def _is_question_edited(old: CaseReport, new: CaseReport) -> bool:
 
 def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
     """Return whether a case is expected to fail by a marker that it did not have, be it one of a conftest.py."""
+    both = fingerprints(old, new)
+    has_same_on_miss = both is not None and both[0]["on_miss"] == both[1]["on_miss"]
     is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
-    is_same = _on_miss(old) is not None and _on_miss(old) == _on_miss(new)
-    return (is_spared and is_same) or (_is_marked(new) and not _is_marked(old))
+    return (is_spared and has_same_on_miss) or (_is_marked(new) and not _is_marked(old))
 
 
 def _is_marked(case: CaseReport) -> bool:
-    """Return whether a case is expected to fail otherwise than by its `on_miss`, as far as its outcome tells."""
-    return case["outcome"] in XFAIL_OUTCOMES or (case["outcome"] == "missed" and _on_miss(case) == "fail")
-
-
-def _on_miss(case: CaseReport) -> str | None:
-    return None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
+    """Return whether a case is expected to fail by more than its `on_miss`, as far as its outcome shows."""
+    on_miss = None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
+    return case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
 
 
 def _are_thresholds_lowered(old: CaseReport, new: CaseReport) -> bool:
     """Return whether a threshold is gone, or has a smaller minimum or a greater maximum."""
-    both = _fingerprints(old, new)
-    return both is not None and bool(_relaxed(_of_thresholds(both[0]), _of_thresholds(both[1])))
+    both = fingerprints(old, new)
+    if both is None:
+        return False
+    before, after = (
+        [required for name, limits in case["thresholds"].items() for required in _limit_requirements(limits, name)]
+        for case in both
+    )
+    return bool(_relaxed(before, after))
 
 
-def _of_thresholds(case: CaseFingerprint) -> list[Requirement]:
-    return [required for name, limits in case["thresholds"].items() for required in _of_limits(limits, name)]
-
-
-def _of_limits(limits: Limits | PendingGate, *of: str) -> Iterator[Requirement]:
+def _limit_requirements(limits: Limits | PendingGate, *of: str) -> Iterator[Requirement]:
     if limits["min"] is not None:
         yield (*of, "min"), (limits["min"],)
     if limits["max"] is not None:
@@ -118,22 +111,22 @@ def _relaxed(before: Iterable[Requirement], after: Sequence[Requirement]) -> lis
     ]
 
 
-def _have_answers(before: str, after: str) -> IsChanged:
-    """Return whether the answers of a case came from another place."""
+def _answers_moved(before: str, after: str) -> IsChanged:
+    """Return a test of whether the answers of a case came from one place before and from another one after."""
 
-    def is_so(old: CaseReport, new: CaseReport) -> bool:
-        both = _fingerprints(old, new)
+    def is_moved(old: CaseReport, new: CaseReport) -> bool:
+        both = fingerprints(old, new)
         return both is not None and (both[0]["answers"], both[1]["answers"]) == (before, after)
 
-    return is_so
+    return is_moved
 
 
 def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a case has another source, or its source another state; a name counts where no state tells more.
+    """Return whether a case has another source, or its source another state; without known states names decide.
 
-    What is skipped or in error may have a state that nobody has looked up.
+    The state of a source may not have been looked up for a case that was skipped or in error.
     """
-    both = _fingerprints(old, new)
+    both = fingerprints(old, new)
     if both is None:
         return False
     before, after = both[0]["source"], both[1]["source"]
@@ -145,20 +138,20 @@ def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
 
 
 def _portable(name: str | None) -> str:
-    """A source's name as it is on any machine."""
+    """Return a source's name without what depends on the machine."""
     return ", ".join(_PORT.sub(r"\1", _FOLDERS.sub(r"\1", each)) for each in (name or "").split(", "))
 
 
-# What may be different of a case in both reports, in the order in which it is named.
-OF_CASES: Mapping[str, IsChanged] = {
+# The changes that a case may have between two reports, in the order of a report.
+CASE_CHANGES: Mapping[str, IsChanged] = {
     XFAIL: _is_newly_expected,
     "thresholds lowered": _are_thresholds_lowered,
     "thresholds raised": lambda old, new: _are_thresholds_lowered(new, old),
     "on_miss changed": _edited("on_miss"),
     "trials or trials_rule changed": _edited("trials", "trials_rule"),
     "timeout or max_rows edited": _edited("limits"),
-    "answers stated in the suite": _have_answers("asked", "stated"),
-    "answers asked of a predictor": _have_answers("stated", "asked"),
+    "answers stated in the suite": _answers_moved("asked", "stated"),
+    "answers asked of a predictor": _answers_moved("stated", "asked"),
     "gold edited": _edited("golds"),
     "question, evidence or metadata edited": _is_question_edited,
     "comparison policy edited": _edited("compare"),
@@ -170,32 +163,32 @@ OF_CASES: Mapping[str, IsChanged] = {
 }
 
 
-def _fewer(before: RunResults, after: RunResults, found: Matched) -> Iterator[str]:
-    """Name files that have lost more cases than are named as removed, which they are not where a run is a selection."""
+def _smaller_files(before: RunResults, after: RunResults, found: MatchedCases) -> Iterator[str]:
+    """Name files that lost more cases than are listed as removed: a run with a selection lists none."""
     paths = {case["nodeid"]: case["path"] for case in before["cases"]}
     removed = Counter(paths[nodeid] for nodeid in found.removed)
     collected = after["collected"]
     is_complete = collected and not after["stopped"]
     for path, old in before["collected"].items():
         new = collected.get(path, 0)
-        is_told = path in collected or (is_complete and in_scope(path, after))
-        if is_told and old - new > removed[path]:
+        is_known = path in collected or (is_complete and in_scope(path, after))
+        if is_known and old - new > removed[path]:
             yield f"{FEWER}: {path} ({old:,} before, {new:,} now)"
 
 
-def _loosened(before: RunResults, after: RunResults) -> Iterator[str]:
-    """Name gates of folders with cases in the run which ask for less than before, or are gone."""
-    relaxed = _relaxed(_of_gates(before["gates"]), list(_of_gates(after["gates"])))
+def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
+    """Name gates of folders with cases in the run which require less than before, or are gone."""
+    relaxed = _relaxed(_gate_requirements(before["gates"]), list(_gate_requirements(after["gates"])))
     for folder, metric, where in dict.fromkeys(what[:3] for what in relaxed):
         if any(is_below(case["path"], folder) for case in after["cases"]):
             yield f"{LOOSENED}: {metric}{where} in {folder_text(folder)}"
 
 
-def _of_gates(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
+def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
     for gate in gates:
         of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
         if gate["type"] == "limits":
-            yield from _of_limits(gate, *of)
+            yield from _limit_requirements(gate, *of)
         elif gate["type"] == "no_regression":
             yield (*of, gate["type"]), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
         else:
@@ -203,17 +196,17 @@ def _of_gates(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
 
 
 def _conditions(before: RunFacts, after: RunFacts) -> Iterator[str]:
-    """Name what else scores depend on: whether answers are recorded ones, how often a case is run again, versions."""
+    """Name changes of what else scores depend on: recorded answers, reruns of a case, versions."""
     then, now = before["environment"], after["environment"]
     if now.get("replay") and not then.get("replay"):
         yield "answers are recorded ones, and no system was asked"
     if now.get("reruns", 0) != then.get("reruns", 0):
         yield f"reruns of a case: {then.get('reruns', 0)} became {now.get('reruns', 0)}"
-    old, new = _named_versions(before), _named_versions(after)
-    yield from (f"{name} {old[name]} became {new[name]}" for name in old if name in new and old[name] != new[name])
-
-
-def _named_versions(run: RunFacts) -> dict[str, str]:
-    environment = run["environment"]
-    package = environment.get("pytest_queryeval")
-    return ({} if package is None else {"pytest_queryeval": package}) | environment.get("engines", {})
+    old, new = (
+        {"pytest_queryeval": environment.get("pytest_queryeval", ""), **environment.get("engines", {})}
+        for environment in (then, now)
+    )
+    for name, version in old.items():
+        other = new.get(name)
+        if version and other and version != other:
+            yield f"{name} {version} became {other}"

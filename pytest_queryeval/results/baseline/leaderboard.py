@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
@@ -11,10 +11,10 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import Report, SuiteChange, Totals
 from pytest_queryeval.results.aggregation import costs, metric_statistics, totals
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
-from pytest_queryeval.results.baseline.flips import Matched, matched, paired_scores
+from pytest_queryeval.results.baseline.flips import match_cases, paired_scores
 
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
-EASED = (SKIPPED, XFAIL, METRICS)  # changes that show one way only: the other way the same case is asked more
+EASED = (SKIPPED, XFAIL, METRICS)  # changes that are found in one direction only
 
 
 class Mean(TypedDict):
@@ -56,67 +56,54 @@ class Leaderboard(Coverage):
 def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> Leaderboard:
     """Return the systems by name, ranked by the mean of `metric`: where None is given, the first one that is no cost.
 
-    Each has `rank` (None without a score), its `totals`, its `metrics` with mean, n and 95 % interval, `p`: the
-    two-sided paired test against the best system over the cases that both have scores of, adjusted by Holm, `changes`:
-    what its suite asked otherwise than that of the best, and `eased`: where that of the best asked less than its own;
-    `p` is None for the best itself and where there is no such case. `better` tells which means of the metric come
-    first. Counted are all `cases`, those `scored` by the metric in any report, and those `common` to all that it ranks.
-    Raises `ReportError` where no report has the metric, and where none of its cases is in all reports.
+    Each has `rank` (None without a score, shared by equal means), its `totals`, its `metrics` with mean, n and 95 %
+    interval, and `p` of the two-sided paired test against the best system over the cases that both have scores of,
+    adjusted by Holm; `p` is None for the best itself and where there is no such case. `changes` are those of cases that
+    its suite evaluates otherwise than that of the best system, `eased` what the suite of the best system left out that
+    its own required. `better` tells which means of the metric come first. Counted are all `cases`, those `scored` by
+    the metric in any report, and those `common` to all reports that have scores of it.
+
+    Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
     """
-    scored = {name: _scored(report) for name, report in reports.items()}
+    means: dict[str, dict[str, Mean]] = {
+        name: {
+            each: {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
+            for each, found in metric_statistics(report["cases"]).items()
+        }
+        for name, report in reports.items()
+    }
     lower = {name for report in reports.values() for name in costs(report["metrics"])}
-    known = list(dict.fromkeys(name for found in scored.values() for name in found))
-    by = _ranked_by(metric, known, lower)
-    coverage = _coverage(reports.values(), by)
+    known = list(dict.fromkeys(name for found in means.values() for name in found))
+    if metric is not None and metric not in known:
+        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
+    ranked_by = metric or next((name for name in known if name not in lower), "")
+    coverage = _coverage(reports.values(), ranked_by)
     if coverage["scored"] and not coverage["common"]:
-        raise ReportError(f"nothing to rank: no case has a score of '{by}' in all reports; {NOT_COMMON}")
-    points = {name: _points(found.get(by), is_lower=by in lower) for name, found in scored.items()}
-    best, *others = sorted(scored, key=lambda name: -points[name])
-    beside_best = {name: matched(reports[best], reports[name]) for name in others}
-    tested = _tested(beside_best, by)
+        raise ReportError(f"nothing to rank: no case has a score of '{ranked_by}' in all reports; {NOT_COMMON}")
+    sign = -1.0 if ranked_by in lower else 1.0
+    points = {
+        name: sign * found[ranked_by]["mean"] if ranked_by in found else -math.inf for name, found in means.items()
+    }
+    ranks = {name: 1 + sum(other > own for other in points.values()) for name, own in points.items()}
+    best, *others = sorted(reports, key=lambda name: -points[name])
+    p_values = _p_values({name: reports[name] for name in others}, reports[best], ranked_by)
     return {
-        "metric": by or None,
-        "better": "lower" if by in lower else "higher",
+        "metric": ranked_by or None,
+        "better": "lower" if ranked_by in lower else "higher",
         **coverage,
         "systems": [
             {
                 "name": name,
-                "rank": _rank(points, name) if by in scored[name] else None,
+                "rank": ranks[name] if ranked_by in means[name] else None,
                 "totals": totals(reports[name]["cases"]),
-                "metrics": scored[name],
-                "p": tested.get(name),
-                "changes": _changes(reports[best], reports[name], beside_best[name]) if name != best else [],
+                "metrics": means[name],
+                "p": p_values.get(name),
+                "changes": _changes(reports[best], reports[name]) if name != best else [],
                 "eased": _eased(reports[best], reports[name]) if name != best else [],
             }
             for name in (best, *others)
         ],
     }
-
-
-def _ranked_by(metric: str | None, known: Sequence[str], lower: Collection[str]) -> str:
-    """The metric that was asked for, else the first that is no cost; empty where there is none."""
-    if metric is not None and metric not in known:
-        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
-    return metric or next((name for name in known if name not in lower), "")
-
-
-def _rank(points: Mapping[str, float], name: str) -> int:
-    """The place of a system; those with the same mean share one."""
-    return 1 + sum(other > points[name] for other in points.values())
-
-
-def _scored(report: Report) -> dict[str, Mean]:
-    return {
-        name: {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
-        for name, found in metric_statistics(report["cases"]).items()
-    }
-
-
-def _points(found: Mean | None, *, is_lower: bool) -> float:
-    """What systems are ranked by: more is better."""
-    if found is None:
-        return -math.inf
-    return -found["mean"] if is_lower else found["mean"]
 
 
 def _coverage(reports: Iterable[Report], metric: str) -> Coverage:
@@ -130,22 +117,22 @@ def _coverage(reports: Iterable[Report], metric: str) -> Coverage:
     }
 
 
-def _changes(best: Report, other: Report, found: Matched) -> list[SuiteChange]:
-    """What was asked otherwise of cases that both have; that some have other cases is told for all systems at once."""
+def _changes(best: Report, other: Report) -> list[SuiteChange]:
+    """Return the changes of cases that both have; added and removed cases are counted for all systems together."""
+    found = match_cases(best, other)
     in_both = {new["nodeid"] for _, new in found.common}
-    told = changes(best, other, found)
-    return [change for change in told if change["cases"] and in_both.issuperset(change["cases"])]
+    return [change for change in changes(best, other, found) if change["cases"] and in_both.issuperset(change["cases"])]
 
 
 def _eased(best: Report, other: Report) -> list[SuiteChange]:
-    """What the suite of the best system left out that the other one's asked."""
-    return [change for change in changes(other, best, matched(other, best)) if change["what"] in EASED]
+    """Return what the suite of the best system left out that the other one's required."""
+    return [change for change in changes(other, best, match_cases(other, best)) if change["what"] in EASED]
 
 
-def _tested(beside_best: Mapping[str, Matched], metric: str) -> dict[str, float]:
-    """The p of each system that shares scored cases with the best one."""
+def _p_values(others: Mapping[str, Report], best: Report, metric: str) -> dict[str, float]:
+    """Return the adjusted p of each system that shares scored cases with the best one."""
     from pytest_queryeval.results.baseline.statistics import Pairs, holm, p_value
 
-    shared = {name: pairs for name, found in beside_best.items() if (pairs := paired_scores(metric, found.common))}
-    values = [p_value(Pairs(before=[one for one, _ in p], after=[other for _, other in p])) for p in shared.values()]
-    return dict(zip(shared, holm(values), strict=True))
+    scores = {name: paired_scores(metric, match_cases(best, other).common) for name, other in others.items()}
+    shared = {name: Pairs(*zip(*pairs, strict=True)) for name, pairs in scores.items() if pairs}
+    return dict(zip(shared, holm([p_value(pairs) for pairs in shared.values()]), strict=True))

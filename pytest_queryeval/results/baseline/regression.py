@@ -14,21 +14,26 @@ if TYPE_CHECKING:
 
 
 def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> bool:
-    """Whether the mean fell by more than `max_drop`, and the one-sided paired test, whose `fall_p` is p, says so.
+    """Return whether the mean fell by more than `max_drop`, and `p`, the `fall_p` of the pairs, is at most `alpha`.
 
     A system that did not change is taken for a worse one in at most `alpha` of all runs.
     """
     return -pairs.change > max_drop + 1e-9 and p <= alpha
 
 
-def measured(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report) -> tuple[GateMeasurement, bool]:
-    """Return what a gate is evaluated on, and whether it is met; `value` is None where no case can be compared."""
+def measure_against(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report) -> tuple[GateMeasurement, bool]:
+    """Return the measurement of a gate that compares with a baseline, and whether it is met.
+
+    `value` is None where no case is in both reports.
+    """
     known = {case["nodeid"]: case for case in baseline["cases"]}
     common = [(known[case["nodeid"]], case) for case in cases if case["nodeid"] in known]
-    return _regressions(gate, common) if gate["type"] == "max_regressions" else _drop(gate, common)
+    return _count_regressions(gate, common) if gate["type"] == "max_regressions" else _measure_drop(gate, common)
 
 
-def _regressions(gate: PendingGate, common: Iterable[tuple[CaseReport, CaseReport]]) -> tuple[GateMeasurement, bool]:
+def _count_regressions(
+    gate: PendingGate, common: Iterable[tuple[CaseReport, CaseReport]]
+) -> tuple[GateMeasurement, bool]:
     """Count the cases that met their thresholds and no longer do, of those with a verdict in both reports."""
     evaluated = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
     regressions = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in evaluated)
@@ -37,7 +42,7 @@ def _regressions(gate: PendingGate, common: Iterable[tuple[CaseReport, CaseRepor
     return found, regressions <= gate["max_regressions"]
 
 
-def _drop(gate: PendingGate, common: Sequence[tuple[CaseReport, CaseReport]]) -> tuple[GateMeasurement, bool]:
+def _measure_drop(gate: PendingGate, common: Sequence[tuple[CaseReport, CaseReport]]) -> tuple[GateMeasurement, bool]:
     """Measure how the mean changed over the cases that have a score in both reports."""
     name, rule = gate["metric"], gate["no_regression"]
     scores = paired_scores(name, common)

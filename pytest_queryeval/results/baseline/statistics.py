@@ -25,13 +25,13 @@ Numbers: TypeAlias = Any  # an array of floats; numpy's own type says no more he
 RESAMPLES = 9_999
 POWER = 0.8
 SEED = 20_240_501  # any number: the same reports give the same figures
-ALL_SIGNS = 13  # at most so many differences are given all signs
-LEAST_RESAMPLES = 1_999
-DRAWN = 20_000_000  # differences that a bootstrap draws in all
-REPEATED = 100  # times that a value occurs in the mean, from which on counts are drawn faster than values
+MAX_EXACT = 13  # differences, up to which all signs are tried
+MIN_RESAMPLES = 1_999
+MAX_DRAWN = 20_000_000  # differences that a bootstrap draws in total
+REPEATED = 100  # average occurrences of a value, from which drawing counts is faster than drawing values
 BATCH_CELLS = 500_000
 BISECTIONS = 24
-FORGIVEN = 1e-9
+ROUNDING = 1e-9
 
 Side: TypeAlias = Literal["lower", "both"]
 
@@ -50,12 +50,12 @@ class Pairs:
 
     @property
     def negated(self) -> Pairs:
-        """What costs, of which lower is better, are evaluated as: their rise is a fall here."""
+        """The pairs with opposite signs: a rise of a cost becomes a fall."""
         return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
 
     @property
     def are_binary(self) -> bool:
-        """Whether all scores are 0 or 1, or negated such."""
+        """Whether all scores are 0 or 1, or all are 0 or -1."""
         values = {*self.before, *self.after}
         return values <= {0.0, 1.0} or values <= {0.0, -1.0}
 
@@ -66,7 +66,7 @@ class Pairs:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean, the same in any order; 0 of nothing."""
+    """Return the mean, the same in any order; 0 without any value."""
     return math.fsum(values) / len(values) if values else 0.0
 
 
@@ -76,19 +76,17 @@ def fitting_test(pairs: Pairs) -> Literal["mcnemar", "sign_flip"]:
 
 
 def p_value(pairs: Pairs, side: Side = "both") -> float:
-    """How likely chance alone gives a change as large: either way, or for `lower` a fall only."""
-    if pairs.are_binary:
-        return _mcnemar(pairs.differences, side)
-    return _sign_flip(pairs.differences, side)
+    """Return how likely chance alone gives a change as large: in both directions, or for `lower` a fall only."""
+    return _mcnemar(pairs.differences, side) if pairs.are_binary else _sign_flip(pairs.differences, side)
 
 
 def fall_p(pairs: Pairs) -> float:
-    """`p_value` of a fall, at most: where signs are random, with the error that this may bring, once in 200 times more.
+    """Return the `p_value` of a fall; where signs are random, an upper bound of it that holds in 199 of 200 draws.
 
-    So it is not the choice of random numbers that makes a p small enough for a verdict.
+    So a verdict does not depend on which random numbers were drawn.
     """
     p = p_value(pairs, "lower")
-    if pairs.are_binary or sum(map(bool, pairs.differences)) <= ALL_SIGNS:
+    if pairs.are_binary or sum(map(bool, pairs.differences)) <= MAX_EXACT:
         return p
     return min(1.0, p + float(norm.isf(1 / 200)) * math.sqrt(p * (1 - p) / RESAMPLES))
 
@@ -103,27 +101,22 @@ def _mcnemar(differences: Sequence[float], side: Side) -> float:
 
 
 def _sign_flip(differences: Sequence[float], side: Side) -> float:
-    """The share of signs whose sum is as extreme; random signs count the real ones among them, so p is never 0."""
+    """Return the share of signs whose sum is as extreme; the real signs count as one draw, so p is never 0."""
     sizes = np.sort(np.abs([value for value in differences if value]))
     observed = math.fsum(differences)
-    exact = len(sizes) <= ALL_SIGNS
-    sums = _signed_sums(sizes, _all_signs(len(sizes)) if exact else _random_signs(len(sizes)))
-    slack = FORGIVEN * max(1.0, float(sizes.sum()))  # sums that differ by rounding only are the same
+    exact = len(sizes) <= MAX_EXACT
+    batches = (
+        [(np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes))) & 1] if exact else _random_signs(len(sizes))
+    )
+    # In a row of signs 1 is plus and 0 is minus.
+    sums = np.concatenate([np.einsum("ij,j->i", signs, 2.0 * sizes) for signs in batches]) - sizes.sum()
+    slack = ROUNDING * max(1.0, float(sizes.sum()))  # sums that differ by rounding only are the same
     extreme = sums <= observed + slack if side == "lower" else np.abs(sums) >= abs(observed) - slack
     return float(extreme.mean()) if exact else (int(extreme.sum()) + 1) / (len(sums) + 1)
 
 
-def _signed_sums(sizes: Numbers, batches: Iterable[Numbers]) -> Numbers:
-    """The sum of the sizes for each row of signs, where a 1 is plus and a 0 minus."""
-    return np.concatenate([np.einsum("ij,j->i", signs, 2.0 * sizes) for signs in batches]) - sizes.sum()
-
-
-def _all_signs(number: int) -> Iterable[Numbers]:
-    yield (np.arange(2**number)[:, None] >> np.arange(number)) & 1
-
-
 def _random_signs(number: int) -> Iterable[Numbers]:
-    """RESAMPLES rows of random bits, a few rows at a time."""
+    """Yield RESAMPLES rows of random bits, a few rows at a time."""
     random, width, left = np.random.default_rng(SEED), -(-number // 8), RESAMPLES
     while left:
         rows = min(left, max(1, BATCH_CELLS // number))
@@ -133,19 +126,22 @@ def _random_signs(number: int) -> Iterable[Numbers]:
 
 
 def interval(pairs: Pairs) -> list[float] | None:
-    """A 95 % interval of the change; None for a single case, and where all differences are the same.
+    """Return a 95 % interval of the change; None for a single case, and where all differences are the same.
 
-    For scores of 0 and 1 it is the adjusted Wald interval for paired proportions (Bonett and Price, 2012), which holds
-    where few cases flip, too; else the percentile bootstrap over cases, with a fixed seed, which wants some 30 cases
+    For scores of 0 and 1 it is the adjusted Wald interval for paired proportions (Bonett and Price, 2012), which also
+    holds where few cases flip; else the percentile bootstrap over cases, with a fixed seed, which needs about 30 cases
     that differ.
 
-    Differences of few values are drawn as counts of these values, which is the same and takes no time. Others of very
-    many cases are drawn less often: the interval is so narrow then that the error of that is not seen.
+    Differences with few distinct values are drawn as counts of these values, which is equivalent and fast. With very
+    many cases and values fewer resamples are drawn: the interval is then so narrow that the error does not matter.
     """
     if len(pairs.differences) < 2:
         return None
     if pairs.are_binary:
-        return _of_proportions(pairs.differences)
+        n = len(pairs.differences) + 2
+        fixed, broken = ((sum(value * sign > 0 for value in pairs.differences) + 1) / n for sign in (1, -1))
+        half = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
+        return [max(-1.0, fixed - broken - half), min(1.0, fixed - broken + half)]
     differences = np.sort(pairs.differences)
     values, counts = np.unique(differences, return_counts=True)
     if len(values) == 1:
@@ -158,7 +154,7 @@ def interval(pairs: Pairs) -> list[float] | None:
         found = bootstrap(
             (differences,),
             np.mean,
-            n_resamples=min(RESAMPLES, max(LEAST_RESAMPLES, DRAWN // len(differences))),
+            n_resamples=min(RESAMPLES, max(MIN_RESAMPLES, MAX_DRAWN // len(differences))),
             vectorized=True,
             method="percentile",
             batch=max(1, BATCH_CELLS // len(differences)),
@@ -168,46 +164,32 @@ def interval(pairs: Pairs) -> list[float] | None:
     return [float(low), float(high)]
 
 
-def _of_proportions(differences: Sequence[float]) -> list[float]:
-    n = len(differences) + 2
-    fixed, broken = ((sum(value * sign > 0 for value in differences) + 1) / n for sign in (1, -1))
-    half = float(norm.isf(0.025)) * math.sqrt((fixed + broken - (fixed - broken) ** 2) / n)
-    return [max(-1.0, fixed - broken - half), min(1.0, fixed - broken + half)]
-
-
 def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) -> float | None:
-    """The smallest true drop that the one-sided test at `alpha` finds with a chance of 80 %, `tolerated` left aside.
+    """Return the smallest true drop that the one-sided test at `alpha` finds with a power of 80 %.
 
-    It depends on how much the cases differ between the two reports, and where few do, on what a drop itself brings:
-    cases that change as much as those do, or where none does, that lose all they had. None where no drop of so many
-    cases could be found; costs come `negated`. A two-sided test finds a change, either way, at twice that `alpha`.
+    A drop of up to `tolerated` is not to be found. The result depends on how much the cases differ between the two
+    reports, and where few do, on what a drop itself adds: cases that change as much as those do, or where none does,
+    that lose their whole score. None where no drop could be found with so many cases; costs come `negated`. A two-sided
+    test finds a change in either direction at twice that `alpha`.
     """
     n = len(pairs.before)
     if not n or 0.5**n > alpha:
         return None
     squares = _root_mean_square(pairs.differences) ** 2
-    size = 1.0 if pairs.are_binary else _usual_change(pairs)
     if pairs.are_binary:
+        size = 1.0
         drop = _mcnemar_drop(n, squares, alpha)
     else:
+        # How much a case changes that does; where none does, how much one can lose.
+        size = _root_mean_square([value for value in pairs.differences if value] or pairs.before)
         factor = norm.isf(alpha) + norm.ppf(POWER)
         drop = max(factor * math.sqrt(squares / n), factor**2 * size / n)
     beyond = tolerated + norm.ppf(POWER) * math.sqrt(max(squares, tolerated * size) / n) if tolerated else 0.0
     found = float(max(drop, beyond))
-    return found if 0.0 < found <= _largest_drop(pairs) else None
-
-
-def _largest_drop(pairs: Pairs) -> float:
-    """How far a mean can fall: scores from 0 on by the largest of them, others, as negated costs, without end."""
+    # Scores from 0 on can fall by the largest of them, others, such as negated costs, without a limit.
     values = (*pairs.before, *pairs.after)
-    if min(values) < 0.0:
-        return sys.float_info.max
-    return 1.0 if pairs.are_binary else max(values)
-
-
-def _usual_change(pairs: Pairs) -> float:
-    """How much a case changes that does; where none does, how much one can lose."""
-    return _root_mean_square([value for value in pairs.differences if value] or pairs.before)
+    max_drop = sys.float_info.max if min(values) < 0.0 else 1.0 if pairs.are_binary else max(values)
+    return found if 0.0 < found <= max_drop else None
 
 
 def _root_mean_square(values: Sequence[float]) -> float:
@@ -215,7 +197,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 
 def _mcnemar_drop(n: int, discordant: float, alpha: float) -> float:
-    """The smallest drop with a power of 80 %, by bisection: the power grows with the drop."""
+    """Return the smallest drop with a power of 80 %, by bisection: the power grows with the drop."""
     low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -224,25 +206,20 @@ def _mcnemar_drop(n: int, discordant: float, alpha: float) -> float:
 
 
 def mcnemar_power(n: int, discordant: float, drop: float, alpha: float = ALPHA) -> float:
-    """The chance that the exact one-sided test of n pairs finds a drop, where such a share of pairs is discordant.
+    """Return the power of the exact one-sided test of n pairs for a drop; the share `discordant` of pairs differs.
 
     Of the discordant pairs the share (discordant + drop) / (2 discordant) is broken; there are at least as many as the
-    drop needs.
+    drop needs. Numbers of discordant pairs that practically never occur are left out of the sum.
     """
     discordant = max(discordant, drop)
-    numbers = np.arange(*_likely(n, discordant))
+    numbers = np.arange(int(binom.ppf(1e-9, n, discordant)), int(binom.ppf(1 - 1e-9, n, discordant)) + 1)
     broken = (discordant + drop) / (2 * discordant)
     beyond = binom.isf(alpha, numbers, 0.5)
     return float(binom.pmf(numbers, n, discordant) @ binom.sf(beyond, numbers, broken))
 
 
-def _likely(n: int, share: float) -> tuple[int, int]:
-    """The numbers of discordant pairs that occur at all, for the sum not to be longer than it has to."""
-    return int(binom.ppf(1e-9, n, share)), int(binom.ppf(1 - 1e-9, n, share)) + 1
-
-
 def holm(values: Sequence[float]) -> list[float]:
-    """The p values adjusted for being several (Holm, Scandinavian Journal of Statistics 6, 1979), in the same order."""
+    """Return p values in their order, adjusted for several tests (Holm, Scandinavian Journal of Statistics 6, 1979)."""
     adjusted, least = [0.0] * len(values), 0.0
     for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         least = max(least, min(1.0, (len(values) - rank) * values[place]))

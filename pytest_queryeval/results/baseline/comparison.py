@@ -1,0 +1,82 @@
+"""A run compared with an earlier one: which cases flipped, how metrics changed, and what changed besides the system."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import PurePath
+
+from pytest_queryeval.core.model import ALPHA, PASS_RATE
+from pytest_queryeval.core.report import BaselineReport, CaseReport, MetricChange, Report, RunResults
+from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.baseline.changes import changes, fingerprints
+from pytest_queryeval.results.baseline.flips import match_cases, paired_scores
+
+
+def compare_reports(before: Report, after: RunResults, *, path: str) -> BaselineReport:
+    """Compare a run with a baseline: plain values, complete, the same for the same reports.
+
+    `path` is the name of the baseline; of an absolute path only the last part is kept.
+    """
+    found = match_cases(before, after)
+    return {
+        "path": PurePath(path).name if PurePath(path).is_absolute() else path,
+        "created": before["created"],
+        "cases": {
+            "before": len(before["cases"]),
+            "after": len(after["cases"]),
+            "common": len(found.common),
+            "added": len(found.added),
+            "removed": len(found.removed),
+            "not_run": len(found.not_run),
+            "skipped": len(found.skipped),
+            "errors": len(found.errors),
+            "unknown": sum(fingerprints(old, new) is None for old, new in found.common),
+        },
+        "fixes": found.fixes,
+        "regressions": found.regressions,
+        "errors": found.errors,
+        "metrics": _metric_changes(found.common, costs(before["metrics"])),
+        "changes": changes(before, after, found),
+    }
+
+
+def _metric_changes(common: Sequence[tuple[CaseReport, CaseReport]], lower: Collection[str]) -> dict[str, MetricChange]:
+    """Return the change of the pass rate and of each metric, over the cases that have a score in both reports.
+
+    `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
+    adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs;
+    of metrics that are better when `lower`, the smallest rise.
+    """
+    names = dict.fromkeys((PASS_RATE, *(name for old, new in common for name in (*new["scores"], *old["scores"]))))
+    scored = {name: scores for name in names if (scores := paired_scores(name, common))}
+    if not scored:
+        return {}
+    # scipy.stats takes long to import.
+    from pytest_queryeval.results.baseline.statistics import (
+        Pairs,
+        detectable_drop,
+        fitting_test,
+        holm,
+        interval,
+        mean,
+        p_value,
+    )
+
+    found: dict[str, MetricChange] = {}
+    for name, scores in scored.items():
+        pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
+        found[name] = {
+            "n": len(scores),
+            "before": mean(pairs.before),
+            "after": mean(pairs.after),
+            "change": pairs.change,
+            "ci95": interval(pairs),
+            "p": p_value(pairs),
+            "p_holm": 1.0,
+            "test": fitting_test(pairs),
+            # One side of the strictest test that Holm's method makes.
+            "detectable": detectable_drop(pairs.negated if name in lower else pairs, ALPHA / (2 * len(scored))),
+        }
+    for change, p in zip(found.values(), holm([change["p"] for change in found.values()]), strict=True):
+        change["p_holm"] = p
+    return found
