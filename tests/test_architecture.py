@@ -45,8 +45,8 @@ SHARED_MODULES = {
     "predictors": {"answer", "entries"},
     "reports": {
         "cells",
-        "comparison.baseline",
-        "comparison.passages",
+        "sections",
+        "blocks",
         "markdown",
         "markdown_text",
         "html.bins",

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import FINGERPRINT, HEAD, entry
 
-from pytest_queryeval.reports.comparison.baseline import LISTED, baseline_passages
-from pytest_queryeval.reports.comparison.passages import markdown_lines, text_lines
+from pytest_queryeval.reports.blocks import markdown_lines, text_lines
+from pytest_queryeval.reports.sections import MAX_NAMES, baseline_blocks
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 
@@ -483,7 +483,7 @@ def test_a_case_without_a_fingerprint_is_not_compared_in_that_and_the_report_say
 
 
 def text(found, width=10_000):
-    return "\n".join(text_lines(baseline_passages(found), width))
+    return "\n".join(text_lines(baseline_blocks(found), width))
 
 
 def test_the_comparison_reads_well():
@@ -499,7 +499,7 @@ def test_the_comparison_reads_well():
     assert lines[table + 1].split()[:4] == ["pass_rate", "1.000", "0.167", "-0.833"]
     assert lines[table + 2].split()[:4] == ["f1", "1.000", "0.167", "-0.833"]
     regressions = next(line for line in lines if line.startswith("regressions (25): "))
-    assert regressions.count("::") == LISTED
+    assert regressions.count("::") == MAX_NAMES
     assert regressions.endswith("::c19 and 5 more")
     besides = [lines[1], lines[2].partition(": music/")[0]]
     assert besides == [
@@ -524,7 +524,7 @@ def test_foreign_text_is_a_span_of_code_in_markdown_and_never_a_command_in_text(
     hostile = "x](http://evil)\n::error::<b>|\u202e"
     found = comparison(told(case(hostile)), told(case(hostile, 0.0, scores={hostile: 1.0})))
 
-    lines = list(markdown_lines(baseline_passages(found)))
+    lines = list(markdown_lines(baseline_blocks(found)))
 
     spans = [span for line in lines for span in re.findall("`[^`]*`", line)]
     assert any("evil" in span for span in spans)

@@ -6,7 +6,7 @@ import pytest
 from samples import HEAD, entry
 
 from pytest_queryeval.languages.sql.components import COMPONENTS
-from pytest_queryeval.reports.summary import LISTED, ROWS, missed_gate_lines, summary_lines, verdict_line
+from pytest_queryeval.reports.summary import MAX_LISTED, MAX_ROWS, missed_gate_lines, summary_lines, verdict_line
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.text.text_table import parts_of
@@ -84,13 +84,13 @@ def test_verbosity_shows_every_metric_of_a_group_in_blocks():
 
 
 def test_a_long_table_of_groups_is_cut_unless_all_is_asked_for():
-    cases = [entry(id=str(place), tags=[f"tag-{place:03}"]) for place in range(ROWS + 5)]
+    cases = [entry(id=str(place), tags=[f"tag-{place:03}"]) for place in range(MAX_ROWS + 5)]
 
     usual, whole = summary(*cases), summary(*cases, verbosity=1)
 
-    assert len(column(usual, "tag")) == ROWS
+    assert len(column(usual, "tag")) == MAX_ROWS
     assert "… 5 tags more: -v, or a report" in usual
-    assert len(column(whole, "tag")) == ROWS + 5
+    assert len(column(whole, "tag")) == MAX_ROWS + 5
 
 
 def test_worst_cases_are_aligned_and_in_order():
@@ -271,8 +271,8 @@ def test_a_run_without_cases_has_a_summary_of_one_line():
 def test_only_the_worst_cases_are_listed():
     lines = summary(*(entry(id=str(number), outcome="failed") for number in range(99)))
 
-    assert f"worst cases ({LISTED} of 99)" in lines
-    assert sum(line.startswith("  a::") for line in lines) == LISTED
+    assert f"worst cases ({MAX_LISTED} of 99)" in lines
+    assert sum(line.startswith("  a::") for line in lines) == MAX_LISTED
 
 
 @pytest.mark.parametrize("width", [1, 20, 45, 1_000])

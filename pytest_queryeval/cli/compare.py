@@ -15,17 +15,17 @@ from pytest_queryeval.cli.output import write_files, write_lines
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.reports import check_target, write_whole
-from pytest_queryeval.reports.comparison.baseline import baseline_passages
-from pytest_queryeval.reports.comparison.leaderboard import leaderboard_passages
-from pytest_queryeval.reports.comparison.passages import Passage, markdown_lines, text_lines
+from pytest_queryeval.reports.blocks import Block, markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
+from pytest_queryeval.reports.leaderboard import leaderboard_blocks
+from pytest_queryeval.reports.sections import baseline_blocks
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.results.report_file import read_report
 
 SUMMARY = "compare two reports, or rank the systems of many"
 OK, FAILED = 0, 1
-Form: TypeAlias = Callable[[str, Leaderboard | BaselineReport, Sequence[Passage]], bytes]
+Form: TypeAlias = Callable[[str, Leaderboard | BaselineReport, Sequence[Block]], bytes]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,27 +48,27 @@ def run(arguments: argparse.Namespace) -> int:
     for target in targets:
         _check_target(target, paths)
     reports = dict(zip(_names(paths), map(read_report, paths), strict=True))
-    title, found, passages = _compared(reports, paths, arguments.metric)
+    title, found, blocks = _compared(reports, paths, arguments.metric)
 
     def write(target: Path) -> None:
-        write_whole(target, FORMS[target.suffix](title, found, passages))
+        write_whole(target, FORMS[target.suffix](title, found, blocks))
 
     told, is_written = write_files(targets, write)
-    write_lines([*text_lines(passages, shutil.get_terminal_size().columns), *told])
+    write_lines([*text_lines(blocks, shutil.get_terminal_size().columns), *told])
     return OK if is_written else FAILED
 
 
 def _compared(
     reports: Mapping[str, Report], paths: Sequence[Path], metric: str | None
-) -> tuple[str, Leaderboard | BaselineReport, Sequence[Passage]]:
-    """The title, the comparison as plain values, and as passages."""
+) -> tuple[str, Leaderboard | BaselineReport, Sequence[Block]]:
+    """The title, the comparison as plain values, and as blocks."""
     try:
         if len(reports) > 2 or metric is not None:
             board = leaderboard(reports, metric)
-            return "Leaderboard", board, list(leaderboard_passages(board))
+            return "Leaderboard", board, list(leaderboard_blocks(board))
         before, after = reports.values()
         found = compare_reports(before, after, path=str(paths[0]))
-        return f"{paths[1]} against {paths[0]}", found, list(baseline_passages(found))
+        return f"{paths[1]} against {paths[0]}", found, list(baseline_blocks(found))
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 
@@ -90,16 +90,16 @@ def _check_target(target: Path, paths: Sequence[Path]) -> None:
     check_target(target)
 
 
-def _json(_: str, found: Leaderboard | BaselineReport, __: Sequence[Passage]) -> bytes:
+def _json(_: str, found: Leaderboard | BaselineReport, __: Sequence[Block]) -> bytes:
     return f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
 
 
-def _markdown(_: str, __: Leaderboard | BaselineReport, passages: Sequence[Passage]) -> bytes:
-    return ("\n".join(markdown_lines(passages)) + "\n").encode(errors="backslashreplace")
+def _markdown(_: str, __: Leaderboard | BaselineReport, blocks: Sequence[Block]) -> bytes:
+    return ("\n".join(markdown_lines(blocks)) + "\n").encode(errors="backslashreplace")
 
 
-def _html(title: str, _: Leaderboard | BaselineReport, passages: Sequence[Passage]) -> bytes:
-    return comparison_page(title, passages).encode(errors="backslashreplace")
+def _html(title: str, _: Leaderboard | BaselineReport, blocks: Sequence[Block]) -> bytes:
+    return comparison_page(title, blocks).encode(errors="backslashreplace")
 
 
 FORMS: Mapping[str, Form] = {".html": _html, ".json": _json, ".md": _markdown}

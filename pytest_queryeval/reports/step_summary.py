@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.markdown import MOST_BYTES, markdown_within
+from pytest_queryeval.reports.markdown import MAX_BYTES, markdown_within
 from pytest_queryeval.text.plain import one_line
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
-LIMIT_BYTES = 2**20  # GitHub drops all of a summary that is larger
-LEAST_BYTES = 4_096  # a verdict, and what says that the rest was cut
+MAX_SUMMARY_BYTES = 2**20  # GitHub drops all of a summary that is larger
+MIN_BYTES = 4_096  # a verdict, and what says that the rest was cut
 
 
 def step_summary_file() -> Path:
@@ -46,12 +46,12 @@ def append_step_summary(report: Report, path: Path) -> None:
         with path.open("ab", buffering=0) as file:
             before = file.seek(0, os.SEEK_END) if file.seekable() else 0
             start = b"\n\n" if before else b""
-            room = LIMIT_BYTES - before - len(start)
-            if room < LEAST_BYTES:
+            room = MAX_SUMMARY_BYTES - before - len(start)
+            if room < MIN_BYTES:
                 raise ReportError(
-                    f"report github: {path} has {before:,} bytes already, and GitHub shows {LIMIT_BYTES:,}"
+                    f"report github: {path} has {before:,} bytes already, and GitHub shows {MAX_SUMMARY_BYTES:,}"
                 )
-            content = memoryview(start + markdown_within(report, min(room, MOST_BYTES)))
+            content = memoryview(start + markdown_within(report, min(room, MAX_BYTES)))
             try:
                 while content:
                     content = content[file.write(content) :]

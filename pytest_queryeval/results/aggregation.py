@@ -27,7 +27,6 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
 from pytest_queryeval.results.measures import describe, measure_statistics
-from pytest_queryeval.text.plain import score_text
 
 SCHEMA = 2
 SPIDER_METRIC = "exact_set_match_spider"
@@ -42,7 +41,6 @@ TOTAL_OF: Mapping[Outcome, TotalName] = {
     "xpassed": "xpassed",
 }
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
-DIMENSION_COLUMNS = ("precision", "n", "recall", "n")
 
 
 def aggregate(
@@ -205,20 +203,6 @@ def _dimensions(cases: Sequence[CaseReport]) -> dict[str, DimensionStatistics]:
         if name in recall:
             found_statistics["recall"] = statistics(recall[name])
     return statistics_of
-
-
-def mean_of(group: GroupReport, metric: str) -> float | None:
-    """Return the mean of a metric in a group; None where no case of it has a score."""
-    found = group["metrics"].get(metric)
-    return None if found is None else found["mean"]
-
-
-def dimension_cells(found: DimensionStatistics) -> tuple[str, ...]:
-    """Return precision and recall of a dimension with their numbers of cases, for a table of `DIMENSION_COLUMNS`."""
-    cells: list[str] = []
-    for known in (found.get("precision"), found.get("recall")):
-        cells += [score_text(known["mean"]), f"{known['n']:,}"] if known else ["n/a", "0"]
-    return tuple(cells)
 
 
 def _trials(cases: Sequence[CaseReport]) -> TrialsReport | None:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
-from pytest_queryeval.core.model import GroupName
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.plain import counted
 
-GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")  # of a report in short
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 LISTED = 3  # changes besides the system
@@ -110,12 +108,6 @@ def reason(case: CaseReport) -> str:
     """Why a case did not pass: what it said, and how the answers differ."""
     difference = case["difference"]
     return f"{said(case)}: {difference['summary']}" if difference is not None else said(case)
-
-
-def by_weight(report: Report) -> list[str]:
-    """Metrics by how much hangs on them: those of gates, those with missed thresholds, those of most cases."""
-    metrics, gated = report["metrics"], {gate["metric"] for gate in report["gates"]}
-    return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
 
 
 def _badness(case: CaseReport, beside: Collection[str]) -> tuple[float, int]:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 from singers import GOLD, WRONG, case
 
-from pytest_queryeval.reports.step_summary import LIMIT_BYTES
+from pytest_queryeval.reports.step_summary import MAX_SUMMARY_BYTES
 
 GATE = "gates: [{metric: execution_accuracy, min: 1}]"
 OLD = "what the step wrote before\n"
@@ -110,20 +110,20 @@ def test_folder_that_is_called_github_is_written_with_its_place(pytester, suite,
 
 
 def test_step_summary_keeps_within_what_github_shows(suite, run, step_summary):
-    old = "x" * (LIMIT_BYTES - 20_000)
+    old = "x" * (MAX_SUMMARY_BYTES - 20_000)
     step_summary.write_text(old, encoding="utf-8")
     suite(*(case(f"bad-{number}" + "y" * 200, WRONG) for number in range(100)))
 
     run("--queryeval-report=github")
 
     content = step_summary.read_text(encoding="utf-8")
-    assert len(content.encode()) <= LIMIT_BYTES
+    assert len(content.encode()) <= MAX_SUMMARY_BYTES
     assert content.startswith(f"{old}\n\n**FAILED: 100 cases")
     assert re.search(r"^… and \d+ more$", content, re.MULTILINE)
 
 
 def test_step_summary_that_is_full_stays_as_it_is_and_fails_the_run(suite, run, step_summary):
-    old = "x" * (LIMIT_BYTES - 100)
+    old = "x" * (MAX_SUMMARY_BYTES - 100)
     step_summary.write_text(old, encoding="utf-8")
     suite(case("good"))
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.report import BaselineReport, MetricChange
-from pytest_queryeval.reports.comparison.baseline import COUNTS, FLIPS, HEADER, NOTE, changes_besides
 from pytest_queryeval.reports.excel.sheet import Sheet
+from pytest_queryeval.reports.sections import CHANGE_HEADER, CHANGE_NOTE, COUNTS, FLIPS, changes_besides
 
 LISTED = 100  # cases of each list
 METRICS = 1_000
-COLUMNS = (*HEADER[:4], "95 % low", "95 % high", *HEADER[5:])
+COLUMNS = (*CHANGE_HEADER[:4], "95 % low", "95 % high", *CHANGE_HEADER[5:])
 STYLES = ("text", "score", "score", "change", "change", "change", "count", "score", "score")
 Line: TypeAlias = Sequence[tuple[Any, str]]  # values side by side, each with its style
 
@@ -53,7 +53,7 @@ def _metrics(metrics: Mapping[str, MetricChange]) -> Iterator[Line]:
         yield list(zip((*values, found["n"], found["p_holm"], found["detectable"]), STYLES, strict=True))
     if len(metrics) > METRICS:
         yield ((f"… and {len(metrics) - METRICS:,} more", "text"),)
-    yield ((NOTE, "text"),)
+    yield ((CHANGE_NOTE, "text"),)
 
 
 def _list(title: str, cases: Sequence[str]) -> Iterator[Line]:

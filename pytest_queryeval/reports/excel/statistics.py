@@ -19,7 +19,7 @@ from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.excel.overview import SDMX
 from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.results.aggregation import mean_of
+from pytest_queryeval.reports.sections import group_metrics, mean_of
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "p95")
@@ -117,7 +117,7 @@ def _group(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
     """A row for each value of the group, with the means of those of the metrics that any of them has."""
-    names = [name for name in metrics if any(name in member["metrics"] for member in members.values())]
+    names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
         [
             value,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Table
+from pytest_queryeval.reports.blocks import Block, Table, Untrusted
 from pytest_queryeval.reports.html.templates import template
 from pytest_queryeval.text.visible import visible
 
 
-def comparison_page(title: str, passages: Iterable[Passage]) -> str:
-    """The HTML of a comparison."""
+def comparison_page(title: str, blocks: Iterable[Block]) -> str:
+    """Return the HTML of a comparison."""
     return template("comparison.html.jinja").render(
         title=_shown(title),
-        passages=list(passages),
-        is_table=lambda passage: isinstance(passage, Table),
-        is_foreign=lambda part: isinstance(part, Foreign),
+        blocks=list(blocks),
+        is_table=lambda block: isinstance(block, Table),
+        is_untrusted=lambda part: isinstance(part, Untrusted),
         shown=_shown,
     )
 

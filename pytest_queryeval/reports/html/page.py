@@ -9,11 +9,19 @@ from typing import Any
 from urllib.parse import quote
 
 from pytest_queryeval.core.report import BaselineReport, Report
-from pytest_queryeval.reports.comparison.baseline import headline, metric_changes, unknown_text
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
 from pytest_queryeval.reports.html.templates import HERE, line, template
-from pytest_queryeval.results.aggregation import DIMENSION_COLUMNS, dimension_cells
+from pytest_queryeval.reports.sections import (
+    CHANGE_NOTE,
+    FLIPS,
+    changes_table,
+    dimensions_table,
+    headline,
+    metrics_table,
+    spider_lines,
+    unknown_changes,
+)
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import verdict
 
@@ -43,13 +51,13 @@ def page(report: Report) -> str:
         totals=[(total, *TOTALS[total], number) for total, number in report["totals"].items() if total in TOTALS],
         gates=[(GATE_WORDS[gate["ok"]], gate_text(gate)) for gate in report["gates"]],
         facts=list(_facts(report)),
-        dimensions=[(name, *dimension_cells(found)) for name, found in report.get("dimensions", {}).items()],
-        dimension_columns=("dimension", *DIMENSION_COLUMNS),
-        spider=_spider(report),
+        metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
+        dimensions=dimensions_table(report),
+        spider="\n".join(spider_lines(report)),
         charts=list(charts(report)),
         drawing=lambda chart: Markup(chart.picture.inside),  # noqa: S704 - Vega escapes texts
         packed=list(packed_cases(report)),
-        **_baseline(report.get("baseline")),
+        **(_comparison(report["baseline"]) if "baseline" in report else {}),
         links_shown=LINKS_SHOWN,
         style=Markup(style),  # noqa: S704 - our own
         script=Markup(script),  # noqa: S704 - our own
@@ -83,24 +91,15 @@ def _named(value: Any) -> str:
     return line(value)
 
 
-def _baseline(baseline: BaselineReport | None) -> dict[str, Any]:
-    """What the page says of the comparison beside its lists of cases, as every other format does."""
-    if not baseline:
-        return {"headline": "", "metric_changes": [], "unknown": ""}
-    unknown = baseline["cases"]["unknown"]
+def _comparison(baseline: BaselineReport) -> dict[str, Any]:
+    """Return what the page has about a baseline beside its lists of cases, as the other formats have it."""
     return {
         "headline": line("".join(headline(baseline))),
-        "metric_changes": list(metric_changes(baseline)),
-        "unknown": unknown_text(unknown) if unknown else "",
+        "unknown": ["".join(sentence) for sentence in unknown_changes(baseline)],
+        "metric_changes": changes_table(baseline),
+        "metric_note": CHANGE_NOTE,
+        "flips": FLIPS,
     }
-
-
-def _spider(report: Report) -> str:
-    if "spider_table" not in report:
-        return ""
-    from pytest_queryeval.languages.sql.published.table import table_lines
-
-    return "\n".join(table_lines(report["spider_table"]))
 
 
 def _read(name: str) -> str:

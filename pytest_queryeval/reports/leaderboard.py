@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from pytest_queryeval.reports.comparison.baseline import listed, p_text
-from pytest_queryeval.reports.comparison.passages import Foreign, Passage, Sentence, Table
+from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
+from pytest_queryeval.reports.sections import first_names, p_text
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, Mean, System
 from pytest_queryeval.text.plain import counted, interval_text, score_text
 
@@ -19,12 +19,12 @@ NOTE = (
 OTHER_CASES = "means are over other cases, and each p is over those that a system shares with the best"
 
 
-def leaderboard_passages(board: Leaderboard) -> Iterator[Passage]:
+def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     """The ranking by one metric, the means of the others, and what makes the systems hard to compare."""
     systems, metric = board["systems"], board["metric"]
     start = f"{counted(len(systems), 'system')}, {counted(board['cases'], 'case')}, "
     first = ", the lowest first" if board["better"] == "lower" else ""
-    ranked = () if metric is None else (start, "ranked by the mean of ", Foreign(metric), first)
+    ranked = () if metric is None else (start, "ranked by the mean of ", Untrusted(metric), first)
     yield ranked or (start, "no score to rank by")
     yield Table(RANKED, [_ranked(system, metric) for system in systems])
     if metric is not None:
@@ -32,14 +32,14 @@ def leaderboard_passages(board: Leaderboard) -> Iterator[Passage]:
     yield from _other_metrics(systems, metric)
     if metric is not None and board["common"] < board["scored"]:
         shared = f"only {board['common']:,} of {counted(board['scored'], 'case')} with a score of "
-        yield (shared, Foreign(metric), f" have one in all ranked systems: {OTHER_CASES}")
+        yield (shared, Untrusted(metric), f" have one in all ranked systems: {OTHER_CASES}")
     yield from _asked_otherwise(systems)
 
 
 def _ranked(system: System, metric: str | None) -> Sequence[str]:
     found, counts = None if metric is None else system["metrics"].get(metric), system["totals"]
     return (
-        Foreign(system["name"]),
+        Untrusted(system["name"]),
         "-" if system["rank"] is None else str(system["rank"]),
         score_text(found["mean"] if found else None),
         (interval_text(found["ci95"]) if found else "") or "-",
@@ -50,14 +50,14 @@ def _ranked(system: System, metric: str | None) -> Sequence[str]:
     )
 
 
-def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Passage]:
+def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Block]:
     """A table of means; what there is less of, systems or metrics, are its columns."""
     names = list(dict.fromkeys(name for system in systems for name in system["metrics"] if name != metric))
     shown = names[:LISTED]
     if not shown:
         return
-    columns = [[Foreign(name), *_means([system["metrics"].get(name) for system in systems])] for name in shown]
-    corner_and_systems = ["mean", *(Foreign(system["name"]) for system in systems)]
+    columns = [[Untrusted(name), *_means([system["metrics"].get(name) for system in systems])] for name in shown]
+    corner_and_systems = ["mean", *(Untrusted(system["name"]) for system in systems)]
     if len(systems) < len(shown):
         yield Table(tuple(corner_and_systems), columns)
     else:
@@ -77,11 +77,11 @@ def _means(of_systems: Sequence[Mean | None]) -> Iterator[str]:
 
 def _asked_otherwise(systems: Sequence[System]) -> Iterator[Sentence]:
     """What the suites of systems asked otherwise than that of the best one, and where that of the best asked less."""
-    best = Foreign(systems[0]["name"])
+    best = Untrusted(systems[0]["name"])
     for told, names in _alike(systems, "changes"):
-        yield ("changed besides the system in ", *listed(names), " against ", best, f": {told}")
+        yield ("changed besides the system in ", *first_names(names), " against ", best, f": {told}")
     for told, names in _alike(systems, "eased"):
-        yield ("changed besides the system in ", best, " against ", *listed(names), f": {told}")
+        yield ("changed besides the system in ", best, " against ", *first_names(names), f": {told}")
 
 
 def _alike(systems: Sequence[System], member: Literal["changes", "eased"]) -> Iterator[tuple[str, Sequence[str]]]:

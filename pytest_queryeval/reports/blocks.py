@@ -1,0 +1,74 @@
+"""Sentences and tables, the same data for each format; in them, text from outside this package is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TypeAlias
+
+from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
+from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.text_table import parts_of
+
+NAME_CHARACTERS = 80
+
+
+class Untrusted(str):
+    """Text from a suite, a system or a report: a format displays it, and never as markup, a command or a link."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A header, and rows as long as it; the first column has the names."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+# The parts of a sentence, some of which are `Untrusted`.
+Sentence: TypeAlias = tuple[str, ...]
+Block: TypeAlias = Sentence | Table
+
+
+def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
+    """Yield the blocks as plain lines, of at most `width` characters where words and numbers allow it."""
+    for block in blocks:
+        if isinstance(block, Table):
+            header, *rows = ([_plain(cell) for cell in row] for row in (block.header, *block.rows))
+            yield from (line for part in parts_of(header, rows, width=width) for line in part.lines)
+        else:
+            words = "".join(map(_plain, block))
+            yield from wrap(words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield the blocks as lines of Markdown, with an empty line between blocks; untrusted text is in code spans."""
+    for number, block in enumerate(blocks):
+        if number:
+            yield ""
+        if isinstance(block, Table):
+            head, rows = markdown_table(block)
+            yield from (*head, *rows)
+        else:
+            yield markdown_sentence(block)
+
+
+def markdown_sentence(sentence: Sentence) -> str:
+    """Return a sentence as Markdown."""
+    return "".join(code_span(part) if isinstance(part, Untrusted) else part for part in sentence)
+
+
+def markdown_table(table: Table) -> tuple[tuple[str, str], Iterator[str]]:
+    """Return the two lines of the head, and the rows, each of which is made when it is taken."""
+    return table_head(_cells(table.header)), (table_row(_cells(row)) for row in table.rows)
+
+
+def _cells(row: Sequence[str]) -> list[str]:
+    return [code_span(cell, cell=True) if isinstance(cell, Untrusted) else cell for cell in row]
+
+
+def _plain(part: str) -> str:
+    return one_line(part, NAME_CHARACTERS) if isinstance(part, Untrusted) else part

@@ -1,0 +1,188 @@
+"""What the sections of a report say, as tables and sentences; the formats lay them out, and shorten what is long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from pytest_queryeval.core.model import GroupName
+from pytest_queryeval.core.report import BaselineReport, GroupReport, MetricChange, MetricReport, Report
+from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
+from pytest_queryeval.text.plain import counted, interval_text, score_text
+
+GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
+CHANGE = "change in cases of both"
+MAX_NAMES = 20  # of cases that changed sides
+MAX_EXAMPLES = 3  # names of cases whose suite or gold changed
+CHANGE_HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
+CHANGE_NOTE = (
+    "p: two-sided paired test of 'nothing changed', adjusted for all metrics, as intervals and the p of gates are not; "
+    "detects: the smallest drop that it would prove in 4 of 5 runs of so many cases"
+)
+COUNTS: Mapping[Literal["added", "removed", "skipped", "errors", "not_run"], str] = {
+    "added": "added",
+    "removed": "removed",
+    "skipped": "newly skipped",
+    "errors": "newly in error",
+    "not_run": "not run this time",
+}
+FLIPS: Mapping[Literal["regressions", "fixes", "errors"], str] = {
+    "regressions": "regressions",
+    "fixes": "fixes",
+    "errors": "newly in error",
+}
+
+
+def metrics_table(report: Report, columns: Sequence[str] = ("mean", "95 % interval", "n", "missed")) -> Table:
+    """Return the table of all metrics with some `columns`, of which "median" and `CHANGE` are others."""
+    baseline = report.get("baseline")
+    changes = baseline["metrics"] if baseline else {}
+    rows = []
+    for name, found in report["metrics"].items():
+        cells = _metric_cells(found, changes.get(name))
+        rows.append((Untrusted(name), *(cells[column] for column in columns)))
+    return Table(("metric", *columns), rows)
+
+
+def _metric_cells(found: MetricReport, change: MetricChange | None) -> Mapping[str, str]:
+    return {
+        "mean": score_text(found["mean"]),
+        CHANGE: signed(change["change"]) if change else "new",
+        "95 % interval": interval_text(found["ci95"]),
+        "median": score_text(found["median"]),
+        "n": f"{found['n']:,}",
+        "missed": f"{found['missed']:,}" if found["missed"] else "-",
+    }
+
+
+def group_table(report: Report, group: GroupName) -> Table:
+    """Return the means by a group, the metrics of most weight first; without rows where the group has one value."""
+    members = report["groups"][group]
+    names = group_metrics(by_weight(report), members)
+    rows = [
+        (
+            Untrusted(value),
+            f"{member['totals']['cases']:,}",
+            f"{member['totals']['passed']:,}",
+            *(score_text(mean_of(member, name)) for name in names),
+        )
+        for value, member in members.items()
+    ]
+    return Table((group, "cases", "passed", *map(Untrusted, names)), rows if len(rows) > 1 else ())
+
+
+def group_metrics(names: Iterable[str], members: Mapping[str, GroupReport]) -> list[str]:
+    """Return those of the metrics that any member of a group has."""
+    return [name for name in names if any(name in member["metrics"] for member in members.values())]
+
+
+def mean_of(member: GroupReport, metric: str) -> float | None:
+    """Return the mean of a metric in a member of a group; None where no case of it has a score."""
+    found = member["metrics"].get(metric)
+    return None if found is None else found["mean"]
+
+
+def by_weight(report: Report) -> list[str]:
+    """Return the metrics by weight: those of gates, those with missed thresholds, those of most cases."""
+    metrics, gated = report["metrics"], {gate["metric"] for gate in report["gates"]}
+    return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
+
+
+def dimensions_table(report: Report) -> Table:
+    """Return precision and recall of each SDMX dimension with their numbers of cases."""
+    rows = []
+    for name, found in report.get("dimensions", {}).items():
+        known = (found.get("precision"), found.get("recall"))
+        pairs = [(score_text(one["mean"]), f"{one['n']:,}") if one else ("n/a", "0") for one in known]
+        rows.append((Untrusted(name), *pairs[0], *pairs[1]))
+    return Table(("dimension", "precision", "n", "recall", "n"), rows)
+
+
+def spider_lines(report: Report) -> list[str]:
+    """Return the table that Spider's published tool prints; no lines where the report has no such cases."""
+    if "spider_table" not in report:
+        return []
+    from pytest_queryeval.languages.sql.published.table import table_lines
+
+    return list(table_lines(report["spider_table"]))
+
+
+def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
+    """Yield the comparison with a baseline: what may explain its figures comes before them."""
+    yield headline(baseline)
+    yield from changes_besides(baseline)
+    if baseline["metrics"]:
+        yield from (changes_table(baseline), (CHANGE_NOTE,))
+    yield from flips(baseline)
+
+
+def headline(baseline: BaselineReport) -> Sentence:
+    """Return what is compared, and how many cases changed sides."""
+    counts = baseline["cases"]
+    place = ("against the baseline ", Untrusted(baseline["path"]), " of ", Untrusted(baseline["created"]))
+    if not counts["common"]:
+        return (*place, ": no case in common; node ids begin at the root folder, which has to be the same")
+    fixes, regressions = len(baseline["fixes"]), len(baseline["regressions"])
+    numbers = [f"{fixes:,} fix{'es' * (fixes != 1)}", counted(regressions, "regression")]
+    numbers += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts[name]]
+    return (*place, f": {counted(counts['common'], 'case')} in both, {', '.join(numbers)}")
+
+
+def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
+    """Yield what changed besides the system, and for how many cases that is unknown."""
+    for change in baseline["changes"]:
+        what = ("changed besides the system: ", Untrusted(change["what"]))
+        cases = change["cases"]
+        yield (*what, f" ({counted(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else what
+    yield from unknown_changes(baseline)
+
+
+def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
+    """Yield for how many cases a report does not have what a case is compared by."""
+    if unknown := baseline["cases"]["unknown"]:
+        cases = counted(unknown, "case")
+        yield (f"of {cases} a report does not tell thresholds, golds and policies, so no change of these is named",)
+
+
+def changes_table(baseline: BaselineReport) -> Table:
+    """Return the changes of metrics; `CHANGE_NOTE` explains the columns."""
+    rows = [
+        (
+            Untrusted(name),
+            score_text(found["before"]),
+            score_text(found["after"]),
+            signed(found["change"]),
+            interval_text(found["ci95"], signed),
+            f"{found['n']:,}",
+            p_text(found["p_holm"]),
+            # None where so few cases can prove no drop at all
+            "none" if found["detectable"] is None else score_text(found["detectable"]),
+        )
+        for name, found in baseline["metrics"].items()
+    ]
+    return Table(CHANGE_HEADER, rows)
+
+
+def flips(baseline: BaselineReport) -> Iterator[Sentence]:
+    """Yield the cases that changed sides."""
+    for name, word in FLIPS.items():
+        if baseline[name]:
+            yield (f"{word} ({len(baseline[name]):,}): ", *first_names(baseline[name]))
+
+
+def signed(value: float) -> str:
+    """Return a change with its sign."""
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
+
+
+def p_text(p: float) -> str:
+    """Return a p value with three decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def first_names(names: Sequence[str], limit: int = MAX_NAMES) -> Iterator[str]:
+    """Yield the first of the names as parts of a sentence, and how many more there are."""
+    for number, name in enumerate(names[:limit]):
+        yield from (", ", Untrusted(name)) if number else (Untrusted(name),)
+    if len(names) > limit:
+        yield f" and {len(names) - limit:,} more"
