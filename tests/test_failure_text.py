@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -94,3 +95,18 @@ def test_ignoring_duplicates_is_no_hint_where_the_answers_differ_in_more():
 
     assert not any("hint" in line for line in answers(gold, table(("France",), ("Japan",), ("Kenya",))))
     assert not any("hint" in line for line in answers(gold, table(("France", 1), ("Japan", 1))))
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ({"differs": ["where", "order"]}, "differ in where, order"),
+        ({"unreadable": "2 statements, not one", "differs": []}, "predicted cannot be read: 2 statements, not one"),
+        ({"unreadable": "the end", "differs": ["where"]}, "predicted cannot be read: the end; differ in where"),
+    ],
+)
+def test_texts_of_queries_are_told_by_what_differs_and_what_cannot_be_read(found, shown):
+    result = make_result(make_case(), gold=table((1,)), predicted=table((2,)))
+    result = replace(result, shown=replace(result.shown, details={"exact_set_match": found}))
+
+    assert f"  texts      {shown}" in list(failure_lines(result))

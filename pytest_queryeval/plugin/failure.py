@@ -112,8 +112,10 @@ def _texts(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"  violation  {both_ends(violation, LINE_CHARACTERS)}"
     found = details.get("exact_set_match")
     if isinstance(found, Mapping):
-        unread = f"predicted cannot be read: {found['unreadable']}; " if "unreadable" in found else ""
-        yield f"  texts      {one_line(unread + 'differ in ' + ', '.join(found.get('differs', ())), LINE_CHARACTERS)}"
+        parts = [f"predicted cannot be read: {found['unreadable']}"] if "unreadable" in found else []
+        if differs := found.get("differs"):
+            parts.append(f"differ in {', '.join(differs)}")
+        yield f"  texts      {one_line('; '.join(parts), LINE_CHARACTERS)}"
 
 
 def _answers(result: CaseResult) -> Iterator[str]:
