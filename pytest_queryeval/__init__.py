@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case, Prediction, Stated
     from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.suites import load_cases
+    from pytest_queryeval.text.redaction import register_secret
 
 _HOMES = {
     "Case": "core.model",
@@ -23,6 +24,7 @@ _HOMES = {
     "Stated": "core.model",
     "evaluate": "api",
     "load_cases": "suites",
+    "register_secret": "text.redaction",
 }
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "Stated",
     "evaluate",
     "load_cases",
+    "register_secret",
 ]
 
 
