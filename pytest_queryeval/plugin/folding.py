@@ -80,7 +80,7 @@ class ErrorFolding:
 
 def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
     """Return the reports to show, the last of equal ones with the number of the others, and a line for each number."""
-    from pytest_queryeval.results.verdict import said
+    from pytest_queryeval.results.verdict import first_line
     from pytest_queryeval.text.plain import counted, log_line, one_line
 
     numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
@@ -96,6 +96,6 @@ def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
             shown[-1] = copy.copy(report)
             shown[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
             shown[-1].longrepr.addsection(note, "")
-            line = f"ERROR {note} - {said(report.queryeval)}"
+            line = f"ERROR {note} - {first_line(report.queryeval)}"
             lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
     return shown, lines

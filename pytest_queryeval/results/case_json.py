@@ -1,8 +1,7 @@
-"""A case's result as report.json holds it: plain values only, so that it can travel between processes."""
+"""A case's result as report.json has it: plain values, which can be sent between processes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from time import perf_counter
 from typing import cast
 
@@ -11,12 +10,11 @@ from pytest_queryeval.core import report
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.metric import LARGEST
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation, Trial
 from pytest_queryeval.core.report import (
     CaseReport,
     DifferenceReport,
     FailureReport,
-    PredictedReport,
     PredictionReport,
     QueryReport,
     TrialReport,
@@ -30,17 +28,17 @@ from pytest_queryeval.text.plain import CELL_AHEAD, CELL_CHARACTERS, shortened, 
 from pytest_queryeval.text.redaction import redact
 
 QUERY_CHARACTERS = 20_000
-NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # stay as they are, to tell which case is meant
+NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
 
 
 class ShortLabels:
-    """Blank nodes as b1, b2 … as they are shown, since engines make long labels and other ones in each run."""
+    """Short labels of blank nodes, b1, b2 …: those of engines are long and differ between runs."""
 
     def __init__(self) -> None:
         self._labels: dict[BlankNode, BlankNode] = {}
 
     def of(self, cell: Cell) -> Cell:
-        """The cell as it is to be shown."""
+        """Return the cell, a blank node with its short label."""
         if not isinstance(cell, BlankNode):
             return cell
         return self._labels.setdefault(cell, BlankNode(f"b{len(self._labels) + 1}"))
@@ -96,14 +94,14 @@ def case_json(
     known.
     """
     known = progress or Progress()
-    gold, prediction = known.gold, known.prediction
-    without_result: CaseReport = {
-        **_without_answers(case, nodeid, path, outcome, message, state),
-        "gold": {**_query_report(gold, case, ShortLabels()), "index": known.gold_index} if gold else None,
-        "predicted": _unexecuted(prediction, case) if prediction else None,
-        "prediction": _prediction(prediction) if prediction else None,
-    }
-    return _redacted(without_result)
+    found = _without_answers(case, nodeid, path, outcome, message, state)
+    if (gold := known.gold) is not None:
+        found["gold"] = {**_query_report(gold, case, ShortLabels()), "index": known.gold_index}
+    if (prediction := known.prediction) is not None:
+        predicted = Execution(query=prediction.stated.query, answer=prediction.stated.answer)
+        found["predicted"] = {**_query_report(predicted, case, ShortLabels()), "error": None}
+        found["prediction"] = _prediction(prediction)
+    return _redacted(found)
 
 
 def _without_answers(
@@ -150,14 +148,14 @@ def result_json(
         "depends_on_tie": result.shown.depends_on_tie,
         "difference": difference,
         "prediction": _prediction(result.prediction),
-        "trials": _trials(result),
+        "trials": [_trial(trial, case) for trial in result.trials] if len(result.trials) > 1 else [],
         "details": plain(result.details),
     }
     return _redacted(with_result)
 
 
 def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
-    """Where the answers differ; None where one is missing or nothing is wrong."""
+    """Return where the answers differ; None where one is missing or nothing is wrong."""
     gold, predicted = result.gold.answer, result.predicted.answer
     if gold is None or predicted is None or not result.violations:
         return None
@@ -165,30 +163,24 @@ def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
 
 
 def stated_text(execution: Execution, case: Case) -> str | None:
-    """The query, or the answer as text where it was stated as a value; None for a table."""
+    """Return the query, or as text an answer that was given as a value; None for a table."""
     if execution.query is not None or execution.answer is None:
         return execution.query
     return KINDS[case.kind].text(execution.answer)
 
 
-def _trials(result: CaseResult) -> list[TrialReport]:
-    """Each trial with its own scores, where there are several."""
-    if len(result.trials) == 1:
-        return []
-    return [
-        {
-            "passed": trial.passed,
-            "scores": dict(trial.scores),
-            "violations": [_violation(violation) for violation in trial.violations],
-            "predicted": {
-                "query": _query(trial.predicted, result.case),
-                "error": _failure(trial.predicted),
-                "seconds": _seconds(trial.predicted.seconds),
-            },
-            "prediction": _prediction(trial.prediction),
-        }
-        for trial in result.trials
-    ]
+def _trial(trial: Trial, case: Case) -> TrialReport:
+    return {
+        "passed": trial.passed,
+        "scores": dict(trial.scores),
+        "violations": [_violation(violation) for violation in trial.violations],
+        "predicted": {
+            "query": _query(trial.predicted, case),
+            "error": _failure(trial.predicted),
+            "seconds": _seconds(trial.predicted.seconds),
+        },
+        "prediction": _prediction(trial.prediction),
+    }
 
 
 def _query(execution: Execution, case: Case) -> str | None:
@@ -204,14 +196,13 @@ def _prediction(prediction: Prediction) -> PredictionReport:
     }
 
 
-def _unexecuted(prediction: Prediction, case: Case) -> PredictedReport:
-    stated = Execution(query=prediction.stated.query, answer=prediction.stated.answer)
-    return {**_query_report(stated, case, ShortLabels()), "error": None}
-
-
 def _violation(violation: ThresholdViolation) -> ViolationReport:
-    low, high = violation.threshold.minimum, violation.threshold.maximum
-    return {"metric": violation.metric, "min": low, "max": high, "value": violation.value}
+    return {
+        "metric": violation.metric,
+        "min": violation.threshold.minimum,
+        "max": violation.threshold.maximum,
+        "value": violation.value,
+    }
 
 
 def _failure(execution: Execution) -> FailureReport | None:
@@ -225,7 +216,7 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
         "query": _query(execution, case),
         "columns": list(table.columns) if table is not None else None,
         "row_count": len(table.rows) if table is not None else None,
-        "sample": _rows(table.rows[: case.report_rows], labels) if table is not None else [],
+        "sample": [_row(row, labels) for row in table.rows[: case.report_rows]] if table is not None else [],
         "seconds": _seconds(execution.seconds),
     }
 
@@ -236,8 +227,8 @@ def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | N
         return None
     return {
         "summary": found.summary,
-        "missing": _rows(found.missing, labels),
-        "extra": _rows(found.extra, labels),
+        "missing": [_row(row, labels) for row in found.missing],
+        "extra": [_row(row, labels) for row in found.extra],
         "changed": [
             {"gold": _row(gold, labels), "predicted": _row(predicted, labels)} for gold, predicted in found.changed
         ],
@@ -248,15 +239,11 @@ def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | N
 
 
 def _seconds(seconds: float) -> float:
-    """Return a time as the user's predictor told it; 0 where that is no number."""
+    """Return a time, 0 where a user's predictor gave no number."""
     try:
         return float(seconds) if 0.0 <= seconds < LARGEST else 0.0
     except (TypeError, ValueError, OverflowError):
         return 0.0
-
-
-def _rows(rows: Sequence[Row], labels: ShortLabels) -> list[report.Row]:
-    return [_row(row, labels) for row in rows]
 
 
 def _row(row: Row, labels: ShortLabels) -> report.Row:
@@ -270,12 +257,12 @@ def plain_cell(value: Cell) -> JsonValue:
 
 
 def _cut(text: str, characters: int) -> str:
-    """Return the text, or its beginning; a secret is taken out before it could be cut in two."""
+    """Return the text, or its beginning; secrets are removed before one could be cut in two."""
     return text if len(text) <= characters else shortened(redact(text), characters)
 
 
 def _redacted(case: CaseReport) -> CaseReport:
-    """Return a case without secrets, as UTF-8 can write it: nothing else on the way to the reports has to look."""
+    """Return a case without secrets and with text that UTF-8 can encode: reports rely on it."""
     return cast("CaseReport", {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 MAX_BYTES = 512 * 2**20
 MAX_LEVELS = 100  # this package writes some thirty
-TOO_LARGE = 10**INTEGER_DIGITS
+MAX_INTEGER = 10**INTEGER_DIGITS - 1
 TYPES = {
     "object": "an object",
     "array": "a list",
@@ -37,12 +37,16 @@ TYPES = {
 def read_report(path: Path) -> Report:
     """Return the report in a file.
 
-    Raises `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
+    Raise `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
     is not JSON or no report, or is one of another schema. A duplicate key is refused: readers differ in which of the
     two counts.
     """
     try:
-        report = StrictJson().read(_content(path))
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
+        report = StrictJson().read(content)
         problem = _problem(report)
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
@@ -55,14 +59,6 @@ def read_report(path: Path) -> Report:
     return cast(Report, report)
 
 
-def _content(path: Path) -> bytes:
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
-    return content
-
-
 def _problem(report: Any) -> str:
     """Return what is wrong with the first wrong value; empty where nothing is."""
     if not isinstance(report, dict) or "schema" not in report or "cases" not in report:
@@ -70,10 +66,10 @@ def _problem(report: Any) -> str:
     if type(report["schema"]) is not int or report["schema"] != SCHEMA:
         remedy = "run the suites again with this version of pytest-queryeval"
         return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {remedy}"
-    if beyond := _beyond(report):
-        return f"is no report: {beyond}"
+    if excess := _excess(report):
+        return f"is no report: {excess}"
     error = next(_validator().iter_errors(report), None)
-    return "" if error is None else f"is no report: {one_line(_explained(error))}"
+    return "" if error is None else f"is no report: {one_line(_explain(error))}"
 
 
 @lru_cache(maxsize=1)
@@ -93,45 +89,36 @@ def _is_time(value: str) -> bool:
     return True
 
 
-def _explained(error: ValidationError) -> str:
-    """Say where a report is wrong, and what was expected there."""
-    if error.kind.name == "anyOf":  # of alternatives the first is what stands there unless it is null
-        return _explained(error.kind.value[0][0])
+def _explain(error: ValidationError) -> str:
+    """Return where a report is wrong, and what was expected there."""
+    if error.kind.name == "anyOf":  # the first alternative describes the value, the second is null
+        return _explain(error.kind.value[0][0])
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
-    return f"{place.removeprefix('.')}: {WISHES[error.kind.name](error.kind.value)}".removeprefix(": ")
+    return f"{place.removeprefix('.')}: {EXPECTATIONS[error.kind.name](error.kind.value)}".removeprefix(": ")
 
 
-def _type(wanted: str | list[str]) -> str:
-    names = [wanted] if isinstance(wanted, str) else wanted
-    return f"expected {' or '.join(TYPES[name] for name in names)}"
-
-
-def _one_of(known: Iterable[object]) -> str:
-    return f"expected one of {', '.join('null' if value is None else str(value) for value in known)}"
-
-
-# What a keyword of the schema asks for, by its value.
-WISHES: Mapping[str, Callable[[Any], str]] = {
+# What a keyword of the schema requires, by its value.
+EXPECTATIONS: Mapping[str, Callable[[Any], str]] = {
     "required": lambda name: f"'{name}' is missing",
-    "type": _type,
-    "enum": _one_of,
+    "type": lambda names: f"expected {' or '.join(TYPES[name] for name in ([names] if type(names) is str else names))}",
+    "enum": lambda known: f"expected one of {', '.join('null' if value is None else str(value) for value in known)}",
     "format": lambda _: "expected a time in the form of ISO 8601",
     "minimum": lambda least: f"expected a number from {least} on",
     "exclusiveMinimum": lambda least: f"expected a number above {least:g}",
     "exclusiveMaximum": lambda most: f"expected a number below {most:g}",
-    "propertyNames": lambda error: WISHES[error.kind.name](error.kind.value),
+    "propertyNames": lambda error: EXPECTATIONS[error.kind.name](error.kind.value),
     "minItems": lambda number: f"expected a list of {number}",
     "maxItems": lambda number: f"expected a list of {number}",
     "additionalProperties": lambda _: "has an unknown key",
 }
 
 
-def _beyond(value: Any) -> str:
-    """Return what no format could write of a value that is nested too deep, or has a whole number that is no float."""
+def _excess(value: Any) -> str:
+    """Return why no format could write a value: nested too deep, or with too large a whole number; else empty."""
     level = [value]
     for _ in range(MAX_LEVELS):
         every = (own for item in level for own in (item.values() if type(item) is dict else item))
-        level = [own for own in every if type(own) in (dict, list) or (type(own) is int and abs(own) >= TOO_LARGE)]
+        level = [own for own in every if type(own) in (dict, list) or (type(own) is int and abs(own) > MAX_INTEGER)]
         if int in map(type, level):
             return "a whole number is too large"
         if not level:

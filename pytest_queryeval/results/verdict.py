@@ -1,9 +1,9 @@
-"""The verdict of a run, the rule that decided, and the worst cases: what every short report begins with."""
+"""The verdict of a run, the rule that decided, and the worst cases, with which every short report begins."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from pytest_queryeval.text.plain import counted
 
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
-LISTED = 3  # changes besides the system
+MAX_CHANGES = 3  # besides the system, in the verdict
 FAULTS = ("error", "failed", "missed")
 Quote: TypeAlias = Callable[[str], str]
 
@@ -41,19 +41,19 @@ class Verdict:
     @property
     def line(self) -> str:
         """The verdict in one line."""
-        says_all = self.state in (FAILED, NO_VERDICT)
-        return f"queryeval: {self.state}: {self.rule if says_all else f'{self.counts} ({self.rule})'}"
+        reason = self.rule if self.state in (FAILED, NO_VERDICT) else f"{self.counts} ({self.rule})"
+        return f"queryeval: {self.state}: {reason}"
 
 
 def verdict(report: Report, quoted: Quote = str) -> Verdict:
-    """The verdict of a run, as its exit status is; `quoted` is done to what the suites or a model wrote."""
-    state, rules = _decided(report, quoted)
-    counts = ", ".join([counts_of_cases(report), *_counts_beside(report, quoted)])
+    """Return the verdict of a run, which its exit status follows; `quoted` is applied to text of suites and models."""
+    state, rules = _state_and_rules(report, quoted)
+    counts = ", ".join([counts_of_cases(report), *_other_counts(report, quoted)])
     return Verdict(state=state, counts=counts, rule="; ".join(rules))
 
 
-def _decided(report: Report, quoted: Quote) -> tuple[str, list[str]]:
-    """The state of the run, and by which rules."""
+def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
+    """Return the state of the run, and the rules that decided it."""
     totals, gates = report["totals"], report["gates"]
     faults = list(_faults(report, quoted))
     if report.get("interrupted"):
@@ -66,20 +66,15 @@ def _decided(report: Report, quoted: Quote) -> tuple[str, list[str]]:
         return NO_VERDICT, ["no case was evaluated"]
     if gates and all(gate["ok"] is None for gate in gates):
         return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]
-    return PASSED, [", ".join(("no case failed", *_gate_counts(gates)))]
+    counts = [
+        f"{counted(n, 'gate')} {GATE_WORDS[ok]}" for ok in (True, None) if (n := sum(g["ok"] is ok for g in gates))
+    ]
+    return PASSED, [", ".join(("no case failed", *(counts if gates else ["no gate is set"])))]
 
 
 def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
     others = f" and {len(gates) - 1:,} more" if gates[1:] else ""
     return f"{quoted(gate_text(gates[0]))}{others}"
-
-
-def _gate_counts(gates: Sequence[GateReport]) -> Iterator[str]:
-    if not gates:
-        yield "no gate is set"
-    for ok in (True, None):
-        if number := sum(gate["ok"] is ok for gate in gates):
-            yield f"{counted(number, 'gate')} {GATE_WORDS[ok]}"
 
 
 def ties_text(report: Report) -> str:
@@ -92,31 +87,35 @@ def ties_text(report: Report) -> str:
 
 
 def worst_first(report: Report) -> list[CaseReport]:
-    """The cases that did not pass: without any score first, as in error, then by mean score; failed before missed."""
-    beside = costs(report["metrics"])
-    faulty = (case for case in report["cases"] if case["outcome"] in FAULTS)
-    return sorted(faulty, key=lambda case: _badness(case, beside))
+    """Return the cases that did not pass: those without any score first, then by mean score, failed before missed.
+
+    Metrics of which lower scores are better do not count.
+    """
+    left_out = costs(report["metrics"])
+
+    def rank(case: CaseReport) -> tuple[float, int]:
+        scores = [
+            min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in left_out
+        ]
+        return (sum(scores) / len(scores) if scores else -1.0), FAULTS.index(case["outcome"])
+
+    return sorted((case for case in report["cases"] if case["outcome"] in FAULTS), key=rank)
 
 
-def said(case: CaseReport) -> str:
-    """The first line of a case's message, without its place, which the node id tells."""
+def first_line(case: CaseReport) -> str:
+    """Return the first line of a case's message, without its place, which the node id has."""
     place = rf" \([^()]*{re.escape(PurePosixPath(case['path']).name)}:{case['line']}(:\d+)?\)$"
     return re.sub(place, "", case["message"].partition("\n")[0])
 
 
 def reason(case: CaseReport) -> str:
-    """Why a case did not pass: what it said, and how the answers differ."""
+    """Return why a case did not pass: the first line of its message, and how the answers differ."""
     difference = case["difference"]
-    return f"{said(case)}: {difference['summary']}" if difference is not None else said(case)
-
-
-def _badness(case: CaseReport, beside: Collection[str]) -> tuple[float, int]:
-    known = [min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in beside]
-    return (sum(known) / len(known) if known else -1.0), FAULTS.index(case["outcome"])
+    return f"{first_line(case)}: {difference['summary']}" if difference is not None else first_line(case)
 
 
 def counts_of_cases(report: Report) -> str:
-    """How many cases there are, and how many ended how."""
+    """Return in words how many cases there are, and how many had each outcome."""
     totals = report["totals"]
     words = {"errors": "error"} if totals["errors"] == 1 else {}
     counts = [f"{totals[name]:,} {words.get(name, name)}" for name in TOTAL_OF.values() if totals.get(name)]
@@ -127,22 +126,22 @@ def counts_of_cases(report: Report) -> str:
     return f"{cases}: {', '.join(counts) or 'none ran'}"
 
 
-def _counts_beside(report: Report, quoted: Quote) -> Iterator[str]:
+def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
         yield f"{counted(missed, 'gate')} missed"
     if unreadable := len(report.get("unreadable_files", ())):
         yield f"{counted(unreadable, 'suite file')} could not be read"
     if (baseline := report.get("baseline")) and (changes := baseline["changes"]):
-        told = [
-            f"{quoted(change['what'])} ({len(change['cases']):,})" for change in changes[:LISTED] if change["cases"]
+        listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
+        names = [
+            quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in listed
         ]
-        told += [quoted(change["what"]) for change in changes[:LISTED] if not change["cases"]]
-        more = f" and {len(changes) - LISTED:,} more" if changes[LISTED:] else ""
-        yield f"changed besides the system: {', '.join(told)}{more}"
+        more = f" and {len(changes) - MAX_CHANGES:,} more" if changes[MAX_CHANGES:] else ""
+        yield f"changed besides the system: {', '.join(names)}{more}"
 
 
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
-    """What makes the run fail, the most serious first."""
+    """Yield what makes the run fail, the most serious first."""
     totals = report["totals"]
     if unreadable := report.get("unreadable_files"):
         yield f"{quoted(unreadable[0])} could not be read"
