@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what changes from run to run; what belongs to a suite stands in its YAML."""
+    """Add options for what changes from run to run; what belongs to a suite is in its YAML."""
     option = parser.getgroup("queryeval", "query evaluation").addoption
     report = "write a report: PATH.json, a folder for all formats, or github for the step summary"
     option("--queryeval-report", metavar="PATH", action="append", help=report)
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Let plugins predict."""
+    """Add the hook by which plugins predict."""
     from pytest_queryeval.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
@@ -55,7 +55,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect suite files, but no hidden ones: some systems leave them beside every file."""
+    """Collect suite files, but not hidden ones, which some systems create beside every file."""
     if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
         return None
     from pytest_queryeval.plugin.items import SuiteFile
@@ -64,16 +64,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class AfterSelection:
-    """What is done once all others have chosen and ordered the cases; --lf and --ff do so behind all other hooks.
+    """Hooks that run once all other plugins have selected and ordered the cases, also those of --lf and --ff.
 
-    The last plugin that is registered is the outermost of those that want to be.
+    Of hooks with the same options, pytest calls that of the last registered plugin outermost.
     """
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Keep the first cases only where a limit is set; refuse what the cases show to be impossible."""
+        """Deselect the cases beyond a limit; raise a usage error for options that do not fit the cases."""
         result = yield
         config.stash[RUN].apply_limit(items)
         config.stash[RUN].check_collected(items)
@@ -81,19 +81,19 @@ class AfterSelection:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register what has to come after the plugins of pytest itself, which are there by now."""
+    """Register the hooks that have to come after those of pytest's own plugins, which are registered by now."""
     session.config.pluginmanager.register(AfterSelection(), "queryeval-after-selection")
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Remember that cases were left out on purpose."""
+    """Remember that cases were deselected."""
     if items:
         items[0].config.stash[RUN].selected = True
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Begin to ask for predictions before the first test, and ask for no more after the last one."""
+    """Start predictions before the first test, and stop them after the last one."""
     run, option = session.config.stash[RUN], session.config.option
     is_broken = session.testsfailed and not option.continue_on_collection_errors
     if not option.collectonly and not is_broken and any(hasattr(item, "queryeval_result") for item in session.items):
@@ -108,7 +108,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the result travel on the test's report, which xdist carries to the controller."""
+    """Attach the result to the test's report, which xdist sends to the controller."""
     report = yield
     if (describe := getattr(item, "queryeval_result", None)) is not None:
         from pytest_queryeval.plugin.secrets import hide_secrets
@@ -120,7 +120,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
-    """Take secrets out of the warnings of cases, and of no test at all, which pytest prints at the end."""
+    """Remove secrets from warnings of cases, and from those of no test, which pytest prints at the end."""
     if not nodeid or is_case(nodeid):
         from pytest_queryeval.plugin.secrets import hide_in_warning
 
@@ -128,6 +128,6 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send what a worker learnt while collecting to the controller."""
+    """Send the summary of a worker to the controller."""
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["queryeval"] = session.config.stash[RUN].learnt()
+        session.config.workeroutput["queryeval"] = session.config.stash[RUN].worker_summary()

@@ -1,10 +1,10 @@
-"""The controller's side of a run: results come in with the tests' reports; at the end the report and the gates."""
+"""The controller's side of a run: results arrive with the tests' reports; at the end it evaluates gates and reports."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_queryeval.plugin.stash import RUN, is_case
-from pytest_queryeval.plugin.terminal import LEAST_VERBOSITY, junit_plugin, record_in_junit
+from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.report import CaseReport, Environment, Report, RunFacts, RunResults
+    from pytest_queryeval.core.report import CaseReport, Report, RunFacts, RunResults
     from pytest_queryeval.plugin.run import Run
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
     from pytest_queryeval.results.gates import GateMode
 
 PROGRESS_SECONDS = 30.0
-# How a run ends that came to its end.
+# The exit status of runs that were not cut short.
 WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -42,7 +42,7 @@ class ReportCollector:
         self.written: list[Path] = []
         self.faults: list[str] = []
         self.unused: list[str] = []
-        self._learnt: list[WorkerSummary] = []
+        self._worker_summaries: list[WorkerSummary] = []
         self._to_run: set[str] = set()
         self._started = self._shown = time.monotonic()
 
@@ -55,12 +55,12 @@ class ReportCollector:
             manager.register(junit)  # which is when hooks are looked up
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Know how many cases will run."""
+        """Count the cases that will run."""
         self._start([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Know how many cases will run, as a worker has collected them."""
+        """Count the cases that a worker has collected."""
         self._start(ids)
 
     def _start(self, nodeids: list[str]) -> None:
@@ -69,9 +69,9 @@ class ReportCollector:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Keep what a worker has learnt while collecting."""
-        if learnt := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
-            self._learnt.append(learnt)
+        """Keep the summary of a worker."""
+        if summary := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
+            self._worker_summaries.append(summary)
 
     @pytest.hookimpl(trylast=True)  # pytest ends its line about the test first
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -81,29 +81,29 @@ class ReportCollector:
         elif report.failed and is_case(report.nodeid):
             known = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
-            self.cases[report.nodeid] = lost_case(run, report) if known is None else _in_error(known, report)
+            self.cases[report.nodeid] = crashed_case(run, report) if known is None else _in_error(known, report)
         self._show_progress()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Aggregate, evaluate the gates, write the reports."""
-        learnt = [*self._learnt, self.config.stash[RUN].learnt()]
-        if misuse := next((known["misuse"] for known in self._learnt if known["misuse"]), None):
+        summaries = [*self._worker_summaries, self.config.stash[RUN].worker_summary()]
+        if misuse := next((known["misuse"] for known in self._worker_summaries if known["misuse"]), None):
             self.faults.append(f"ERROR: {misuse}")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        if not self._is_concerned(session, learnt):
+        if not self._has_report(session, summaries):
             return
-        if not any(known["selected"] for known in learnt):  # else those of the cases that were left out would be named
-            self.unused = list(dict.fromkeys(said for known in learnt for said in known["unused"]))
-        self.has_suites = bool(self.cases or any(known["files"] for known in learnt))
+        if not any(known["selected"] for known in summaries):  # else predictions of deselected cases would be named
+            self.unused = list(dict.fromkeys(sentence for known in summaries for sentence in known["unused"]))
+        self.has_suites = bool(self.cases or any(known["files"] for known in summaries))
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        self.report = self._aggregated(session, learnt)
+        self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
         self._write(self.report)
         self._set_status(session, self.report)
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
-        """Have pytest write its junit.xml; where it cannot, as on a full disk, the run ends as usual all the same."""
+        """Have pytest write its junit.xml; if it cannot, as on a full disk, the run still ends with its verdict."""
         try:
             write()
         except OSError as error:
@@ -118,64 +118,63 @@ class ReportCollector:
 
     def _set_status(self, session: pytest.Session, report: Report) -> None:
         """Make the run a failed one where that is the verdict, or where a report is missing."""
+        from pytest_queryeval.results.verdict import verdict
+
         is_good = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        if is_good and self._is_faulty(report):
+        if is_good and (self.faults or verdict(report).is_faulty):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Know that somebody ended the run; pytest and xdist end it so themselves after -x and broken files."""
+        """Remember that the user ended the run; pytest and xdist raise `Interrupted` themselves, as after -x."""
         self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
     def _is_stopped(self, session: pytest.Session) -> bool:
-        """Whether the run ended before its end, or lost cases on its way."""
+        """Return whether the run was cut short, or has cases without a result."""
         is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
         return is_cut or not self._to_run <= self.cases.keys()
 
-    def _is_faulty(self, report: Report) -> bool:
-        from pytest_queryeval.results.verdict import verdict
-
-        return bool(self.faults) or verdict(report).is_faulty
-
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the report in short, and what went wrong with it."""
+        """Print the summary of the report, and what went wrong with it."""
         if self.report is None and not self.faults:
             return
         from pytest_queryeval.text.plain import log_line
 
-        if self.report is not None:
-            for line, markup in self._said(terminalreporter, self.report):
+        verbosity = self.config.option.verbose
+        if self.report is not None and verbosity >= MIN_VERBOSITY and not self.config.option.no_summary:
+            from pytest_queryeval.reports.summary import summary_lines
+
+            terminalreporter.section("query evaluation")
+            width, folder = shutil.get_terminal_size().columns, Path.cwd()
+            for line, markup in summary_lines(self.report, width=width, verbosity=verbosity):
                 terminalreporter.write_line(log_line(line), **markup)
+            for line in self.unused:
+                terminalreporter.write_line(log_line(line))
+            for path in self.written:
+                shown = path.relative_to(folder) if path.is_relative_to(folder) else path
+                terminalreporter.write_line(log_line(f"report: {shown}"))
         for fault in self.faults:
             terminalreporter.write_line(log_line(fault), red=True)
 
-    def _said(self, terminalreporter: pytest.TerminalReporter, report: Report) -> Iterator[tuple[str, dict[str, bool]]]:
-        """The lines of the report in short, with their colours."""
-        from pytest_queryeval.reports.summary import summary_lines
-
-        verbosity = self.config.option.verbose
-        if verbosity < LEAST_VERBOSITY or self.config.option.no_summary:
-            return
-        terminalreporter.section("query evaluation")
-        yield from summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
-        yield from ((line, {}) for line in (*self.unused, *(f"report: {_shown(path)}" for path in self.written)))
-
-    def _is_concerned(self, session: pytest.Session, learnt: list[WorkerSummary]) -> bool:
-        """Whether there is something to report; a call that was mistaken never replaces an earlier report."""
+    def _has_report(self, session: pytest.Session, summaries: list[WorkerSummary]) -> bool:
+        """Return whether there is something to report; a usage error never replaces an earlier report."""
         if self.config.option.collectonly:
             return False
         if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
             return bool(self.cases)
-        return bool(self.cases or any(known["files"] for known in learnt) or self.config.getoption("queryeval_report"))
+        return bool(
+            self.cases or any(known["files"] for known in summaries) or self.config.getoption("queryeval_report")
+        )
 
-    def _aggregated(self, session: pytest.Session, learnt: list[WorkerSummary]) -> Report:
+    def _aggregate(self, session: pytest.Session, summaries: list[WorkerSummary]) -> Report:
         from pytest_queryeval.results.aggregation import aggregate
         from pytest_queryeval.results.gates import evaluate_gate, merge_gates
 
         cases = list(self.cases.values())
-        about = _facts(learnt, cases, stopped=self._is_stopped(session), interrupted=self.is_interrupted)
-        about["environment"].update(_conditions(self.config))
+        about = _facts(
+            self.config, summaries, cases, stopped=self._is_stopped(session), interrupted=self.is_interrupted
+        )
         baseline, unreadable_files = self.config.stash[RUN].overrides.baseline, about["unreadable_files"]
-        pending = merge_gates(known["gates"] for known in learnt)
+        pending = merge_gates(known["gates"] for known in summaries)
         if pending:
             from pytest_queryeval.plugin.left_out import with_numbers_of_cases
 
@@ -198,7 +197,7 @@ class ReportCollector:
 
         writers: list[tuple[Path, Callable[[Report, Path], None]]]
         paths = [path for target in self.targets for path in files_of(target)]
-        paths.sort(key=lambda path: path.suffix != ".json")  # all others can be made of it: where the disk is full, too
+        paths.sort(key=lambda path: path.suffix != ".json")  # all others can be made from it
         writers = [(path, write_report) for path in paths]
         writers += [] if self.step_summary is None else [(self.step_summary, append_step_summary)]
         for path, write in writers:
@@ -210,12 +209,12 @@ class ReportCollector:
                 self.written.append(path)
 
     def _show_progress(self) -> None:
-        """Where a run takes long, a line now and then tells how far it is and how well it goes."""
+        """Print progress from time to time in a long run."""
         now = time.monotonic()
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if now - self._shown < PROGRESS_SECONDS or not self.cases or terminal is None:
             return
-        if self.config.option.verbose < LEAST_VERBOSITY:
+        if self.config.option.verbose < MIN_VERBOSITY:
             return
         self._shown = now
         done = len(self.cases)
@@ -230,7 +229,7 @@ class ReportCollector:
 
 
 def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
-    """Return a case that failed once it was evaluated, as in a teardown: all that is known stays but its scores."""
+    """Return a case that failed after it was evaluated, as in a teardown: without its scores."""
     from pytest_queryeval.plugin.failure import error_message
     from pytest_queryeval.text.plain import storable
 
@@ -244,8 +243,8 @@ def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
     }
 
 
-def lost_case(run: Run, report: pytest.TestReport) -> CaseReport:
-    """Return a case of which only the failure is known, since its worker crashed, with what its suite says of it."""
+def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
+    """Return a case whose worker crashed: the failure, and what its suite says about the case."""
     from pytest_queryeval.core.errors import SuiteError
     from pytest_queryeval.results.case_json import case_json, unknown_case
 
@@ -257,10 +256,17 @@ def lost_case(run: Run, report: pytest.TestReport) -> CaseReport:
     return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
 
 
-def _facts(learnt: list[WorkerSummary], cases: list[CaseReport], *, stopped: bool, interrupted: bool) -> RunFacts:
-    """Return when and where the run was, what answered and what was collected.
+def _facts(
+    config: pytest.Config,
+    summaries: list[WorkerSummary],
+    cases: list[CaseReport],
+    *,
+    stopped: bool,
+    interrupted: bool,
+) -> RunFacts:
+    """Return when and where the run was, what answered, what was collected, and what else scores depend on.
 
-    No setting of a predictor is told, since it may be secret.
+    Settings of predictors are left out, since they may be secret.
     """
     import platform
     from datetime import UTC, datetime
@@ -268,35 +274,26 @@ def _facts(learnt: list[WorkerSummary], cases: list[CaseReport], *, stopped: boo
 
     from pytest_queryeval.results.gates import are_left_out
 
-    collected = {path: number for known in learnt for path, number in known["collected"].items()}
-    return {
+    collected = {path: number for known in summaries for path, number in known["collected"].items()}
+    facts: RunFacts = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": {
             "python": platform.python_version(),
             "pytest": pytest.__version__,
             "pytest_queryeval": version("pytest-queryeval"),
             "platform": platform.platform(terse=True),
-            "engines": dict(sorted(pair for known in learnt for pair in known["engines"].items())),
+            "engines": dict(sorted(pair for known in summaries for pair in known["engines"].items())),
         },
         "predictor": {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})},
-        "requested_paths": learnt[0]["requested_paths"],  # workers are asked for the same
+        "requested_paths": summaries[0]["requested_paths"],  # the same in all workers
         "collected": dict(sorted(collected.items())),
-        "unreadable_files": sorted({path for known in learnt for path in known["unreadable_files"]}),
-        "selected": any(known["selected"] for known in learnt) and are_left_out(cases, collected),
+        "unreadable_files": sorted({path for known in summaries for path in known["unreadable_files"]}),
+        "selected": any(known["selected"] for known in summaries) and are_left_out(cases, collected),
         "stopped": stopped,
         "interrupted": interrupted,
     }
-
-
-def _conditions(config: pytest.Config) -> Environment:
-    """Return what else scores depend on: whether answers are recorded ones, and how often a case is run again."""
-    found: Environment = {}
     if config.getoption("queryeval_replay"):
-        found["replay"] = True
+        facts["environment"]["replay"] = True
     if reruns := getattr(config.option, "reruns", None):  # of pytest-rerunfailures
-        found["reruns"] = reruns
-    return found
-
-
-def _shown(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        facts["environment"]["reruns"] = reruns
+    return facts

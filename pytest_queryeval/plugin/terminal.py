@@ -1,4 +1,4 @@
-"""Verdict and missed gates where pytest tells its own: at the end of the terminal's output, and in junit.xml."""
+"""Verdict and missed gates beside those of pytest: at the end of the terminal's output, and in junit.xml."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.report import Report
     from pytest_queryeval.plugin.collector import ReportCollector
 
-LEAST_VERBOSITY = -1  # with less, as under -qq, missed gates are named and nothing else
+MIN_VERBOSITY = -1  # below it, as under -qq, only missed gates are printed
 
 
 class VerdictPrinter:
-    """Prints what comes after all that pytest prints itself, so its hooks are around those of the terminal reporter."""
+    """Prints what comes after pytest's own output, so its hooks wrap those of the terminal reporter."""
 
     def __init__(self, collector: ReportCollector) -> None:
         self._collector = collector
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, object, object]:
-        """Name the missed gates below pytest's own lines of failures and errors."""
+        """Print the missed gates below pytest's own lines of failures and errors."""
         result = yield
         if self._collector.report is not None and not terminalreporter.no_summary:
             from pytest_queryeval.reports.summary import missed_gate_lines
@@ -34,13 +34,13 @@ class VerdictPrinter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """End with the verdict, where the run had suites and a summary is wanted."""
+        """Print the verdict last, where the run had suites and a summary is wanted."""
         result = yield
         option, terminal = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
         report = self._collector.report if self._collector.has_suites else None
         if terminal is None or report is None:  # its options are gone with the terminal
             return result
-        if option.verbose >= LEAST_VERBOSITY and not option.no_summary:
+        if option.verbose >= MIN_VERBOSITY and not option.no_summary:
             from pytest_queryeval.reports.summary import verdict_line
             from pytest_queryeval.text.plain import log_line
 
@@ -50,13 +50,13 @@ class VerdictPrinter:
 
 
 def junit_plugin(config: pytest.Config) -> Any:
-    """What pytest writes its junit.xml with; None where it writes none."""
+    """Return the plugin by which pytest writes its junit.xml; None where it writes none."""
     plugins = config.pluginmanager.get_plugins()
     return next((plugin for plugin in plugins if hasattr(plugin, "add_global_property")), None)
 
 
 def record_in_junit(config: pytest.Config, report: Report) -> None:
-    """Make properties of the test suite in pytest's own file; it is written later, as the session ends."""
+    """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
     from pytest_queryeval.results.gates import gate_line
     from pytest_queryeval.results.verdict import verdict
     from pytest_queryeval.text.plain import told

@@ -1,4 +1,4 @@
-"""What a process has learnt while it collected and ran, for the controller to make the report of."""
+"""What a process collected and ran, from which the controller makes the report."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pytest_queryeval.core.report import PendingGate, RequestedPaths
 
 
 class WorkerSummary(TypedDict):
-    """Plain values, since they travel from a worker of pytest-xdist to the controller.
+    """Plain values, since they are sent from a worker of pytest-xdist to the controller.
 
-    `collected` are the numbers of cases by suite file, `files` is how many of these were read. `misuse` says why the
-    call cannot be served, and is empty if it can. `engines` are versions by name, `unused` sentences on predictions
-    that no case asked for.
+    `collected` are the numbers of cases by suite file, `files` is how many suite files were read. `misuse` is the
+    message of a usage error, empty if there is none. `engines` are versions by name, `unused` sentences on predictions
+    that no case used.
     """
 
     gates: list[PendingGate]

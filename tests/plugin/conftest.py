@@ -151,10 +151,10 @@ def suite(write: Callable[[str, str], Path]) -> WriteSuite:
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
     """Run pytest: in this process, or in one of its own where there are workers.
 
-    In this process, reports and what was learnt while collecting cross the wire all the same.
+    In this process, reports and what was collected are serialised all the same.
     """
-    learnt = Run.learnt
-    monkeypatch.setattr(Run, "learnt", lambda self: over_the_wire(learnt(self)))
+    worker_summary = Run.worker_summary
+    monkeypatch.setattr(Run, "worker_summary", lambda self: over_the_wire(worker_summary(self)))
 
     def run_pytest(*args: str) -> pytest.RunResult:
         if any(arg.startswith(("-n", "-d")) for arg in args):
