@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -33,7 +34,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class SupportsSchema(Protocol):
-    """An engine that can say which tables it has."""
+    """An engine that can list its tables."""
 
     def schema(self, *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys; raises `SourceError`."""
@@ -41,7 +42,7 @@ class SupportsSchema(Protocol):
 
 @runtime_checkable
 class SupportsDDL(Protocol):
-    """An engine that can say how its tables are made."""
+    """An engine that can list the statements that make its tables."""
 
     def ddl(self, *, timeout: float) -> str | None:
         """Return CREATE TABLE statements of all tables, by name; None where a service cannot list them.
@@ -57,26 +58,37 @@ class SupportsTiming(Protocol):
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Run both in turn, `iterations` times after one warm-up, each run for at most `timeout` seconds.
 
-        The answer has a row an iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
+        The answer has a row for each iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
         """
+
+
+@contextmanager
+def prefix_source_errors(prefix: str) -> Iterator[None]:
+    """Put `prefix` before the message of a `SourceError` that is raised within the `with` statement."""
+    try:
+        yield
+    except SourceError as error:
+        raise SourceError(f"{prefix}: {error}") from error
 
 
 def described_schema(listed: Execution) -> Schema:
     """Return the schema that a listing of the columns describes; raises `SourceError` where the listing failed."""
-    if not isinstance(listed.answer, Table):
-        raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
-    return schema_of_columns(listed.answer.rows)
+    return schema_of_columns(_listed_rows(listed))
 
 
 def ddl_text(listed: Execution) -> str:
-    """Return the text of an answer that lists the statements which make a source's tables; raises `SourceError`."""
+    """Return the statements of a listing as one script; raises `SourceError` where the listing failed."""
+    return script_of(str(statement) for (statement,) in _listed_rows(listed))
+
+
+def _listed_rows(listed: Execution) -> Sequence[Sequence[Any]]:
     if not isinstance(listed.answer, Table):
         raise SourceError(f"the tables cannot be listed: {listed.error.message if listed.error else 'no answer'}")
-    return script_of(str(statement) for (statement,) in listed.answer.rows)
+    return listed.answer.rows
 
 
 def with_cells(execution: Execution) -> Execution:
-    """Return the execution with the cells of a table, where its child had to pack them."""
+    """Return the execution with its table decoded, where the child had to encode cells."""
     if not isinstance(execution.answer, Table):
         return execution
     return replace(execution, answer=replace(execution.answer, rows=decode_rows(execution.answer.rows)))
@@ -91,12 +103,11 @@ class Opener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFingerprint:
-    """What tells that a query would get the same answer again.
+    """What the answers of a source depend on.
 
     `files` lists the files that hold a source's data, by names relative to its folder: none for a service, whose suite
-    has to name its state by `version`. `log` is what a write-ahead log beside such a file has behind its name.
-    `settings` are those that change answers, without secrets and names of files; `version` is that of what runs the
-    queries here.
+    has to name its state by `version`. `log` is the suffix of a write-ahead log beside such a file; `settings` returns
+    those that change answers, without secrets and file names, and `version` that of what runs the queries here.
     """
 
     files: Callable[[Source], Sequence[str]] = lambda _: ()
@@ -114,10 +125,10 @@ def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
 class EngineType:
     """An engine as suites name it.
 
-    `kind` is the only kind whose queries it runs, or None; `dialect` tells what sqlglot calls the language of a
-    source's queries, empty for standard SQL; `text_setting` is what a source sets that is one text, or a list; `check`
-    raises `SettingError` for the first setting that cannot be right whatever the files hold; `fingerprint` is what
-    recorded answers depend on.
+    `kind` is the only kind whose queries it runs, or None; `dialect` returns sqlglot's name for the language of a
+    source's queries, empty for standard SQL; `text_setting` is the setting of a source that is only a text or a list;
+    `check` raises `SettingError` for the first setting that cannot be right whatever the files hold; `fingerprint` is
+    what recorded answers depend on.
     """
 
     opener: Opener

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 
-from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution
 from pytest_queryeval.core.schema import Schema
-from pytest_queryeval.engines import ddl_text, described_schema
+from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.sandbox.host import Host, Question
 
 
@@ -24,35 +24,43 @@ class DatabaseFile:
         self._host = host
         self._folder = folder
 
+    @classmethod
+    def build(cls, name: str, host: Host, write: Callable[[Path], None]) -> Self:
+        """Open a new database, which `write` makes at the path that it is given; it is removed on close."""
+        folder = TemporaryDirectory(prefix="queryeval-")
+        try:
+            path = Path(folder.name).resolve() / "built.db"
+            write(path)
+        except BaseException:
+            folder.cleanup()
+            raise
+        return cls(name, path, host, folder=folder)
+
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""
-        with self._named_faults():
+        with self._named():
             return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
     def schema(self, *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys; raises `SourceError`."""
-        with self._named_faults():
+        with self._named():
             return described_schema(self._host.describe(self._settings, timeout=timeout))
 
     def ddl(self, *, timeout: float) -> str:
         """Return the statements that make its tables and views; raises `SourceError`."""
-        with self._named_faults():
+        with self._named():
             return ddl_text(self._host.ddl(self._settings, timeout=timeout))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
-        with self._named_faults():
-            asked = [Question(query, self._settings) for query in (gold, predicted)]
-            return self._host.time(*asked, iterations=iterations, timeout=timeout)
+        with self._named():
+            pair = [Question(query, self._settings) for query in (gold, predicted)]
+            return self._host.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
         """Remove the database that was made for this run; may be called again."""
         if self._folder:
             self._folder.cleanup()
 
-    @contextmanager
-    def _named_faults(self) -> Iterator[None]:
-        try:
-            yield
-        except SourceError as error:
-            raise SourceError(f"source '{self._name}': {self._path}: {error}") from error
+    def _named(self) -> AbstractContextManager[None]:
+        return prefix_source_errors(f"source '{self._name}': {self._path}")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from subprocess import DEVNULL, run
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
@@ -17,19 +15,19 @@ from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.setting_validators import FILE_NAME, SettingValidator, is_text
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.database_file import DatabaseFile
-from pytest_queryeval.engines.settings import absolute, check_settings, file_path
-from pytest_queryeval.sandbox.child_process import child_command
+from pytest_queryeval.engines.files import absolute, file_path, require_file
+from pytest_queryeval.engines.settings import check_settings
+from pytest_queryeval.sandbox.child_process import run_program
 from pytest_queryeval.sandbox.host import Hosts
-from pytest_queryeval.text.plain import one_line
 
 DRIVER = Path(__file__).with_name("duckdb_child.py")
 BUILDER = Path(__file__).with_name("duckdb_build.py")
-PACKAGES = ("duckdb", "pytz")  # DuckDB needs the other one for times with a time zone
+PACKAGES = ("duckdb", "pytz")  # DuckDB needs pytz for times with a time zone
 # Three times what DuckDB may use for tables, sorts and joins: it does not count the texts and lists that a query makes.
 MEMORY_BYTES = 3 * 2**30
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-# By suffix, with the functions that read them; a first line of names is required, and all rows decide on the types.
-# Nothing else of a CSV file is guessed: a guess may take rows for comments, or for lines that stand before the table.
+# By suffix, the functions that read such files. CSV files need a header row, and all rows decide on the types. Nothing
+# else of a CSV file is guessed: a guess may take rows for comments, or for lines before the table.
 READERS = {
     **{
         suffix: f"read_csv(?, header = true, delim = '{delimiter}', quote = '\"', escape = '\"', comment = '', "
@@ -42,14 +40,15 @@ READERS = {
 }
 
 
-def _is_tables(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value) and all(map(is_text, value)) and all(map(is_text, value.values()))
+def is_tables(value: Any) -> bool:
+    """Return whether it is a mapping of texts to texts with at least one entry."""
+    return isinstance(value, dict) and bool(value) and all(map(is_text, (*value, *value.values())))
 
 
 SETTINGS = {
     "path": FILE_NAME,
     "script": FILE_NAME,
-    "tables": SettingValidator(_is_tables, "a mapping of names of tables to names of files", names_files=True),
+    "tables": SettingValidator(is_tables, "a mapping of names of tables to names of files", names_files=True),
 }
 
 
@@ -79,21 +78,13 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
             problem = "DuckDB takes `?` in a path for the start of parameters: rename the file or its folder"
             raise SourceError(f"source '{source.name}': {path}: {problem}")
         return DuckDBFile(source.name, path, host)
-    folder = TemporaryDirectory(prefix="queryeval-")
-    try:
-        built = Path(folder.name).resolve() / "built.duckdb"
-        if "script" in source.settings:
-            build_script(file_path(source, "script"), built)
-        else:
-            build_tables(source.folder, source.settings["tables"], built)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return DuckDBFile(source.name, built, host, folder=folder)
+    if "script" in source.settings:
+        return DuckDBFile.build(source.name, host, partial(build_script, file_path(source, "script")))
+    return DuckDBFile.build(source.name, host, partial(build_tables, source.folder, source.settings["tables"]))
 
 
 class DuckDBFile(DatabaseFile):
-    """One DuckDB database; its child packs the cells that are no plain values."""
+    """One DuckDB database; its child encodes the cells that are no plain values."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; raises `SourceError` where the database cannot be read."""
@@ -101,45 +92,30 @@ class DuckDBFile(DatabaseFile):
 
 
 def build_script(script: Path, database: Path) -> None:
-    """Make `database` by the SQL of `script`, whose own paths start in its folder.
+    """Make `database` by the SQL of `script`, whose own paths are relative to its folder.
 
     Raises `SourceError` with the line of the statement that fails.
     """
-    _check_file(script)
+    require_file(script)
     _build(database, "script", str(script), folder=script.parent)
 
 
 def build_tables(folder: Path, files: Mapping[str, str], database: Path) -> None:
-    """Make `database` with a table for each of the files, which lie in `folder`.
+    """Make `database` with a table for each of the files, whose paths are relative to `folder`.
 
-    Raises `SourceError` with the name of the file that is at fault, and for CSV with the line.
+    Raises `SourceError` with the name of the file that cannot be read, and for CSV with the line.
     """
     tables = []
     for table, name in files.items():
         file = absolute(folder, name)
-        _check_file(file)
+        require_file(file)
         suffix = Path(name).suffix.lower()
         tables.append((table, str(file), READERS[suffix], DELIMITERS.get(suffix, "")))
     _build(database, "tables", json.dumps(tables), folder=database.parent)
 
 
-def _check_file(file: Path) -> None:
-    if not os.path.exists(file):  # noqa: PTH110 - Path.exists raises for names that no file can have
-        raise SourceError(f"{file}: no such file")
-    if not file.is_file():
-        raise SourceError(f"{file}: {'a directory, not a file' if file.is_dir() else 'not a regular file'}")
-
-
 def _build(database: Path, form: str, what: str, *, folder: Path) -> None:
-    command = child_command(BUILDER, PACKAGES, str(database), form, what)
-    try:
-        done = run(command, cwd=folder, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own
-    except OSError as error:
-        raise SourceError(f"the process that builds databases does not start: {error}") from error
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").splitlines()
-        last = next((line for line in reversed(lines) if line.strip()), f"it died with status {done.returncode}")
-        raise SourceError(one_line(last, 1_000))
+    run_program("the builder of databases", BUILDER, PACKAGES, str(database), form, what, folder=folder)
 
 
 def files(source: Source) -> Sequence[str]:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from subprocess import DEVNULL, run
 
 from pytest_queryeval.core.cache_folder import KEPT_SECONDS, cache_folder, locked, private_folder
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.sandbox.child_process import child_command
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.engines.files import file_digest
+from pytest_queryeval.sandbox.child_process import run_program
 
 # By suffix, with the names that pyoxigraph has for them.
 FORMATS = {
@@ -34,9 +33,9 @@ _BUILDER = Path(__file__).with_name("graph_build.py")
 def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
     """Return the folder of the store that holds all `files` together, made if there is none yet.
 
-    It is made anew if its inode is that of the `damaged` one: another process may have been faster. It lies in the
-    user's cache folder (XDG_CACHE_HOME) and is dropped when it was not used for 30 days. Raises `SourceError` with the
-    place of what is wrong with a file.
+    It is made again if its inode is `damaged`: another process may have done that already. It is in the user's cache
+    folder (XDG_CACHE_HOME) and is removed when it was not used for 30 days. Raises `SourceError` with the file, and the
+    line of a syntax error.
     """
     with suppress(OSError):  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
         return _stored_in(cache_folder("graphs"), files, damaged)
@@ -63,19 +62,19 @@ def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
         os.utime(store)
     _drop_unused(cache)
     if is_new and store.name != _key(files):
-        # A file changed while it was parsed: it must not be found under the name of what it was.
+        # A file changed while it was parsed: the store must not be found by the old content.
         shutil.rmtree(store, ignore_errors=True)
         return _stored_in(cache, files, damaged)
     return store
 
 
 def _key(files: Sequence[Path]) -> str:
-    """Return what tells a store from others: the files' formats and contents, and what wrote it."""
+    """Return the name of a store: a digest of the files' formats and contents, and of the program that writes it."""
     digest = hashlib.sha256(version("pyoxigraph").encode())
     digest.update(_BUILDER.read_bytes())
     for file in files:
         digest.update(rdf_format(file).encode())
-        digest.update(_content_digest(file))
+        digest.update(file_digest(file).encode())
     return digest.hexdigest()[:32]
 
 
@@ -87,41 +86,20 @@ def rdf_format(file: Path) -> str:
     return name
 
 
-def _content_digest(file: Path) -> bytes:
-    try:
-        if file.exists() and not file.is_file():
-            raise SourceError(f"{file}: {'a directory, not a file' if file.is_dir() else 'not a regular file'}")
-        with file.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").digest()
-    except OSError as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
-        raise SourceError(f"{file}: {reason}") from error
-
-
 def _build(files: Sequence[Path], store: Path) -> None:
-    """Parse into a folder beside `store`, which gets its name once it is whole."""
+    """Parse into a folder beside `store`, which gets its name once it is complete."""
     with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
         target = Path(building) / "store"
         entries = [f"{rdf_format(file)}={file}" for file in files]
-        command = child_command(_BUILDER, ("pyoxigraph",), str(target), *entries)
-        try:
-            done = run(command, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own interpreter
-        except OSError as error:
-            raise SourceError(f"the parser of graphs does not start: {error}") from error
-        if done.returncode:
-            lines = done.stderr.decode("utf-8", "replace").split("\n")
-            said = next(
-                (line for line in reversed(lines) if line.strip()), f"the parser died with status {done.returncode}"
-            )
-            raise SourceError(one_line(said, 1_000))
+        run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(target), *entries)
         target.rename(store)
 
 
 def _drop_unused(cache: Path) -> None:
-    """Remove what no run has used for a long time."""
+    """Remove the stores that no run has used for a long time."""
     oldest = time.time() - KEPT_SECONDS
     for path in (path for path in cache.iterdir() if path.is_dir()):
-        # Another process may be at the same work, or may just have begun to use the store.
+        # Another process may be removing it too, or may just have begun to use it.
         with suppress(OSError), locked(cache / f"{path.stem}.lock", wait=False):
             if path.stat().st_mtime < oldest:
                 shutil.rmtree(path, ignore_errors=True)

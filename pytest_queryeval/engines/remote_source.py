@@ -1,29 +1,28 @@
-"""Live services: whose fault it is that a query got no answer, told by a trivial query."""
+"""Live services: a trivial query shows whether the service or a query is at fault where there is no answer."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.schema import Schema
-from pytest_queryeval.engines import ddl_text, described_schema
-from pytest_queryeval.engines.settings import absolute
+from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
+from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.sandbox.host import Host, Question
 from pytest_queryeval.text.redaction import register_secrets
 
-# After its time limit a query has this long, in seconds, until the probe must be answered, too.
-GRACE_SECONDS = 1.7
+GRACE_SECONDS = 1.7  # after a query's time limit, until the probe must be answered
 START_SECONDS = 0.8  # of which a new child takes this much
-MIN_SECONDS = 0.6
+MIN_SECONDS = 0.6  # for the probe in any case
 PROBE_ROWS = 1_000
 
 
 def connection(source: Source) -> dict[str, Any]:
-    """Where the service is and what it is told of us, as plain values; raises KeyError without a `url`."""
+    """Return `url`, `auth`, `headers` and `verify` of a service as plain values; raises KeyError without a `url`."""
     settings = source.settings
     register_secrets(settings)
     verify = settings.get("verify", True)
@@ -45,49 +44,42 @@ class RemoteSource:
         self._ambiguous_failures = ambiguous_failures
 
     def execute(self, question: Question, *, timeout: float, max_rows: int) -> Execution:
-        """Ask for at most `timeout` seconds; what fails is the query's fault only if the service answers the probe.
+        """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
         Raises `SourceError` otherwise, and for everything else that is no answer.
         """
         began = time.monotonic()
-        execution = self._ask(question, timeout, max_rows)
-        if execution.error and execution.error.kind in self._ambiguous_failures:
-            started = START_SECONDS if self._host.pid is None else 0.0
-            self._ask_probe(execution.error, began + timeout + GRACE_SECONDS - started - time.monotonic())
-        return execution
+        with self._named():
+            execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
+            if execution.error and execution.error.kind in self._ambiguous_failures:
+                started = START_SECONDS if self._host.pid is None else 0.0
+                self._require_service(execution.error, began + timeout + GRACE_SECONDS - started - time.monotonic())
+            return execution
 
     def schema(self, settings: Mapping[str, Any], *, timeout: float) -> Schema:
         """Return tables, columns and foreign keys, where the driver lists them; raises `SourceError`."""
-        with self._named_faults():
+        with self._named():
             return described_schema(self._host.describe(settings, timeout=timeout))
 
     def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> str:
         """Return the statements that make the tables and views, where the driver lists them; raises `SourceError`."""
-        with self._named_faults():
+        with self._named():
             return ddl_text(self._host.ddl(settings, timeout=timeout))
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
         """Time both with the way to the service and back; raises `SourceError`."""
-        with self._named_faults():
+        with self._named():
             return self._host.time(gold, predicted, iterations=iterations, timeout=timeout)
 
-    def _ask(self, question: Question, timeout: float, max_rows: int) -> Execution:
-        with self._named_faults():
-            return self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
+    def _named(self) -> AbstractContextManager[None]:
+        return prefix_source_errors(f"source '{self._name}'")
 
-    @contextmanager
-    def _named_faults(self) -> Iterator[None]:
+    def _require_service(self, failure: Failure, seconds: float) -> None:
+        """Raise `SourceError` unless the service answers the probe within `seconds`."""
+        settings, seconds = self._probe.settings, max(seconds, MIN_SECONDS)
         try:
-            yield
-        except SourceError as error:
-            raise SourceError(f"source '{self._name}': {error}") from error
-
-    def _ask_probe(self, failure: Failure, seconds: float) -> None:
-        """Raise `SourceError` unless the service answers the probe within `seconds`, and some."""
-        try:
-            answered = self._ask(self._probe, max(seconds, MIN_SECONDS), PROBE_ROWS)
+            answered = self._host.execute(settings, self._probe.text, timeout=seconds, max_rows=PROBE_ROWS)
         except SourceError as error:
             raise SourceError(f"{error} (asked after this: {failure.message})") from error
         if answered.error:
-            said = f"{failure.message}; nor does it answer {self._probe.text}: {answered.error.message}"
-            raise SourceError(f"source '{self._name}': {said}")
+            raise SourceError(f"{failure.message}; nor does it answer {self._probe.text}: {answered.error.message}")

@@ -6,15 +6,16 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
 from pytest_queryeval.engines.database_file import DatabaseFile
-from pytest_queryeval.engines.settings import check_settings, file_path
+from pytest_queryeval.engines.files import file_path
+from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.text.plain import one_line
 
@@ -32,17 +33,10 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     host = hosts.get("sqlite", DRIVER)
     if "path" in source.settings:
         return DatabaseFile(source.name, file_path(source, "path"), host)
-    folder = TemporaryDirectory(prefix="queryeval-")
-    try:
-        built = Path(folder.name).resolve() / "script.db"
-        build(file_path(source, "script"), built)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return DatabaseFile(source.name, built, host, folder=folder)
+    return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
 
 
-def build(script: Path, database: Path) -> None:
+def run_script(script: Path, database: Path) -> None:
     """Make `database` by the SQL of `script`; raises `SourceError` with the line of the statement that fails."""
     try:
         text = script.read_text(encoding="utf-8-sig")
@@ -62,19 +56,15 @@ def build(script: Path, database: Path) -> None:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Split `text` into its statements, each with the position of its first character."""
+    """Yield the statements of `text`, each behind the position of its first character."""
+    # The body of a trigger has semicolons of its own, which SQLite tells apart.
+    ends = (token.end() for token in _TOKEN.finditer(text) if token[0] == ";")
     start = 0
-    for token in _TOKEN.finditer(text):
-        # The body of a trigger has semicolons of its own, which SQLite tells apart.
-        if token[0] == ";" and sqlite3.complete_statement(text[start : token.end()]):
-            yield _stripped(text, start, token.end())
-            start = token.end()
-    yield _stripped(text, start, len(text))
-
-
-def _stripped(text: str, start: int, end: int) -> tuple[int, str]:
-    statement = text[start:end].lstrip()
-    return end - len(statement), statement
+    for end in (*ends, len(text)):
+        if end == len(text) or sqlite3.complete_statement(text[start:end]):
+            statement = text[start:end].lstrip()
+            yield end - len(statement), statement
+            start = end
 
 
 def check(settings: Settings) -> None:

@@ -15,8 +15,8 @@ from pytest_queryeval.core.model import Case, Execution, Prediction, Source, Sta
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
+from pytest_queryeval.engines.files import check_exists
 from pytest_queryeval.engines.fingerprint import known_state
-from pytest_queryeval.engines.settings import check_exists
 from pytest_queryeval.evaluation.prefetch import PredictorPool
 from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.semantic_texts import texts_to_embed

@@ -25,7 +25,7 @@ _READERS: dict[str, Any] = {
 
 def encode_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """Return rows of a driver's values as rows of values that `marshal` knows: see `encode`."""
-    # Most answers hold plain values only: one look at all types costs a fifth of a look at each row.
+    # Most answers hold plain values only: checking all types at once costs a fifth of checking each row.
     if _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
         return [*map(tuple, rows)]
     return [tuple(value if type(value) in _PLAIN else encode(value) for value in row) for row in rows]
@@ -53,7 +53,10 @@ def encode(value: Any) -> Any:
         case bytearray() | memoryview():
             return bytes(value)
         case list() | tuple() | dict():
-            return _json(value)
+            try:
+                return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_inner)
+            except (TypeError, ValueError):  # keys of other types, NaN and infinite numbers
+                return json.dumps(_nested(value), sort_keys=True, ensure_ascii=False)
         case _:
             return str(value)
 
@@ -71,7 +74,7 @@ def decode_rows(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def duration(value: timedelta) -> str:
-    """Return an interval as ISO 8601 has it: `P1DT2H0.5S`, negative ones with a sign in front."""
+    """Return an interval as an ISO 8601 duration: `P1DT2H0.5S`, negative ones with a sign in front."""
     sign, value = ("-", -value) if value < timedelta(0) else ("", value)
     minutes, seconds = divmod(value.seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -82,18 +85,13 @@ def duration(value: timedelta) -> str:
     return f"{sign}P{days}T{parts}" if parts else f"{sign}P{days or 'T0S'}"
 
 
-def _json(value: Any) -> str:
-    """Return a list or a mapping as JSON text; what JSON has no word for, such as NaN or a date, is a text in it."""
-    try:
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_inner)
-    except (TypeError, ValueError):  # keys of other types, numbers that are none
-        return json.dumps(_nested(value), sort_keys=True, ensure_ascii=False)
-
-
 def _nested(value: Any) -> Any:
+    """Return a value as JSON can hold it: keys, NaN, dates and the like become text."""
     match value:
         case dict():
-            return {key if isinstance(key, str) else _key(key): _nested(item) for key, item in value.items()}
+            keys = [_nested(key) for key in value]
+            texts = [key if isinstance(key, str) else json.dumps(key, sort_keys=True, ensure_ascii=False) for key in keys]
+            return dict(zip(texts, map(_nested, value.values()), strict=True))
         case list() | tuple():
             return [_nested(item) for item in value]
         case float() if not math.isfinite(value):
@@ -103,13 +101,8 @@ def _nested(value: Any) -> Any:
     return _nested(_inner(value))
 
 
-def _key(key: Any) -> str:
-    nested = _nested(key)
-    return nested if isinstance(nested, str) else json.dumps(nested, sort_keys=True, ensure_ascii=False)
-
-
 def _inner(value: Any) -> Any:
-    """Return a value within a list or a mapping as JSON has it: numbers as numbers, the rest as text."""
+    """Return a value that JSON does not know, within a list or a mapping: numbers as numbers, the rest as text."""
     if isinstance(value, Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bytes | bytearray | memoryview):

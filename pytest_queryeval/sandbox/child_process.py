@@ -1,4 +1,4 @@
-"""A child process of our own interpreter, its pipes, and how it is started."""
+"""Child processes of our own interpreter: how they are started, their pipes, and what they write to stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import DEVNULL, PIPE, Popen, run
 from typing import Any
 
 from pytest_queryeval.core.errors import SourceError
@@ -21,6 +21,7 @@ START_SECONDS = 30.0
 HEADER_BYTES = 8
 TAIL_BYTES = 2_000
 LINE_CHARACTERS = 300
+PROBLEM_CHARACTERS = 1_000
 _START = Path(__file__).with_name("start_child.py")
 _OUR_FOLDER = _START.parents[2]
 
@@ -31,16 +32,34 @@ def child_command(program: Path, packages: Sequence[str], *arguments: str) -> li
     -I keeps the user's folder and environment out of the imports, -B leaves no files. Raises `SourceError` where a
     package is not installed.
     """
-    folders = dict.fromkeys([*map(_folder_of, packages), str(_OUR_FOLDER)])
+    folders: dict[str, None] = {}
+    for package in packages:  # -I may leave out the folder that one is imported from
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            raise SourceError(f"needs the package '{package}', which is not installed")
+        folders[str(Path(spec.origin).parents[1 if spec.submodule_search_locations else 0])] = None
+    folders[str(_OUR_FOLDER)] = None
     return [sys.executable, "-I", "-B", str(_START), str(program), str(len(folders)), *folders, *arguments]
 
 
-def _folder_of(package: str) -> str:
-    """Return the folder that a package is imported from, which may be one that -I leaves out."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise SourceError(f"needs the package '{package}', which is not installed")
-    return str(Path(spec.origin).parents[1 if spec.submodule_search_locations else 0])
+def run_program(name: str, program: Path, packages: Sequence[str], *arguments: str, folder: Path | None = None) -> None:
+    """Run a program of ours, in `folder` if given, and wait until it ends; messages call it `name`.
+
+    Raises `SourceError` where it does not start, and with its last line on stderr where its exit status is not 0.
+    """
+    command = child_command(program, packages, *arguments)
+    try:
+        done = run(command, cwd=folder, stdin=DEVNULL, capture_output=True, check=False)  # noqa: S603 - our own
+    except OSError as error:
+        raise SourceError(f"{name} does not start: {error}") from error
+    if done.returncode:
+        problem = _last_line(done.stderr.decode("utf-8", "replace"), PROBLEM_CHARACTERS)
+        raise SourceError(problem or f"{name} died with status {done.returncode}")
+
+
+def _last_line(text: str, characters: int) -> str:
+    """Return the last line that is not blank, cut to a number of characters; empty where there is none."""
+    return next((one_line(line, characters) for line in reversed(text.split("\n")) if line.strip()), "")
 
 
 class Child:
@@ -74,7 +93,7 @@ class Child:
         return self._process.poll() is None
 
     def send(self, message: tuple[Any, ...]) -> None:
-        """Hand over a message; raises BrokenPipeError when the child is gone."""
+        """Write a message to the child's stdin; raises BrokenPipeError when the child is gone."""
         payload = marshal.dumps(message)
         view = memoryview(len(payload).to_bytes(HEADER_BYTES, "big") + payload)
         while view:
@@ -106,7 +125,7 @@ class Child:
         return self._process.wait(START_SECONDS)
 
     def ran_out_of_memory(self) -> bool:
-        """Return whether the child said so before it ended."""
+        """Return whether the child wrote so to its stderr."""
         return any(words in self._tail() for words in ("memory allocation", "bad_alloc", "annot allocate memory"))
 
     def _tail(self) -> str:
@@ -115,16 +134,15 @@ class Child:
         return self._stderr.read().decode("utf-8", "replace")
 
     def stderr_tail(self) -> str:
-        """Read the last line that the child wrote to its stderr."""
-        lines = self._tail().split("\n")
-        return next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if line.strip()), "")
+        """Return the last line that the child wrote to its stderr; empty where there is none."""
+        return _last_line(self._tail(), LINE_CHARACTERS)
 
     def signal(self) -> None:
-        """End it; may be called in any thread, while another one waits for an answer."""
+        """Send SIGKILL; may be called in any thread, while another one waits for an answer."""
         self._process.kill()
 
     def kill(self) -> None:
-        """End it and wait for that; may be called again."""
+        """Send SIGKILL, wait for the end and close the pipes; may be called again."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):

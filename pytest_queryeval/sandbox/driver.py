@@ -1,4 +1,4 @@
-"""What a child process and its driver agree on: the driver's methods, its errors, and RDF terms that cross the pipe.
+"""What drivers in child processes share: their interface, errors, answers, files, and RDF terms that cross the pipe.
 
 Parents and children import it. It imports the standard library only, so that children start quickly.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
-# The names of the columns, and a function that returns the next rows, as tuples of plain values: fewer than it is asked
-# for at the end, or None, which means that all rows start again.
+# The names of the columns, and a function that returns the next `count` rows as tuples of plain values: fewer than
+# that at the end, or None where all rows start again.
 Answer: TypeAlias = tuple[tuple[str, ...], Callable[[int], list[Any] | None]]
 # ("failure", kind of a `Failure`, text) where the query is at fault, ("fault", text) where the source is.
 Verdict: TypeAlias = tuple[str, ...]
@@ -38,9 +40,9 @@ class TableDriver(Driver, Protocol):
     """A driver that can list the tables of a source."""
 
     def describe(self, settings: dict[str, Any]) -> Answer:
-        """List the columns of all tables, as rows of table, column, type, and the table and column it refers to.
+        """List the columns of all tables as rows of table, column, type, and the table and column of a foreign key.
 
-        The last two are None where it refers to none.
+        The last two are None where there is none.
         """
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
@@ -48,15 +50,35 @@ class TableDriver(Driver, Protocol):
 
 
 class Fault(Exception):  # noqa: N818 - the source's, not an error of the driver
-    """The source cannot be read, or does not answer as one: whatever the query, it is not at fault."""
+    """The source cannot be read, or does not work: the query is not at fault."""
 
 
 class Refused(Exception):  # noqa: N818 - an outcome of the query
     """The query does more than read."""
 
 
+def make_answer(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Answer:
+    """Return the answer with these columns and rows."""
+    left = iter(rows)
+    return columns, lambda count: list(islice(left, count))
+
+
+def read_header(path: str, size: int) -> bytes:
+    """Return the first bytes of a file; raises `Fault` unless it is a regular file with content, OSError as `open`."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - as in `signature`
+    except FileNotFoundError as error:
+        raise Fault("no such file") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise Fault("a directory, not a file" if stat.S_ISDIR(found.st_mode) else "not a regular file")
+    if not found.st_size:
+        raise Fault("the file is empty")
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        return file.read(size)
+
+
 def signature(path: str) -> tuple[int, ...]:
-    """Return inode, size and time (ns) of the file at `path`, one of which changes with it; nothing without a file."""
+    """Return inode, size and time (ns) of the file at `path`, one of which changes with it; () without a file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, twice a query
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Child processes that run queries: the child's side, started with the arguments DRIVER and MEMORY.
 
-DRIVER is a Python file with a class `Driver`, whose methods are those of `driver.Driver`; MEMORY are bytes of address
-space. It imports the standard library and `driver` only, so that it starts quickly.
+DRIVER is a Python file with a class `Driver` that implements `driver.Driver`; MEMORY is the limit on the address space
+in bytes. This module imports the standard library and `driver` only, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from resource import RLIMIT_AS, RLIMIT_CORE, RLIMIT_FSIZE
 from time import perf_counter
 from typing import Any, BinaryIO, cast
 
-from pytest_queryeval.sandbox.driver import Answer, Driver, TableDriver, limit
+from pytest_queryeval.sandbox.driver import Answer, Driver, TableDriver, limit, make_answer
 from pytest_queryeval.sandbox.start_child import load
 
 HEADER_BYTES = 8
 FIRST_ROWS = 64
 MAX_ROWS = 8_192
 CHUNK_BYTES = 256 * 1024
-MAX_FILE_BYTES = 64 * 1024  # room for stderr; no query has anything to write
+MAX_FILE_BYTES = 64 * 1024  # for stderr; no query has anything to write
 ALARM_SECONDS = 1.0
 BALANCED = 20  # pairs of runs after which each query was the first as often as the second
-MAX_CELLS = 10_000_000  # as objects of the parent, which compares them, about 1 GiB
+MAX_CELLS = 10_000_000  # about 1 GiB as objects of the parent, which compares them
 
 
-class TooLarge(Exception):  # noqa: N818 - it is an outcome
-    """The answer is over a limit."""
+class TooLarge(Exception):  # noqa: N818 - an outcome of the query
+    """The answer exceeds a limit."""
 
 
 class Stream:
@@ -51,29 +51,29 @@ class Stream:
         self._count = FIRST_ROWS
 
     def drain(self, columns: tuple[str, ...], fetch: Callable[[int], list[Any] | None]) -> None:
-        """Send all that `fetch` has, and the columns with the last of it."""
+        """Send all rows of `fetch`, with the columns behind the last ones; raises `TooLarge`."""
         while True:
             rows = fetch(min(self._count, self._rows_left + 1))
             if rows is None:
                 self._restart()
                 self._pack("again")
                 continue
-            self._check(rows, len(columns))
+            self._rows_left -= len(rows)
+            self._cells_left -= len(rows) * len(columns)
+            if self._rows_left < 0:
+                raise TooLarge(f"more than {self._limits[0]:,} rows")
+            if self._cells_left < 0:
+                raise TooLarge(f"more than {MAX_CELLS:,} cells")
             if len(rows) < self._count:
                 seconds = perf_counter() - self._began - self._sending
                 self._pack("done", columns, rows, seconds)
                 return
-            self._adapt(self._pack("rows", rows))
-
-    def _check(self, rows: list[Any], width: int) -> None:
-        self._rows_left -= len(rows)
-        self._cells_left -= len(rows) * width
-        if self._rows_left < 0:
-            raise TooLarge(f"more than {self._limits[0]:,} rows")
-        if self._cells_left < 0:
-            raise TooLarge(f"more than {MAX_CELLS:,} cells")
+            # As many rows as would have filled a chunk, but at most eight times as many as before.
+            fitting = self._count * CHUNK_BYTES // self._pack("rows", rows)
+            self._count = max(1, min(fitting, self._count * 8, MAX_ROWS))
 
     def _pack(self, *message: Any) -> int:
+        """Send a message and return its size in bytes; raises `TooLarge`."""
         began = perf_counter()
         payload = marshal.dumps(message)
         self._bytes_left -= len(payload)
@@ -83,35 +83,23 @@ class Stream:
         self._sending += perf_counter() - began
         return len(payload)
 
-    def _adapt(self, size: int) -> None:
-        """Ask for as many rows as would have filled a chunk, but not for more than eight times as many as before."""
-        fitting = self._count * CHUNK_BYTES // size
-        self._count = max(1, min(fitting, self._count * 8, MAX_ROWS))
 
+def time_pairs(driver: Driver, gold: Any, predicted: Any, timeout: float) -> Iterator[tuple[float, float]]:
+    """Yield the seconds that both queries take to their last row, without end; each runs at most `timeout` seconds.
 
-def timed(driver: Driver, gold: Any, predicted: Any, timeout: float) -> Iterator[tuple[float, float]]:
-    """Without end, the seconds that both queries take to their last row, each for at most `timeout` seconds.
-
-    They run in turn, so that what slows the machine down meets both.
-    """
-    for order in orders():
-        seconds = [seconds_of(driver, (gold, predicted)[which], timeout) for which in order]
-        yield seconds[order.index(0)], seconds[order.index(1)]
-
-
-def orders() -> Iterator[tuple[int, int]]:
-    """Without end, which of two is the first: each as often as the other, in an order without a period.
-
-    Other processes get their turn at regular times, so that in a regular order they would meet always the same one.
+    They run in turn, so that a slow phase of the machine affects both. Each is the first as often as the other, in an
+    order without a period: other processes run at regular times, and would always delay the same query.
     """
     from random import sample  # takes some milliseconds
 
     while True:
-        yield from sample([(0, 1), (1, 0)] * (BALANCED // 2), BALANCED)
+        for order in sample([(0, 1), (1, 0)] * (BALANCED // 2), BALANCED):
+            seconds = [measure(driver, (gold, predicted)[which], timeout) for which in order]
+            yield seconds[order.index(0)], seconds[order.index(1)]
 
 
-def seconds_of(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
-    """How long a query, with the settings that the driver needs for it, takes until its last row is fetched."""
+def measure(driver: Driver, question: tuple[Any, str], timeout: float) -> float:
+    """Return the seconds that a query takes until its last row is fetched; `question` is its settings and its text."""
     # The parent waits for all runs together: the alarm ends a single one that no interrupt reaches.
     signal.setitimer(signal.ITIMER_REAL, timeout + ALARM_SECONDS)
     began = perf_counter()
@@ -121,8 +109,8 @@ def seconds_of(driver: Driver, question: tuple[Any, str], timeout: float) -> flo
     return perf_counter() - began
 
 
-def started(driver: Driver, action: str, settings: Any, payload: Any, timeout: float) -> Answer:
-    """Start what is asked for: an answer, the list of the source's tables, or the times of two queries."""
+def start(driver: Driver, action: str, settings: Any, payload: Any, timeout: float) -> Answer:
+    """Start an action: run a query, list the source's columns or statements, or time two queries."""
     match action:
         case "describe":
             return cast("TableDriver", driver).describe(settings)
@@ -131,22 +119,22 @@ def started(driver: Driver, action: str, settings: Any, payload: Any, timeout: f
         case "time":
             gold, predicted, iterations, timeout = payload
             # The first pair warms up.
-            pairs = itertools.islice(timed(driver, gold, predicted, timeout), 1, iterations + 1)
-            return ("gold", "predicted"), lambda count: list(itertools.islice(pairs, count))
+            pairs = itertools.islice(time_pairs(driver, gold, predicted, timeout), 1, iterations + 1)
+            return make_answer(("gold", "predicted"), pairs)
     return driver.run(settings, payload, timeout)
 
 
 def answer(driver: Driver, request: tuple[Any, ...], send: Callable[[bytes], None]) -> None:
-    """Run one request to its last message."""
+    """Send all messages of the answer to one request."""
     action, settings, payload, timeout, max_rows, max_bytes = request
     try:
         stream = Stream(send, max_rows, max_bytes)
-        stream.drain(*started(driver, action, settings, payload, timeout))
+        stream.drain(*start(driver, action, settings, payload, timeout))
     except TooLarge as error:
         send(marshal.dumps(("failure", "too_large", str(error))))
     except MemoryError:
         send(marshal.dumps(("failure", "too_large", "out of memory")))
-    except Exception as error:  # noqa: BLE001 - the driver names it; anything left would end the process
+    except Exception as error:  # noqa: BLE001 - the driver classifies it; anything left would end the process
         send(marshal.dumps(driver.classify(error)))
 
 
@@ -161,14 +149,14 @@ def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO) -> None:
     send(marshal.dumps(("ready",)))
     while len(header := requests.read(HEADER_BYTES)) == HEADER_BYTES:
         request = marshal.loads(requests.read(int.from_bytes(header, "big")))  # noqa: S302 - from our own parent
-        # The parent kills a late child. The alarm, which ends the process too, is for the case that the parent is gone.
+        # The parent kills a late child. The alarm ends the process if the parent is gone.
         signal.setitimer(signal.ITIMER_REAL, request[3] + ALARM_SECONDS)
         answer(driver, request, send)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def limit_process(memory: int) -> None:
-    """Bound what a query can take from the machine, and leave no core file behind."""
+    """Limit what a query can take from the machine, and leave no core file behind."""
     for name, amount in ((RLIMIT_AS, memory), (RLIMIT_FSIZE, MAX_FILE_BYTES), (RLIMIT_CORE, 0)):
         # Not every system lets a process lower every limit; the parent's deadline holds in any case.
         with contextlib.suppress(ValueError, OSError):

@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 def load(path: str) -> ModuleType:
-    """Import the file at `path`, whatever package it lies in: packages would import more than a child needs."""
+    """Import the file at `path` without its package, which would import more than a child needs."""
     spec = importlib.util.spec_from_file_location("program", path)
     assert spec
     assert spec.loader
@@ -23,7 +23,7 @@ def load(path: str) -> ModuleType:
 
 if __name__ == "__main__":
     program, count, *rest = sys.argv[1:]
-    # Before what is installed for all: the parent may run from a folder of its own.
+    # In front of the site packages: the parent may have imported from other folders.
     place = next((at for at, folder in enumerate(sys.path) if folder.endswith("-packages")), len(sys.path))
     sys.path[place:place] = rest[: int(count)]
     sys.argv = [program, *rest[int(count) :]]
