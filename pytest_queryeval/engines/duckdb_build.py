@@ -33,9 +33,9 @@ def main() -> int:
     try:
         run_script(connection, what) if form == "script" else read_tables(connection, json.loads(what))
         connection.execute("CHECKPOINT")
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is said in one line
-        said = str(error) if isinstance(error, Fault) else f"{what}: {error}"
-        sys.stderr.write(f"{' '.join(said.split())}\n")
+    except Exception as error:  # noqa: BLE001 - whatever it is becomes one line
+        problem = str(error) if isinstance(error, Fault) else f"{what}: {error}"
+        sys.stderr.write(f"{' '.join(problem.split())}\n")
         return 1
     connection.close()
     return 0
@@ -47,31 +47,31 @@ def run_script(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     try:
         found = connection.extract_statements(text)
     except Exception as error:
-        told = QUOTATION.search(str(error))
-        raise Fault(f"{path}{':' + told[1] if told else ''}: {said(error)}") from error
+        quoted = QUOTATION.search(str(error))
+        raise Fault(f"{path}{':' + quoted[1] if quoted else ''}: {brief(error)}") from error
     transactions = any(kind(statement) == "TRANSACTION" for statement in found)
     inserting = False
     for line, statement in placed(text, found):
         is_insert = kind(statement) == "INSERT" and not transactions
         try:
-            # One transaction for all inserts in a row: each for itself would wait for the disk.
+            # One transaction for all inserts in a row: each by itself would wait for the disk.
             if is_insert != inserting:
                 connection.execute("BEGIN" if is_insert else "COMMIT")
                 inserting = is_insert
             connection.execute(statement)
         except Exception as error:
-            raise Fault(f"{path}:{line}: {said(error)}") from error
+            raise Fault(f"{path}:{line}: {brief(error)}") from error
     if inserting or transactions:
         connection.commit()
 
 
 def kind(statement: duckdb.Statement) -> str:
-    """Such as INSERT."""
+    """Return the kind of a statement, such as INSERT."""
     return str(statement.type).rpartition(".")[2]
 
 
 def placed(text: str, statements: list[duckdb.Statement]) -> Iterator[tuple[int, duckdb.Statement]]:
-    """Each statement with the line of its first word."""
+    """Yield each statement behind the line of its first word."""
     at = 0
     for statement in statements:
         start = max(text.find(statement.query, at), at)
@@ -85,20 +85,20 @@ def read_tables(connection: duckdb.DuckDBPyConnection, tables: list[list[str]]) 
     for name, path, reader, delimiter in tables:
         rows = counted_rows(path, delimiter) if delimiter else None
         quoted = name.replace('"', '""')
-        pattern = GLOB.sub(r"[\g<0>]", path)  # the file that is called so, and no other
+        pattern = GLOB.sub(r"[\g<0>]", path)  # matches this file only
         try:
             connection.execute(f'CREATE TABLE "{quoted}" AS FROM {reader}', [pattern])
             found = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchall()[0][0]  # noqa: S608 - quoted
         except Exception as error:
-            raise Fault(f"{path}: {said(error).replace(pattern, path)}") from error
+            raise Fault(f"{path}: {brief(error).replace(pattern, path)}") from error
         if rows not in (None, found):
             raise Fault(f"{path}: DuckDB reads {found:,} of {rows:,} rows")
 
 
 def counted_rows(path: str, delimiter: str) -> int:
-    """Return the rows below the names; raises `Fault` with the line of a row that has not one cell for each name.
+    """Return the number of rows below the names; raises `Fault` with the line of a row that does not fit the names.
 
-    DuckDB drops or skips some of these without a word. It skips empty lines, too, but where they are rows of one cell.
+    DuckDB drops some of these silently. It skips empty lines, too, except where they are rows of one cell.
     """
     csv.field_size_limit(sys.maxsize)
     rows, line = 0, 1
@@ -111,7 +111,9 @@ def counted_rows(path: str, delimiter: str) -> int:
             line = reader.line_num + 1
             for row in reader:
                 if row and len(row) != len(names):
-                    raise Fault(f"{path}:{line}: {cells_told(len(row), len(names))}")
+                    cells = f"{len(row)} cell{'s' * (len(row) != 1)}"
+                    columns = f"are {len(names)} columns" if len(names) > 1 else "is 1 column"
+                    raise Fault(f"{path}:{line}: {cells} where there {columns}")
                 rows += bool(row) or len(names) == 1
                 line = reader.line_num + 1
         except csv.Error as error:
@@ -121,12 +123,6 @@ def counted_rows(path: str, delimiter: str) -> int:
     return rows
 
 
-def cells_told(cells: int, columns: int) -> str:
-    """Return the problem of a row that does not fit."""
-    are = f"are {columns} columns" if columns > 1 else "is 1 column"
-    return f"{cells} cell{'s' * (cells != 1)} where there {are}"
-
-
-def said(error: Exception) -> str:
-    """Return what DuckDB says, without the text that it quotes and the advice that follows."""
+def brief(error: Exception) -> str:
+    """Return DuckDB's message without the text that it quotes and the advice that follows."""
     return ADVICE.split(str(error), maxsplit=1)[0]

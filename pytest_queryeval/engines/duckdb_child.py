@@ -1,4 +1,4 @@
-"""DuckDB in a child process: files opened read-only and cut off from everything else, one SELECT at a time.
+"""DuckDB in a child process: files opened read-only and isolated from everything else, one SELECT at a time.
 
 Loaded by `host_child.py`.
 """
@@ -6,27 +6,23 @@ Loaded by `host_child.py`.
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import re
-import stat
-import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
-from time import monotonic
 from typing import Any, TypeAlias
 
-# Before DuckDB reads it: queries see nothing of the environment, and addresses, which are limited, go back when freed.
+# Before DuckDB is imported: queries see nothing of the environment, and freed addresses, which are limited, go back.
 os.environ.clear()
 os.environ["DUCKDB_JE_MALLOC_CONF"] = "retain:false"
 
 import duckdb
 
 from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, signature
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, read_header, signature
 
 M_ARENA_MAX = -8  # of malloc.h
 DATABASES = 32
@@ -45,10 +41,10 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 if int(duckdb.__version__.partition(".")[0]) >= 2:
     CONFIG["async_threads"] = "1"
-# Once the file is open: the time zone needs an extension that comes with DuckDB, and the file itself is shut off, too.
+# Once the file is open: the time zone needs an extension that comes with DuckDB, and no other file is read after it.
 LOCKS = ("SET GLOBAL TimeZone = 'UTC'", "SET disabled_filesystems = 'LocalFileSystem'", "SET lock_configuration = true")
-# What changes something although it stands in a query: the file, the log or the profile, which the next query may read;
-# or takes pointers, or a text that is run as SQL, which may call any of these.
+# Functions within a query that change the file, the log or the profile, which the next query may read; that take
+# pointers; or that run a text as SQL, which may call any of these.
 CALL = re.compile(
     r"\b(?:arrow_scan(?:_dumb)?|(?:force_)?checkpoint|(?:create|register|deregister|destroy)_external_resource(?:_type)?"
     r"|(?:en|dis)able_(?:logging|profiling)|json_execute_serialized_sql|nextval|setval|pandas_scan|python_arrow_scan"
@@ -56,7 +52,7 @@ CALL = re.compile(
     re.IGNORECASE,
 )
 NAME = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
-# A PIVOT without IN is several statements to DuckDB, as are the writing ones that hold it; this tells them apart.
+# A PIVOT without IN is several statements to DuckDB, as are writing statements that hold it; these do not match.
 READING = re.compile(r"(?>\s+|\(|--[^\n]*|/\*.*?\*/)*+(?:from|pivot|select|with)\b", re.IGNORECASE | re.DOTALL)
 DAMAGED = ("Corrupt database", "Could not read")
 UNSAFE = ("read-only mode", "configuration has been locked")
@@ -89,39 +85,11 @@ STATEMENTS = """
 State: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # signatures of the file and of its write-ahead log
 
 
-class Alarm:
-    """One thread that interrupts the query that is late: a thread for each query would cost more than small queries."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._deadline = self._wakes = math.inf
-        self._interrupt: Callable[[], None] = lambda: None
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def set(self, seconds: float, interrupt: Callable[[], None]) -> None:
-        """Call `interrupt` in so many seconds, unless this is called again before."""
-        with self._changed:
-            self._deadline = monotonic() + seconds
-            self._interrupt = interrupt
-            if self._deadline < self._wakes:
-                self._changed.notify()
-
-    def _watch(self) -> None:
-        with self._changed:
-            while True:
-                self._wakes = self._deadline
-                self._changed.wait(None if self._wakes == math.inf else max(0.0, self._wakes - monotonic()))
-                if monotonic() >= self._deadline:
-                    self._deadline = math.inf
-                    with suppress(duckdb.Error):  # the query has ended, its connection is closed
-                        self._interrupt()
-
-
 class Driver(driver.TableDriver):
     """Keeps the last 32 databases open; `settings` of a request is `{"path": absolute path}`."""
 
     def __init__(self) -> None:
-        # Without it, each thread of DuckDB reserves addresses; another C library has no such thing.
+        # Or each thread of DuckDB reserves addresses; other C libraries do not have this function.
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
         self._alarm = Alarm()
@@ -131,7 +99,7 @@ class Driver(driver.TableDriver):
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
         session = self._new_session(settings["path"])
-        self._alarm.set(timeout, session.interrupt)
+        self._alarm.set((timeout, session.interrupt))
         return self._started(session, statement_of(session, query))
 
     def describe(self, settings: dict[str, Any]) -> Answer:
@@ -146,7 +114,7 @@ class Driver(driver.TableDriver):
         return self._started(self._new_session(settings["path"]), STATEMENTS)
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind."""
+        """Return the verdict on an error of `run`."""
         text = QUOTATION.split(str(error), maxsplit=1)[0]
         match error:
             case Fault():
@@ -158,14 +126,14 @@ class Driver(driver.TableDriver):
             case duckdb.InterruptException():
                 return "failure", "timeout", text
             case duckdb.OutOfMemoryException():
-                self._close_all()  # what they hold of the memory would be missed by the next query
+                self._close_all()  # the next query may need the memory that they hold
                 return "failure", "too_large", text
             case duckdb.FatalException() | duckdb.InternalException():
                 self._close_all()  # they answer nothing any more
                 return "failure", "invalid", text
             case duckdb.Error() if any(words in text for words in UNSAFE):
                 return "failure", "unsafe", text
-            # Python has no room for some values, such as intervals of a million years, or lists of lists of lists.
+            # Python cannot hold some values, such as intervals of a million years, or deeply nested lists.
             case duckdb.Error() | ValueError() | OverflowError() | IndexError() | RecursionError():
                 return "failure", "invalid", text
         return "fault", f"{type(error).__name__}: {text}"
@@ -196,12 +164,11 @@ class Driver(driver.TableDriver):
             known[1].close()  # first: while it is open, the same path gives the same database again
             known = None
         self._open[path] = known or (state, connect(path))
-        while len(self._open) > 1 and (len(self._open) > DATABASES or self._open_bytes() > OPEN_BYTES):
+        while len(self._open) > 1 and (
+            len(self._open) > DATABASES or sum(file[1] for (file, _), _ in self._open.values()) > OPEN_BYTES
+        ):
             self._open.popitem(last=False)[1][1].close()
         return self._open[path][1]
-
-    def _open_bytes(self) -> int:
-        return sum(state[0][1] for state, _ in self._open.values())
 
     def _end_session(self) -> None:
         if self._session:
@@ -218,7 +185,7 @@ def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
     """Return the only statement of `query`; raises `Refused` unless it only reads, ValueError, or DuckDB's errors."""
     if "\0" in query:
         raise ValueError("the text holds a NUL character")
-    query.encode()  # a lone surrogate is an error of the query's here, and a TypeError there
+    query.encode()  # raises ValueError for a lone surrogate, where DuckDB raises TypeError
     found = session.extract_statements(query)
     if called := changing_call(query):
         raise Refused(f"only reading is allowed: {called}()")
@@ -256,8 +223,9 @@ def changing_call(query: str) -> str:
 
 
 def connect(path: str) -> duckdb.DuckDBPyConnection:
-    """Open a database that can only be read, and only by what is in it; raises `Fault`, OSError or DuckDB's errors."""
-    check_file(path)
+    """Open a database read-only and isolated; raises `Fault`, OSError or DuckDB's errors."""
+    if read_header(path, HEADER_BYTES)[-len(MAGIC) :] != MAGIC:
+        raise Fault("not a DuckDB database")
     connection = duckdb.connect(path, read_only=True, config=CONFIG)
     try:
         for statement in LOCKS:
@@ -266,18 +234,3 @@ def connect(path: str) -> duckdb.DuckDBPyConnection:
         connection.close()
         raise
     return connection
-
-
-def check_file(path: str) -> None:
-    """Raise `Fault` for what is no file with something in it, in words that are shorter than DuckDB's."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - as below
-    except FileNotFoundError as error:
-        raise Fault("no such file") from error
-    if not stat.S_ISREG(found.st_mode):
-        raise Fault("a directory, not a file" if stat.S_ISDIR(found.st_mode) else "not a regular file")
-    if not found.st_size:
-        raise Fault("the file is empty")
-    with open(path, "rb") as file:  # noqa: PTH123 - as above
-        if file.read(HEADER_BYTES)[-len(MAGIC) :] != MAGIC:
-            raise Fault("not a DuckDB database")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 import rdflib
@@ -17,7 +16,7 @@ from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term, make_answer
 from pytest_queryeval.text.redaction import register_secrets
 
 GRAPH_FORMATS = {
@@ -51,11 +50,10 @@ class Driver(driver.Driver):
         else:
             columns, rows = table_of(content_type, body, ask=settings["form"] == "ASK")
         refuse_part(headers, len(rows))
-        left = iter(rows)
-        return columns, lambda count: list(islice(left, count))
+        return make_answer(columns, rows)
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind."""
+        """Return the verdict on an error of `run`."""
         return classify(error)
 
 

@@ -45,7 +45,7 @@ class Driver(driver.Driver):
         return columns, lambda count: encode_rows(list(islice(left, count)))
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind."""
+        """Return the verdict on an error of `run`."""
         return classify(error)
 
 

@@ -22,19 +22,19 @@ from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
 
 STORES = 16
 UNION = "union"
-OPENED_AT_START = 12  # files of a store that RocksDB surely opens together with it
+OPENED_AT_START = 12  # files of a store that RocksDB opens together with it
 DAMAGE = ("IO error", "Corruption")
 DAMAGED = "the parsed graph is damaged"
 MAX_LIST_CHARACTERS = 120
 # Among the tokens that a syntax error expected, Oxigraph lists its own sentences.
-SAID = re.compile(r"[A-Z][a-z]+(?: \w+)+")
+SENTENCE = re.compile(r"[A-Z][a-z]+(?: \w+)+")
 
 
 class Driver(driver.Driver):
     """Keeps the last 16 stores open; `settings` is `{"store": absolute path, "default_graph": see rdf.py}`."""
 
     def __init__(self) -> None:
-        os.environ["RUST_BACKTRACE"] = "0"  # what ends the process is then said in its last line
+        os.environ["RUST_BACKTRACE"] = "0"  # the last line of stderr is then the reason for which the process ended
         self._open: OrderedDict[str, tuple[Store, int]] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
@@ -51,12 +51,12 @@ class Driver(driver.Driver):
         return columns, fetch
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind."""
+        """Return the verdict on an error of `run`."""
         text = str(error) or type(error).__name__
         if isinstance(error, OSError) and "Too many open files" in text:
             return "failure", "unsafe", "only the source itself may be asked: the query opens a connection"
         if isinstance(error, Fault | OSError) or text.startswith(DAMAGE):
-            self._open.clear()  # the store may be made anew in its place
+            self._open.clear()  # the store may be built again at its path
             return "fault", f"{DAMAGED}: {text}" if text.startswith(DAMAGE) else text
         return "failure", "invalid", brief(text)
 
@@ -103,33 +103,24 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
 
 def brief(text: str) -> str:
     """Return a syntax error without the long list of the tokens that were expected."""
-    where, expected, items = text.partition(": expected ")
-    if said := SAID.search(items):
-        return f"{where}: {said[0].lower()}"
-    return (
-        f"{where}{expected}{items}"
-        if len(items) <= MAX_LIST_CHARACTERS
-        else f"{where}: the query cannot be read from there"
-    )
-
-
-def next_file() -> int:
-    """Return the number that the next file to be opened will have."""
-    number = os.dup(0)
-    os.close(number)
-    return number
+    place, _, items = text.partition(": expected ")
+    if found := SENTENCE.search(items):
+        return f"{place}: {found[0].lower()}"
+    return text if len(items) <= MAX_LIST_CHARACTERS else f"{place}: the query cannot be read from there"
 
 
 @contextmanager
 def guarded(files: int) -> Iterator[None]:
     """Keep the process from opening sockets, and more than so many files, while a query runs.
 
-    Oxigraph follows SERVICE by itself. Such queries are refused before; this wall stands behind that one, and is open
-    only for large stores, of which RocksDB opens further files as it needs them. Oxigraph's panics, which are no
-    Exception for Python, become one.
+    Oxigraph follows SERVICE by itself. Such queries are refused before; this is a second barrier. It has a gap only for
+    large stores, of which RocksDB opens further files when it needs them. Oxigraph's panics, which are no Exception for
+    Python, become RuntimeError.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, next_file() + files) if files else 0, hard))
+    next_number = os.dup(0)  # that of the next file to be opened
+    os.close(next_number)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, next_number + files) if files else 0, hard))
     try:
         yield
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""PostgreSQL in a child process: read-only whatever the role may do, for queries that nobody vouches for.
+"""PostgreSQL in a child process: read-only whatever the role may do, for untrusted queries.
 
-Loaded by `host_child.py`. A query is declared as a cursor in a READ ONLY transaction that is
-always rolled back: https://www.postgresql.org/docs/current/sql-declare.html
+Loaded by `host_child.py`. A query is declared as a cursor in a READ ONLY transaction that is always rolled back:
+ https://www.postgresql.org/docs/current/sql-declare.html
 """
 
 from __future__ import annotations
@@ -13,46 +13,38 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import islice
 from time import monotonic
 from typing import Any
 
 import psycopg
 import sqlalchemy
 from psycopg.pq import TransactionStatus
-from psycopg.pq.abc import PGresult
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
-from pytest_queryeval.engines.servers.databases import (
-    COLUMNS,
-    Clock,
-    described,
-    redacted,
-    secrets_of,
-    statements,
-)
+from pytest_queryeval.engines.servers.databases import COLUMNS, described, redacted, secrets_of, statements
 from pytest_queryeval.engines.servers.postgres_values import register_loaders, text_of
 from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, make_answer
 
 CONNECTIONS = 8
 CURSOR = "queryeval"
-CHECKS_CLIENT = 140_000  # the first version that can notice in mid-query that its client is gone
+CHECKS_CLIENT = 140_000  # the first version that can check during a query whether its client is still there
 CHECK_MILLISECONDS = 1_000
 CANCEL_SECONDS = 0.05  # after the server's own limit
-CUT_SECONDS = 0.1  # after it, for what no cancellation reaches, such as texts of hundreds of megabytes
+CUT_SECONDS = 0.1  # after it, for what cannot be cancelled, such as texts of hundreds of megabytes
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
 SQL_ASCII = "SQL_ASCII"  # an encoding in which the server keeps whatever bytes it is given
-# They change what a query gives. Those that say where the server is, and who asks, hold.
+# They change answers. Those that name the server and the user stay.
 SESSION_VARIABLES = ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO")
-# As the loaders read it, whatever the database, the role or the URL prefer.
-SPELLING = "SET DateStyle = ISO; SET IntervalStyle = postgres"
-IDLE_SECONDS = 5.0  # after which the server ends the transaction of an answer that was not wanted to its end
+# The formats that the loaders read, whatever the database, the role or the URL prefer.
+FORMATS = "SET DateStyle = ISO; SET IntervalStyle = postgres"
+IDLE_SECONDS = 5.0  # after which the server ends the transaction of an answer that was not read to its end
 
-# Volatile functions of the system that only read. All others are refused: the READ ONLY transaction does not keep them
+# Volatile functions of the system that only read. All others are refused: a READ ONLY transaction does not keep them
 # from ending sessions, taking locks, reading the server's files, or running a text as SQL.
 HARMLESS = frozenset(
     (
@@ -103,7 +95,7 @@ VERDICTS = {
     "XX001": "fault",  # data_corrupted
     "XX002": "fault",  # index_corrupted
 }
-# Where the server finds more than one statement, SELECT INTO, and a WITH that writes; texts depend on its language.
+# Functions of the server that refuse several statements, SELECT INTO, and a WITH that writes; messages are translated.
 UNSAFE_PLACES = frozenset(("exec_parse_message", "transformDeclareCursorStmt", "transformSelectStmt"))
 MISPLACED = ("42601", "0A000")  # syntax_error, feature_not_supported
 
@@ -117,18 +109,15 @@ class Session:
         options.setdefault("application_name", "pytest-queryeval")
         options["client_encoding"] = "UTF8"
         self.connection = psycopg.connect(*words, **{**options, "autocommit": True, "prepare_threshold": None})
-        self.connection.execute(SPELLING.encode())
+        self.connection.execute(FORMATS.encode())
         self._lenient = self.connection.info.parameter_status("server_encoding") == SQL_ASCII
         register_loaders(self.connection, lenient=self._lenient)
         if self.connection.info.server_version >= CHECKS_CLIENT:
             with suppress(psycopg.Error):  # not on every system
                 self.connection.execute(f"SET client_connection_check_interval = {CHECK_MILLISECONDS}")
-        self.refused = self._refused()
-
-    def _refused(self) -> frozenset[str]:
         functions = frozenset(name for (name,) in self.connection.execute(REFUSED)) - HARMLESS
         views = (name for name, text in self.connection.execute(VIEWS) if functions.intersection(_CALLED.findall(text)))
-        return functions.union(views, PASSWORDS)
+        self.refused = functions.union(views, PASSWORDS)
 
     def begin(self, seconds: float) -> None:
         """Start the transaction of a query."""
@@ -141,7 +130,7 @@ class Session:
         )
 
     def take_any_bytes(self) -> None:
-        """Until the end of the transaction; as UTF-8 the server of an SQL_ASCII database would send nothing else."""
+        """Read bytes that are not UTF-8, until the end of the transaction: an SQL_ASCII database may hold them."""
         if self._lenient:
             self.connection.execute(b"SET LOCAL client_encoding = SQL_ASCII")
 
@@ -150,12 +139,12 @@ class Session:
         self.connection.cancel_safe(timeout=CUT_SECONDS - CANCEL_SECONDS)
 
     def cut(self) -> None:
-        """Break the line, so that whoever waits for the server waits no more; the server ends the query as it can."""
-        with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
+        """Shut the connection down, so that nobody waits for the server any more; it ends the query when it can."""
+        with socket.socket(fileno=os.dup(self.connection.fileno())) as connection:
+            connection.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """Leave nothing behind: some locks outlive their transaction."""
+        """End the transaction, and release the locks that outlive it."""
         self.connection.execute("ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()")
 
 
@@ -166,7 +155,7 @@ class Driver(driver.TableDriver):
         warnings.simplefilter("ignore")
         for name in SESSION_VARIABLES:
             os.environ.pop(name, None)
-        self._clock = Clock()
+        self._alarm = Alarm()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._url = self._query = ""
         self._deadline = 0.0
@@ -175,20 +164,21 @@ class Driver(driver.TableDriver):
         """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for what is no text of SQL."""
         began = monotonic()
         self._url, self._query, self._deadline = settings["url"], query, began + timeout
-        self._clock.clear()
-        session = self._begun(timeout)
+        self._alarm.clear()
+        session = self._begin(timeout)
         refuse(query, session.refused)
         left = timeout - (monotonic() - began)
-        self._clock.start((left + CANCEL_SECONDS, session.cancel), (left + CUT_SECONDS, session.cut))
+        self._alarm.set((left + CANCEL_SECONDS, session.cancel), (left + CUT_SECONDS, session.cut))
         cursor = psycopg.ServerCursor(session.connection, CURSOR)
         cursor.execute(query.encode())
-        names = _names(cursor.pgresult)
+        result = cursor.pgresult
+        names = tuple(text_of(result.fname(at) or b"") for at in range(result.nfields)) if result else ()
         session.take_any_bytes()
 
         def fetch(count: int) -> list[Any]:
             rows = cursor.fetchmany(count)
             if len(rows) < count:
-                self._clock.clear()
+                self._alarm.clear()
                 session.end()
             return encode_rows(rows)
 
@@ -196,17 +186,15 @@ class Driver(driver.TableDriver):
 
     def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of the tables and views of the default schema; raises `Fault`."""
-        rows = iter(self._inspected(settings["url"], described))
-        return COLUMNS, lambda count: list(islice(rows, count))
+        return make_answer(COLUMNS, self._inspect(settings["url"], described))
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises `Fault`."""
-        rows = iter(self._inspected(settings["url"], statements))
-        return ("sql",), lambda count: list(islice(rows, count))
+        return make_answer(("sql",), self._inspect(settings["url"], statements))
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind; ends the transaction, or a connection that is no more to be trusted."""
-        is_cut = self._clock.clear() > 1
+        """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
+        is_cut = self._alarm.clear() > 1
         kind, text = ("timeout", "") if is_cut else verdict(error, self._query)
         if kind == "timeout" and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "fault", f"the query was ended from elsewhere: {text}"
@@ -219,7 +207,7 @@ class Driver(driver.TableDriver):
         text = redacted(text, secrets_of(self._url))
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
-    def _inspected(self, url: str, listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+    def _inspect(self, url: str, listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._url = url
         try:
             with sqlalchemy.create_engine(url, poolclass=NullPool).connect() as connection:
@@ -227,8 +215,8 @@ class Driver(driver.TableDriver):
         except SQLAlchemyError as error:
             raise Fault(str(getattr(error, "orig", None) or error)) from error
 
-    def _begun(self, seconds: float) -> Session:
-        """Return a transaction on the connection, or on a new one where the server had ended it meanwhile."""
+    def _begin(self, seconds: float) -> Session:
+        """Begin a transaction on the connection, or on a new one where the server has ended it meanwhile."""
         try:
             if self._url in self._sessions:
                 with suppress(psycopg.Error):
@@ -249,11 +237,6 @@ class Driver(driver.TableDriver):
             self._sessions.pop(self._url).connection.close()
 
 
-def _names(result: PGresult | None) -> tuple[str, ...]:
-    """Return the names of the columns."""
-    return tuple(text_of(result.fname(at) or b"") for at in range(result.nfields)) if result else ()
-
-
 def refuse(query: str, functions: frozenset[str]) -> None:
     """Raise `Refused` for commands and for functions that do more than read, ValueError for a NUL character."""
     if "\0" in query:
@@ -262,18 +245,18 @@ def refuse(query: str, functions: frozenset[str]) -> None:
     if word in COMMANDS:
         raise Refused(word.upper())
     lower = query.lower()
-    # Wherever it stands: a text may be run by another function. U& spells names by the codes of their letters.
+    # Anywhere, also within a text, which another function may run. U& writes names by the codes of their letters.
     found = sorted(functions.intersection(_WORD.findall(lower))) + ['U&"'] * ('u&"' in lower)
     if found:
         raise Refused(found[0])
 
 
 def verdict(error: Exception, query: str) -> tuple[str, str]:
-    """Return the kind of a failure of `query`, or "fault", and the words for it."""
+    """Return the kind of a failure of `query`, or "fault", and its message."""
     if isinstance(error, Refused):
         return "unsafe", f"only reading is allowed: {error}"
     if isinstance(error, UnicodeDecodeError):
-        return "fault", f"the database gives what is not UTF-8: {error}"
+        return "fault", f"the database sends text that is not UTF-8: {error}"
     if isinstance(error, ValueError):
         return "invalid", str(error)
     if not isinstance(error, psycopg.Error):

@@ -1,4 +1,4 @@
-"""rdflib in a child process: the graph of the source's files in memory, and no way to the network.
+"""rdflib in a child process: the graph of the source's files in memory, and no access to the network.
 
 The files are read here and not from the store that Oxigraph has of them, since that changes the texts of literals, and
 rdflib compares these: `20.0` would become `20`. They are parsed by pyoxigraph, which keeps texts and is faster.
@@ -13,7 +13,6 @@ import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import pyoxigraph
@@ -31,7 +30,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import FrozenBindings, QueryContext, SPARQLError
 
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, encode_term, make_answer
 
 DATASETS = 32
 UNION = "union"
@@ -48,31 +47,28 @@ CASTS = (
 class Driver(driver.Driver):
     """Keeps the last 32 datasets; `settings` are `files` (pairs of a path and a format), `store` and `default_graph`.
 
-    `store` is the path of Oxigraph's store, which is another one where the files have changed; the others are those of
-    rdf.py.
+    `store` is the path of Oxigraph's store, which changes with the files; `default_graph` is that of rdf.py.
     """
 
     def __init__(self) -> None:
         logging.disable()  # of each literal that its datatype does not allow, rdflib logs a traceback
         rdflib.NORMALIZE_LITERALS = False
         sparql.SPARQL_LOAD_GRAPHS = False  # else FROM reads files and URLs
-        # A query must state its prefixes itself.
+        # A query must declare its prefixes itself.
         prologue.NamespaceManager = partial(NamespaceManager, bind_namespaces="none")  # type: ignore
         evaluate.evalServiceQuery = refuse_service  # type: ignore[assignment]
         evaluate.evalAggregateJoin = evaluate_groups
         for datatype in CASTS:
             register_custom_function(datatype, to_integer, override=True)  # type: ignore[arg-type]
-        sys.addaudithook(no_way_out)
+        sys.addaudithook(refuse_network)
         self._datasets: OrderedDict[tuple[str, frozenset[str]], rdflib.Dataset] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault` or whatever rdflib makes of it."""
-        answer = self._dataset(settings).query(prepareQuery(query))
-        columns, rows = rows_of(answer)
-        return columns, lambda count: list(islice(rows, count))
+        return make_answer(*rows_of(self._dataset(settings).query(prepareQuery(query))))
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind."""
+        """Return the verdict on an error of `run`."""
         text = str(error) or type(error).__name__
         if isinstance(error, Fault):
             return "fault", text
@@ -175,11 +171,11 @@ def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindin
 
 
 def refuse_service(*_: Any) -> None:
-    """Stand in for rdflib's SERVICE."""
+    """Raise PermissionError in place of rdflib's SERVICE."""
     raise PermissionError("only the source itself may be asked: SERVICE")
 
 
-def no_way_out(event: str, _: Any) -> None:
-    """Refuse what would leave the process."""
+def refuse_network(event: str, _: Any) -> None:
+    """Raise PermissionError for events that leave the process."""
     if event in FORBIDDEN_EVENTS:
         raise PermissionError(f"only the source itself may be asked: {event}")

@@ -1,7 +1,6 @@
-"""Any database that SQLAlchemy has a dialect for, in a child process. What is sent here was found to be one query.
+"""Any database that SQLAlchemy has a dialect for, in a child process; the parent has checked that a text is one query.
 
-Loaded by `host_child.py`. The transaction is read-only where a recipe below says so, and is
-always rolled back.
+Loaded by `host_child.py`. The transaction is read-only where a recipe below makes it so, and is always rolled back.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -22,17 +20,11 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pytest_queryeval.engines.servers.databases import (
-    COLUMNS,
-    Clock,
-    described,
-    redacted,
-    secrets_of,
-    statements,
-)
+from pytest_queryeval.engines.servers.databases import COLUMNS, described, redacted, secrets_of, statements
 from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.alarm import Alarm
 from pytest_queryeval.sandbox.cells import encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer
 
 CONNECTIONS = 8
 EARLY_SECONDS = 0.01  # in which the server's clock may be before ours
@@ -63,7 +55,7 @@ RECIPES = {
     "sqlite": Recipe(("PRAGMA query_only = ON",)),
 }
 DUCKDB = {"enable_external_access": "false", "lock_configuration": "true"}
-# By the number that the drivers of MySQL and MariaDB give; others are invalid.
+# By the error number of the drivers of MySQL and MariaDB; others are invalid.
 MYSQL_VERDICTS = {
     **dict.fromkeys((1317, 1969, 3024), "timeout"),
     **dict.fromkeys((1044, 1142, 1143, 1227, 1290, 1370, 1792, 1836), "unsafe"),
@@ -79,7 +71,7 @@ class Driver(driver.TableDriver):
     def __init__(self) -> None:
         warnings.simplefilter("ignore")
         logging.disable()
-        self._clock = Clock()
+        self._alarm = Alarm()
         self._open: OrderedDict[str, sqlalchemy.Connection] = OrderedDict()
         self._settings: dict[str, Any] = {"url": ""}
         self._unread: tuple[str, Any] | None = None
@@ -88,12 +80,16 @@ class Driver(driver.TableDriver):
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for what gives no rows."""
         deadline = self._deadline = monotonic() + timeout
-        self._clock.clear()
+        self._alarm.clear()
         self._settings = settings
-        self._abandon()
-        connection = self._begun(timeout)
+        # Some drivers read an answer to its end before the next query, even when its result is gone: the connection is
+        # closed instead, and the result kept until then.
+        if self._unread and self._unread[0] in self._open:
+            self._drop(self._unread[0])
+        self._unread = None
+        connection = self._begin(timeout)
         stop = stop_of(connection.connection.driver_connection)
-        self._clock.start((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
+        self._alarm.set((timeout + STOP_SECONDS if recipe_of(connection).before else timeout, stop))
         # Without parameters the drivers leave a % of the text alone.
         options = {"stream_results": True, "no_parameters": True}
         result = connection.exec_driver_sql(query.rstrip("; \t\r\n\f"), execution_options=options)
@@ -104,11 +100,11 @@ class Driver(driver.TableDriver):
 
         def fetch(count: int) -> list[Any]:
             rows = result.fetchmany(count)
-            if monotonic() > deadline:  # functions that a limit breaks off may give a value all the same
+            if monotonic() > deadline:  # a function that a limit ends may return a value all the same
                 raise TimeoutError
             if len(rows) < count:
                 self._unread = None
-                self._clock.clear()
+                self._alarm.clear()
                 end(connection)
             return encode_rows(rows)
 
@@ -116,19 +112,17 @@ class Driver(driver.TableDriver):
 
     def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of the tables and views of the default schema; raises like `run`."""
-        rows = iter(self._inspected(settings, described))
-        return COLUMNS, lambda count: list(islice(rows, count))
+        return make_answer(COLUMNS, self._inspect(settings, described))
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements that would make the tables and views of the default schema; raises like `run`."""
-        rows = iter(self._inspected(settings, statements))
-        return ("sql",), lambda count: list(islice(rows, count))
+        return make_answer(("sql",), self._inspect(settings, statements))
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind; ends the transaction, or a connection that is no more to be trusted."""
-        late = self._clock.clear() > 0 or isinstance(error, TimeoutError)
-        kind, text = ("timeout", "") if late else verdict(error)
-        if kind == "timeout" and not late and monotonic() < self._deadline - EARLY_SECONDS:
+        """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
+        is_late = self._alarm.clear() > 0 or isinstance(error, TimeoutError)
+        kind, text = ("timeout", "") if is_late else verdict(error)
+        if kind == "timeout" and not is_late and monotonic() < self._deadline - EARLY_SECONDS:
             kind, text = "fault", f"the query was ended from elsewhere: {text}"
         url = self._settings["url"]
         if url in self._open:
@@ -139,29 +133,22 @@ class Driver(driver.TableDriver):
         text = redacted(text, secrets_of(url))
         return ("fault", text) if kind == "fault" else ("failure", kind, text)
 
-    def _inspected(self, settings: dict[str, Any], listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
+    def _inspect(self, settings: dict[str, Any], listed: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
         self._settings = settings
-        connection = self._begun(DESCRIBE_SECONDS)
+        connection = self._begin(DESCRIBE_SECONDS)
         rows = listed(connection)
         end(connection)
         return rows
 
-    def _begun(self, seconds: float) -> sqlalchemy.Connection:
-        """Return a transaction on the connection, or on a new one where the server had ended it meanwhile."""
+    def _begin(self, seconds: float) -> sqlalchemy.Connection:
+        """Begin a transaction on the connection, or on a new one where the server has ended it meanwhile."""
         url = self._settings["url"]
         if url in self._open:
-            with suppress(Exception):  # what it is, a new connection will tell
+            with suppress(Exception):  # a new connection shows what is wrong
                 begin(self._open[url], seconds)
                 self._open.move_to_end(url)
                 return self._open[url]
             self._drop(url)
-        self._open[url] = self._connected()
-        begin(self._open[url], seconds)
-        if len(self._open) > CONNECTIONS:
-            self._drop(next(iter(self._open)))
-        return self._open[url]
-
-    def _connected(self) -> sqlalchemy.Connection:
         try:
             connection = connect(**self._settings)
             command(connection, recipe_of(connection).connected)
@@ -169,16 +156,11 @@ class Driver(driver.TableDriver):
             raise
         except Exception as error:
             raise Fault(words(error)) from error
-        return connection
-
-    def _abandon(self) -> None:
-        """Give up the connection whose last answer was not wanted to its end.
-
-        Some drivers would read all of the rest, also when the result is forgotten: it is kept until the line is cut.
-        """
-        if self._unread and self._unread[0] in self._open:
-            self._drop(self._unread[0])
-        self._unread = None
+        self._open[url] = connection
+        begin(self._open[url], seconds)
+        if len(self._open) > CONNECTIONS:
+            self._drop(next(iter(self._open)))
+        return self._open[url]
 
     def _drop(self, url: str) -> None:
         connection = self._open.pop(url)
@@ -217,7 +199,7 @@ def begin(connection: sqlalchemy.Connection, seconds: float) -> None:
 
 
 def end(connection: sqlalchemy.Connection) -> None:
-    """Leave nothing behind."""
+    """End the transaction of a query; raises what the driver raises."""
     command(connection, recipe_of(connection).after)
     connection.rollback()
 
@@ -229,13 +211,13 @@ def command(connection: sqlalchemy.Connection, texts: Any) -> None:
 
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:
-    """Return what a driver has to stop a query from another thread; nothing where it has none, and the parent kills."""
+    """Return the function of a driver that stops a query from another thread; it does nothing where there is none."""
     found = (getattr(driver_connection, name, None) for name in ("interrupt", "cancel"))
     return next((stop for stop in found if callable(stop)), lambda: None)
 
 
 def verdict(error: Exception) -> tuple[str, str]:
-    """Return the kind of a failure, or "fault", and the words for it."""
+    """Return the kind of a failure, or "fault", and its message."""
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, ValueError):
@@ -253,7 +235,7 @@ def verdict(error: Exception) -> tuple[str, str]:
 
 
 def words(error: Exception) -> str:
-    """Return what the driver said, without the statement that SQLAlchemy adds."""
+    """Return the driver's message, without the statement that SQLAlchemy adds."""
     cause = error.orig if isinstance(error, DBAPIError) else None
     if cause is None:
         return f"{type(error).__name__}: {error}"

@@ -1,31 +1,26 @@
-"""SQLite in a child process: read-only by construction, for queries that nobody vouches for.
-
-Loaded by `host_child.py`.
-"""
+"""SQLite in a child process: read-only by construction, for untrusted queries. Loaded by `host_child.py`."""
 
 from __future__ import annotations
 
 import sqlite3
-import stat
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, signature
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer, read_header, signature
 
 VALUE_BYTES = 32 * 2**20
 CONNECTIONS = 64
-STEPS = 5_000  # of the virtual machine between two looks at the clock
+STEPS = 5_000  # of the virtual machine between two calls of `Guard.is_late`
 HEADER_BYTES = 100
 WAL_VERSIONS = b"\2\2"  # the bytes 18 and 19 of a file in write-ahead mode
 
 ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION))
-# Functions that reach for files or code, or write; some exist only in builds with extensions compiled in.
+# Functions that access files, load code, or write; some exist only in builds with extensions.
 FORBIDDEN = frozenset(
     ("load_extension", "fts3_tokenizer", "optimize", "readfile", "writefile", "edit", "eval", "icu_load_collation")
 )
@@ -100,7 +95,7 @@ DESCRIBED = """
 
 
 class Guard:
-    """What SQLite asks back while a query runs: whether it may, and whether there is time left."""
+    """Callbacks of SQLite while a query runs: what it may do, and whether it has time left."""
 
     def __init__(self) -> None:
         self.start(0.0)
@@ -111,17 +106,17 @@ class Guard:
         self._selecting = False
         self.refused = ""
 
-    def late(self) -> bool:
+    def is_late(self) -> bool:
         """Return whether the query has to stop."""
         return monotonic() > self._deadline
 
     def authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        """Allow what reads, remember the first thing that was refused."""
+        """Allow what reads; keep the first action that was refused."""
         if action == sqlite3.SQLITE_SELECT:
             self._selecting = True
         if action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and str(second).lower() in FORBIDDEN):
             return sqlite3.SQLITE_OK
-        # FTS5 asks for it inside of a SELECT; as a query of its own it comes first.
+        # FTS5 reads it within a SELECT; as a query of its own it comes before any SELECT.
         if action == sqlite3.SQLITE_PRAGMA and self._selecting and first == "data_version":
             return sqlite3.SQLITE_OK
         objects = " ".join(text for text in (first, second) if text)
@@ -162,18 +157,18 @@ class Driver(driver.TableDriver):
 
     def describe(self, settings: dict[str, Any]) -> Answer:
         """List the columns of all tables and views; raises like `run`."""
-        connection = reading(settings["path"])
+        connection = connect_plainly(settings["path"])
         rows = described(connection, connection.execute(TABLES).fetchall())
-        return ("table", "column", "type", "to_table", "to_column"), lambda count: list(islice(rows, count))
+        return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements of all tables and views, as they were written; raises like `run`."""
-        connection = reading(settings["path"])
+        connection = connect_plainly(settings["path"])
         connection.text_factory = lenient
         return ("sql",), connection.execute(STATEMENTS).fetchmany
 
     def classify(self, error: Exception) -> Verdict:
-        """Whose fault it is, and of what kind."""
+        """Return the verdict on an error of `run`."""
         text = str(error)
         if isinstance(error, Fault):
             return "fault", text
@@ -181,7 +176,7 @@ class Driver(driver.TableDriver):
             return "fault", f"{type(error).__name__}: {text}"
         refused, self._guard.refused = self._guard.refused, ""
         if refused:
-            # A refused VACUUM has the schema read again, and the virtual tables would be refused their declarations.
+            # After a refused VACUUM, SQLite reads the schema again, where virtual tables would be refused.
             self._open.popitem()[1][1].close()
             return "failure", "unsafe", f"only reading is allowed: {refused}"
         if "one statement at a time" in text:
@@ -207,7 +202,7 @@ class Driver(driver.TableDriver):
         return self._open[path][1]
 
 
-def reading(path: str) -> sqlite3.Connection:
+def connect_plainly(path: str) -> sqlite3.Connection:
     """Open a connection for queries of our own; raises `Fault` or sqlite3's errors."""
     try:
         return sqlite3.connect(address(path), uri=True, isolation_level=None)
@@ -216,7 +211,7 @@ def reading(path: str) -> sqlite3.Connection:
 
 
 def described(connection: sqlite3.Connection, tables: list[tuple[str]]) -> Iterator[tuple[Any, ...]]:
-    """Return the columns of tables, one after the other, but for views that do not work: no query can use them."""
+    """Yield the columns of tables, without views that do not work: no query can use them."""
     for (name,) in tables:
         with suppress(sqlite3.OperationalError):
             yield from connection.execute(DESCRIBED, {"name": name})
@@ -232,7 +227,7 @@ def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA query_only = ON")
         touch_virtual_tables(connection)
-        connection.set_progress_handler(guard.late, STEPS)
+        connection.set_progress_handler(guard.is_late, STEPS)
         connection.set_authorizer(guard.authorize)
     except BaseException:
         connection.close()
@@ -241,9 +236,9 @@ def connect(path: str, timeout: float, guard: Guard) -> sqlite3.Connection:
 
 
 def address(path: str) -> str:
-    """Make the URI under which SQLite reads the file at `path` and leaves no other file beside it."""
+    """Return the URI by which SQLite reads the file at `path` and leaves no other file beside it; raises `Fault`."""
     wal = signature(f"{path}-wal")
-    if not is_wal(path):
+    if read_header(path, HEADER_BYTES)[18:20] != WAL_VERSIONS:
         return f"{Path(path).as_uri()}?mode=ro"
     if not wal or wal[1] == 0:
         return f"{Path(path).as_uri()}?mode=ro&immutable=1"
@@ -252,27 +247,12 @@ def address(path: str) -> str:
     return f"{Path(path).as_uri()}?mode=ro&readonly_shm=1"
 
 
-def is_wal(path: str) -> bool:
-    """Return whether the database is in write-ahead mode; raises `Fault` where there is no file to read."""
-    try:
-        kind = Path(path).stat().st_mode
-    except FileNotFoundError as error:
-        raise Fault("no such file") from error
-    if not stat.S_ISREG(kind):
-        raise Fault("a directory, not a file" if stat.S_ISDIR(kind) else "not a regular file")
-    with Path(path).open("rb") as file:
-        header = file.read(HEADER_BYTES)
-    if not header:
-        raise Fault("the file is empty")
-    return header[18:20] == WAL_VERSIONS
-
-
 def touch_virtual_tables(connection: sqlite3.Connection) -> None:
-    """Have the virtual tables connected: they declare and prepare much that the authorizer would refuse."""
+    """Connect the virtual tables: for that they declare and prepare much that the authorizer would refuse."""
     found = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for name in ["json_each", "json_tree", "generate_series", *(name for (name,) in found)]:
         quoted = name.replace('"', '""')
-        with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries will say so
+        with suppress(sqlite3.OperationalError):  # a module that this build lacks; queries of it will fail
             connection.execute(f'SELECT * FROM "{quoted}" LIMIT 0').close()  # noqa: S608 - quoted
 
 

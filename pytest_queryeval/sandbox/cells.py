@@ -89,9 +89,7 @@ def _nested(value: Any) -> Any:
     """Return a value as JSON can hold it: keys, NaN, dates and the like become text."""
     match value:
         case dict():
-            keys = [_nested(key) for key in value]
-            texts = [key if isinstance(key, str) else json.dumps(key, sort_keys=True, ensure_ascii=False) for key in keys]
-            return dict(zip(texts, map(_nested, value.values()), strict=True))
+            return {_key(_nested(key)): _nested(item) for key, item in value.items()}
         case list() | tuple():
             return [_nested(item) for item in value]
         case float() if not math.isfinite(value):
@@ -99,6 +97,10 @@ def _nested(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     return _nested(_inner(value))
+
+
+def _key(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _inner(value: Any) -> Any:

@@ -33,7 +33,7 @@ class Driver(Protocol):
         """
 
     def classify(self, error: Exception) -> Verdict:
-        """Say whose fault an error of the other methods is, and of what kind."""
+        """Return the verdict on an error of the other methods."""
 
 
 class TableDriver(Driver, Protocol):

@@ -1,7 +1,7 @@
 """Child processes that run queries and can be killed at any moment: the parent's side.
 
-Limits inside a process do not hold: every embedded engine has functions that no interrupt reaches. So a query runs in a
-child, and a child that is late is killed; the next query starts a new one.
+Limits inside a process are not enough: every embedded engine has functions that no interrupt reaches. So a query runs
+in a child, and a child that is late is killed; the next query starts a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MESSAGE_CHARACTERS = 300
 RESULT_BYTES = 256 * 2**20
 MEMORY_BYTES = 2**30
 MAX_COLUMNS = 100_000  # of a database
-MAX_WAIT_SECONDS = 2_000_000.0  # the system counts milliseconds in 31 bits
+MAX_WAIT_SECONDS = 2_000_000.0  # poll() counts milliseconds in 31 bits
 RETRY_SECONDS = 0.5
 GRACE_SECONDS = 0.15  # the engine's own stop comes first: it is cheaper than a new process
 _LOOP = Path(__file__).with_name("host_child.py")
@@ -63,7 +63,7 @@ class Host:
         return self._child.pid if self._child else None
 
     def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; `settings`, plain values, tell the driver where.
+        """Run `query` for at most `timeout` seconds; `settings` are plain values, for the driver.
 
         Raises `SourceError` where the source is at fault, or where the child cannot be started.
         """
@@ -76,16 +76,16 @@ class Host:
         return self._answer("describe", settings, None, timeout, MAX_COLUMNS)
 
     def ddl(self, settings: Mapping[str, Any], *, timeout: float) -> Execution:
-        """List the statements that make the source's tables and views, a row each; raises `SourceError`."""
+        """List the statements that make the source's tables and views, one in a row; raises `SourceError`."""
         return self._answer("ddl", settings, None, timeout, MAX_COLUMNS)
 
     def time(self, gold: Question, predicted: Question, *, iterations: int, timeout: float) -> Execution:
         """Time two queries in turn, each run for at most `timeout` seconds, after a first pair that does not count.
 
-        The answer has a row an iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
+        The answer has a row for each iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
         """
-        asked = [(dict(question.settings), question.text) for question in (gold, predicted)]
-        payload = (*asked, iterations, min(timeout, MAX_WAIT_SECONDS))
+        pair = [(dict(question.settings), question.text) for question in (gold, predicted)]
+        payload = (*pair, iterations, min(timeout, MAX_WAIT_SECONDS))
         return self._answer("time", {}, payload, timeout, iterations, runs=2 * (iterations + 1))
 
     def _answer(
@@ -94,13 +94,13 @@ class Host:
         whole = min(timeout * runs, MAX_WAIT_SECONDS)
         request = (action, dict(settings), payload, whole, max_rows, RESULT_BYTES)
         with self._lock:
-            child = self._started()
+            child = self._running_child()
             began = time.monotonic()
             rows, last = self._exchange(child, request, whole)
             elapsed = time.monotonic() - began
             if last[0] == "died" and elapsed < RETRY_SECONDS and not self._is_closing:
-                # Perhaps it was killed before it saw the query: the end of a second child tells.
-                rows, last = self._exchange(self._started(), request, whole - elapsed)
+                # It may have been killed before it read the query: a second child shows that.
+                rows, last = self._exchange(self._running_child(), request, whole - elapsed)
         if last[:2] == ("failure", "timeout"):
             last = (*last[:2], f"no answer within {min(timeout, MAX_WAIT_SECONDS):g} s")
         return self._execution(rows, last, time.monotonic() - began)
@@ -109,24 +109,21 @@ class Host:
         """Kill the child; a later query would start another."""
         self._is_closing = True
         if child := self._child:
-            child.signal()  # a thread that waits for it lets go of the lock
+            child.signal()  # a thread that waits for it then releases the lock
         with self._lock:
             self._kill()
             self._is_closing = False
 
-    def _started(self) -> Child:
-        if self._child and not self._child.running:
-            self._kill()
-        if not self._child:
-            self._start()
-        assert self._child
-        return self._child
-
-    def _start(self) -> None:
+    def _running_child(self) -> Child:
+        """Return the child, started where there is none or it has ended; raises `SourceError`."""
+        if self._child and self._child.running:
+            return self._child
+        self._kill()
         child = None
         try:
             child = self._child = Child(child_command(_LOOP, self._packages, str(self._driver), str(self._memory)))
             child.receive(time.monotonic() + START_SECONDS, at_most=64)
+            return child
         except (OSError, EOFError) as error:
             reason = (child and child.stderr_tail()) or error
             raise SourceError(f"the {self.name} process does not start: {reason}") from error
@@ -151,6 +148,7 @@ class Host:
                 self._kill()
 
     def _exit_error(self, child: Child) -> tuple[Any, ...]:
+        """Return the last message for a child that ended before it had sent one."""
         status = child.wait()
         if status >= 0:
             return "fault", f"the {self.name} process ended with status {status}: {child.stderr_tail()}"
@@ -207,7 +205,7 @@ class Hosts:
 
 
 def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
-    """Collect the streamed rows, and the message that ends them."""
+    """Return the streamed rows, and the message that ends them."""
     rows: list[Row] = []
     room = RESULT_BYTES
     while True:
@@ -224,7 +222,7 @@ def _reply(child: Child, deadline: float) -> tuple[list[Row], tuple[Any, ...]]:
 
 
 def text_refusal(query: str) -> Failure | None:
-    """Find what needs no engine to be seen."""
+    """Return why no engine needs to run the text of a query; None where one does."""
     if not query.strip():
         return Failure(kind="empty", message="the query is empty")
     if len(query) > QUERY_CHARACTERS:

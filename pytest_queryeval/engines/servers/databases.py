@@ -1,4 +1,4 @@
-"""What the child processes of databases share: URLs and their secrets, the clock of a query, the tables.
+"""What the child processes of databases share: URLs and their secrets, and the tables.
 
 URLs are those of SQLAlchemy: https://docs.sqlalchemy.org/en/20/core/engines.html
 """
@@ -6,59 +6,22 @@ URLs are those of SQLAlchemy: https://docs.sqlalchemy.org/en/20/core/engines.htm
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from time import monotonic
+from collections import defaultdict
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 import sqlalchemy
 from sqlalchemy.engine.reflection import ObjectKind
 from sqlalchemy.exc import CompileError
-from sqlalchemy.types import NullType
+from sqlalchemy.types import NullType, TypeEngine
 
 from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition, create_table
 
 COLUMNS = ("table", "column", "type", "to_table", "to_column")
-SHORT = 6  # characters; a shorter secret is taken out as a whole word only
+MIN_CHARACTERS = 6  # a shorter secret is replaced where it is a whole word only
 _USER_INFO = re.compile(r"^[^:/?#]+://([^:/]*):(.*)@", re.DOTALL)
 _PARAMETER = re.compile(r"[?&]([^=&#]*)=([^&#]*)")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|cred", re.IGNORECASE)
-
-
-class Clock:
-    """Stops a query at its deadline, from a thread of its own, by what its driver has for that."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._alarms: list[tuple[float, Callable[[], object]]] = []
-        self._rang = 0
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def start(self, *alarms: tuple[float, Callable[[], object]]) -> None:
-        """Call each function in so many seconds, in this order, until `clear` is called."""
-        with self._changed:
-            self._alarms, self._rang = [(monotonic() + seconds, stop) for seconds, stop in alarms], 0
-            self._changed.notify()
-
-    def clear(self) -> int:
-        """Forget the alarms and return how many went off; a call under way ends first, before the next query."""
-        with self._changed:
-            went_off, self._alarms, self._rang = self._rang, [], 0
-            return went_off
-
-    def _watch(self) -> None:
-        with self._changed:
-            while True:
-                left = self._alarms[0][0] - monotonic() if self._alarms else None
-                if left is None or left > 0:
-                    self._changed.wait(left)
-                    continue
-                _, stop = self._alarms.pop(0)
-                self._rang += 1
-                with suppress(Exception):  # a connection that broke meanwhile; the parent's limit holds in any case
-                    stop()
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
@@ -72,9 +35,9 @@ def secrets_of(url: str) -> tuple[str, ...]:
 
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text without the secrets."""
+    """Return the text with an ellipsis in place of each secret."""
     for secret in secrets:
-        if len(secret) >= SHORT:
+        if len(secret) >= MIN_CHARACTERS:
             text = text.replace(secret, "…")
         else:
             text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text)
@@ -88,10 +51,14 @@ def described(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
     keys = inspector.get_multi_foreign_keys()
     rows = []
     for place in sorted(tables, key=lambda place: place[1]):
-        targets = _targets(keys.get(place, ()))
+        targets: defaultdict[str, list[tuple[str | None, str | None]]] = defaultdict(list)
+        for key in keys.get(place, ()):
+            if key["referred_schema"] is None:  # the default schema
+                for own, other in zip(key["constrained_columns"], key["referred_columns"], strict=True):
+                    targets[own].append((key["referred_table"], other))
         for column in tables[place]:
             for target in targets.get(column["name"], [(None, None)]):
-                rows.append((place[1], column["name"], _type_of(column), *target))
+                rows.append((place[1], column["name"], _type_name(column["type"], None), *target))
     return rows
 
 
@@ -103,7 +70,14 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
     tables = [
         TableDefinition(
             place[1],
-            [ColumnDefinition(each["name"], _type_in(dialect, each), not each["nullable"]) for each in columns],
+            [
+                ColumnDefinition(
+                    each["name"],
+                    "" if isinstance(each["type"], NullType) else _type_name(each["type"], dialect),
+                    not each["nullable"],
+                )
+                for each in columns
+            ],
             primary_keys[place]["constrained_columns"] if place in primary_keys else [],
             [
                 ForeignKey(
@@ -121,26 +95,9 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
     return [(create_table(table, dialect.identifier_preparer.quote),) for table in tables]
 
 
-def _type_in(dialect: sqlalchemy.Dialect, column: Any) -> str:
-    """Return a type as the database spells it; empty where SQLAlchemy does not know it."""
+def _type_name(kind: TypeEngine[Any], dialect: sqlalchemy.Dialect | None) -> str:
+    """Return a type in the SQL of `dialect`, by default in standard SQL; its class where that cannot write it."""
     try:
-        return "" if isinstance(column["type"], NullType) else column["type"].compile(dialect=dialect)
+        return kind.compile(dialect=dialect)
     except CompileError:
-        return type(column["type"]).__name__
-
-
-def _targets(keys: Any) -> dict[str, list[tuple[str | None, str | None]]]:
-    """Return which columns a column refers to, among those of the default schema."""
-    targets: dict[str, list[tuple[str | None, str | None]]] = {}
-    for key in keys:
-        if key["referred_schema"] is None:
-            for own, other in zip(key["constrained_columns"], key["referred_columns"], strict=True):
-                targets.setdefault(own, []).append((key["referred_table"], other))
-    return targets
-
-
-def _type_of(column: Any) -> str:
-    try:
-        return str(column["type"])
-    except CompileError:  # a type that only its own dialect can write
-        return type(column["type"]).__name__
+        return type(kind).__name__
