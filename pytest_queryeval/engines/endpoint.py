@@ -1,4 +1,4 @@
-"""Any SPARQL 1.1 endpoint, asked over HTTP from a child process."""
+"""Any SPARQL 1.1 endpoint, queried over HTTP from a child process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_queryeval.core.setting_validators import SettingValidator, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings, is_iris
-from pytest_queryeval.http.rules import CONNECTION
+from pytest_queryeval.http.setting_validators import CONNECTION
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
 from pytest_queryeval.languages.sparql.query import Query, read_query
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
@@ -59,8 +59,8 @@ class EndpointEngine:
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer.
 
-        A time-out, a server's error or a refusal is the query's fault only if the endpoint then answers a trivial
-        query; raises `SourceError` otherwise, and for everything else that is no answer.
+        A timeout, a server error or a refusal is the query's fault only if the endpoint then answers a trivial query;
+        raises `SourceError` otherwise, and for everything else that is no answer.
         """
         if failure := text_refusal(query) or self._refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._engine)
@@ -70,8 +70,8 @@ class EndpointEngine:
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
-        asked = [self._question(read_query(query), query) for query in (gold, predicted)]
-        return self._remote.time(*asked, iterations=iterations, timeout=timeout)
+        pair = [self._question(read_query(query), query) for query in (gold, predicted)]
+        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""

@@ -1,4 +1,4 @@
-"""A SPARQL endpoint, asked from a child process, which a hung name server or a huge answer cannot take along.
+"""A SPARQL endpoint, queried from a child process, which a hanging name server or a huge answer may block.
 
 Loaded by `host_child.py`. Protocol: https://www.w3.org/TR/sparql11-protocol/
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import rdflib
 
-from pytest_queryeval.http.messages import message
+from pytest_queryeval.http.messages import SHOWN_BYTES, message, unreadable
 from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.languages.sparql.json_results import read_json_results
 from pytest_queryeval.languages.sparql.request import GRAPH_FORMS, send_query
@@ -26,13 +26,12 @@ GRAPH_FORMATS = {
     "application/x-turtle": "turtle",
     "application/rdf+xml": "xml",
 }
-SHOWN_BYTES = 200
 # A SPARQL endpoint answers with 200 (protocol, 2.1.5) and calls a query malformed with 400.
 STATUS_POLICY = StatusPolicy(answers={200}, invalid={400}, rejected={413, 414, 422}, may_leave=True)
 
 
 class Driver(driver.Driver):
-    """Asks endpoints; `settings` are those of `endpoint.py`."""
+    """Queries endpoints; `settings` are those of `endpoint.py`."""
 
     def __init__(self) -> None:
         rdflib.NORMALIZE_LITERALS = False
@@ -42,8 +41,8 @@ class Driver(driver.Driver):
         """Send `query` and read the whole answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        exchange = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
-        headers, body = send_query(exchange, settings, query)
+        request = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
+        headers, body = send_query(request, settings, query)
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if settings["form"] in GRAPH_FORMS:
             columns, rows = graph_of(content_type, body, settings["url"])
@@ -70,18 +69,16 @@ def table_of(content_type: str, body: bytes, *, ask: bool) -> tuple[tuple[str, .
     try:
         return read_json_results(body, ask=ask)
     except ValueError as error:
-        found = f"{content_type or 'no content type'}, {len(body):,} bytes{message(content_type, body, SHOWN_BYTES)}"
-        if "html" in content_type:
-            raise Fault(f"a web page came back: is the URL that of the query endpoint? ({found})") from error
-        raise Fault(f"the answer is no whole SPARQL JSON result: {error} ({found})") from error
+        problem = unreadable(content_type, body, error, expected="SPARQL JSON result", service="the query endpoint")
+        raise Fault(problem) from error
 
 
 def graph_of(content_type: str, body: bytes, url: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return the triples of a graph; raises `Fault` for anything else, and for document types: entities may explode."""
     name = GRAPH_FORMATS.get(content_type)
     if name is None:
-        said = message(content_type, body, SHOWN_BYTES)
-        raise Fault(f"the answer is no graph: {content_type or 'no content type'}{said}")
+        text = message(content_type, body, SHOWN_BYTES)
+        raise Fault(f"the answer is no graph: {content_type or 'no content type'}{text}")
     if name == "xml" and b"<!DOCTYPE" in body:
         raise Fault("the answer is RDF/XML with a document type, which is not read")
     graph = rdflib.Graph()

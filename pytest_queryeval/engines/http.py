@@ -1,4 +1,4 @@
-"""Any service that answers SQL in JSON over HTTP, asked from a child process."""
+"""Any service that answers SQL in JSON over HTTP, queried from a child process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.http.rules import CONNECTION
-from pytest_queryeval.http.template import is_body, is_parameters, placeholders
+from pytest_queryeval.http.setting_validators import REQUEST
+from pytest_queryeval.http.template import is_body, placeholders
 from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
 
 TIMED_ROWS = 1_000_000  # of an answer that is timed, not kept
@@ -23,16 +23,14 @@ DRIVER = Path(__file__).with_name("http_child.py")
 PACKAGES = ("requests", "jsonpath")
 PATHS = ("columns", "cells", "error", "truncated", "next")
 UNPARSED = ("refuse", "allow")
-NOT_TAKEN = ("invalid", "rejected", "unsafe")  # queries of these failures are none that the service knows
+UNSUPPORTED = ("invalid", "rejected", "unsafe")  # failures of a query that the service need not support
 _FORMAT = re.compile(r"\bFORMAT\s+\w+[\s;]*$", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PATH = SettingValidator(
     lambda value: is_text(value) and value.startswith("$") and "://" not in value, "a JSONPath, such as $.rows"
 )
 SETTINGS = {
-    **CONNECTION,
-    "method": SettingValidator(lambda value: value in ("GET", "POST"), "GET or POST"),
-    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers"),
+    **REQUEST,
     "body": SettingValidator(
         is_body, 'a mapping, a list, "{query}" alone, or a form such as "sql={query}&format=json"'
     ),
@@ -94,8 +92,8 @@ class HTTPEngine:
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer with all its pages.
 
-        What fails is the query's fault only if the service then answers a trivial query; raises `SourceError`
-        otherwise, and for everything else that is no answer.
+        A failure is the query's only if the service then answers a trivial query; raises `SourceError` otherwise, and
+        for everything else that is no answer.
         """
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._engine)
@@ -106,24 +104,23 @@ class HTTPEngine:
         """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
         if failure := self._refusal(gold) or self._refusal(predicted):
             return Execution(query=None, error=failure, engine=self._engine)
-        asked = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
-        return self._remote.time(*asked, iterations=iterations, timeout=timeout)
+        pair = [Question(query, {**self._settings, "max_rows": TIMED_ROWS}) for query in (gold, predicted)]
+        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def ddl(self, *, timeout: float) -> str | None:
-        """Return CREATE TABLE statements of what the service lists of its tables, None where it does not.
+        """Return CREATE TABLE statements of the tables that the service lists; None where it does not list them.
 
         Raises `SourceError` where it does not answer.
         """
         from pytest_queryeval.engines.information_schema import listed_ddl
 
-        return listed_ddl(lambda query: self._listed(query, timeout), self._dialect)
+        def ask(query: str) -> Table | None:
+            execution = self.execute(query, timeout=timeout, max_rows=MAX_COLUMNS)
+            if execution.error is not None and execution.error.kind not in UNSUPPORTED:
+                raise SourceError(f"source '{self._name}': the tables cannot be listed: {execution.error.message}")
+            return execution.answer if isinstance(execution.answer, Table) else None
 
-    def _listed(self, query: str, timeout: float) -> Table | None:
-        """Return the answer to a query for what services need not have."""
-        execution = self.execute(query, timeout=timeout, max_rows=MAX_COLUMNS)
-        if execution.error is not None and execution.error.kind not in NOT_TAKEN:
-            raise SourceError(f"source '{self._name}': the tables cannot be listed: {execution.error.message}")
-        return execution.answer if isinstance(execution.answer, Table) else None
+        return listed_ddl(ask, self._dialect)
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""
@@ -132,7 +129,7 @@ class HTTPEngine:
         if _SURROGATE.search(query):
             return Failure(kind="invalid", message="the query is no Unicode text: it holds half of a surrogate pair")
         if self._dialect == "clickhouse" and _FORMAT.search(query):
-            return Failure(kind="invalid", message="the source says in which format it answers, not the query: FORMAT")
+            return Failure(kind="invalid", message="the source sets the format of answers, not the query: FORMAT")
         from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
 
         failure = refusal(query, self._dialect)
@@ -144,11 +141,11 @@ class HTTPEngine:
 
 
 def dialect(settings: Settings) -> str:
-    """Return what sqlglot calls the language of the service; empty for standard SQL."""
+    """Return sqlglot's name for the SQL of the service; empty for standard SQL."""
     return str(settings.get("dialect", ""))
 
 
-# Not `params` and `body`, which may hold secrets.
+# Without `params` and `body`, which may hold secrets.
 FINGERPRINT = SourceFingerprint(settings=settings_among("rows", *PATHS, "page_size", "dialect", "unparsed"))
 HTTP = EngineType(
     opener=open_http, kind="sql", dialect=dialect, text_setting="url", check=check, fingerprint=FINGERPRINT

@@ -1,36 +1,33 @@
-"""A service that answers SQL in JSON over HTTP, asked from a child process.
-
-Loaded by `host_child.py`.
-"""
+"""A service that answers SQL in JSON over HTTP, queried from a child process. Loaded by `host_child.py`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
+import requests
+
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
-from pytest_queryeval.http.answers import DUPLICATE_MARK, DuplicateKeyObject, dedupe_names, read_json, shape
+from pytest_queryeval.http.answers import DUPLICATE_MARK, dedupe_names, read_json, shape
 from pytest_queryeval.http.auth import origin
-from pytest_queryeval.http.messages import message
+from pytest_queryeval.http.messages import unreadable
 from pytest_queryeval.http.request import make_request, next_page_request
 from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
-from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict
+from pytest_queryeval.sandbox.driver import Answer, Fault, Verdict, make_answer
 from pytest_queryeval.text.redaction import register_secrets
 
-SHOWN_BYTES = 200
-# 404 is also how services say that there is no such table; where the URL is wrong, the probe gets the same.
+# Services also send 404 for an unknown table; where the URL is wrong, the probe gets it too.
 STATUS_POLICY = StatusPolicy(
     answers=range(200, 300), invalid={400, 404, 422}, rejected={403, 405, 408, 409, 410, 413, 414}, may_leave=False
 )
 
 
 class Driver(driver.Driver):
-    """Asks services; `settings` are those of `http.py`."""
+    """Queries services; `settings` are those of `http.py`."""
 
     def __init__(self) -> None:
         self._sessions = Sessions(trust_env=False)
@@ -39,10 +36,9 @@ class Driver(driver.Driver):
         """Send `query` and read all pages of the answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        exchange = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
-        columns, rows = table_of(Pages(exchange, settings, query), settings)
-        left = iter(rows)
-        return columns, lambda count: encode_rows(list(islice(left, count)))
+        request = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
+        columns, rows = table_of(Pages(request, settings, query), settings)
+        return make_answer(columns, encode_rows(rows))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
@@ -50,19 +46,19 @@ class Driver(driver.Driver):
 
 
 class Page(NamedTuple):
-    """What one answer holds: rows and names are None where their JSONPath selects nothing."""
+    """The content of one answer; rows, names and next URL are None where their JSONPath finds nothing."""
 
     rows: list[Any] | None
     names: list[str] | None
-    following: str | None
+    next_url: str | None
     shape: str
 
 
 class Pages:
-    """The pages of an answer, asked for one after the other, until they hold more rows than are allowed."""
+    """The pages of an answer, requested one after the other, until they hold more rows than are allowed."""
 
-    def __init__(self, exchange: RetryingRequest, settings: Mapping[str, Any], query: str) -> None:
-        self._exchange = exchange
+    def __init__(self, request: RetryingRequest, settings: Mapping[str, Any], query: str) -> None:
+        self._request = request
         self._settings = settings
         self._query = query
 
@@ -70,17 +66,17 @@ class Pages:
         return self._counted() if self._settings["page_size"] else self._linked()
 
     def _linked(self) -> Iterator[Page]:
-        """Return the first page, and those that each names as the next."""
-        request = self._request(self._settings["max_rows"] + 1, 0, 1)
+        """Yield the first page, and those that each names as the next."""
+        request = self._page_request(self._settings["max_rows"] + 1, 0, 1)
         seen = {request.url}
         rows = 0
         while rows <= self._settings["max_rows"]:
             page = self._page(request)
             yield page
-            if page.following is None:
+            if page.next_url is None:
                 return
             rows += len(page.rows or ())
-            url = urljoin(request.url, page.following)
+            url = urljoin(request.url, page.next_url)
             if origin(url) != origin(self._settings["url"]):
                 raise Fault(f"`next` ({self._settings['next']}) leads to another origin, which is not followed")
             if url in seen:
@@ -89,11 +85,11 @@ class Pages:
             request = next_page_request(url)
 
     def _counted(self) -> Iterator[Page]:
-        """Pages of `page_size` rows, up to the first without any: one that is not full may have been cut."""
+        """Yield pages of `page_size` rows, up to the first without any: one that is not full may have been cut."""
         size = self._settings["page_size"]
         rows, number, before = 0, 1, size
         while rows <= self._settings["max_rows"]:
-            page = self._page(self._request(size, rows, number))
+            page = self._page(self._page_request(size, rows, number))
             yield page
             found = len(page.rows or ())
             if found > size:
@@ -104,22 +100,32 @@ class Pages:
                 return
             rows, number, before = rows + found, number + 1, found
 
-    def _request(self, limit: int, offset: int, page: int) -> Any:
+    def _page_request(self, limit: int, offset: int, page: int) -> requests.Request:
         values: dict[str, str | int] = {"query": self._query, "limit": limit, "offset": offset, "page": page}
         return make_request(self._settings, values)
 
-    def _page(self, request: Any) -> Page:
-        headers, body = self._exchange.answer(request)
-        document, repeating = read_document(headers.get("Content-Type", ""), body)
+    def _page(self, request: requests.Request) -> Page:
+        headers, body = self._request.answer(request)
+        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        try:
+            document, repeating = read_json(body)
+        except ValueError as error:
+            raise Fault(unreadable(kind, body, error, expected="JSON")) from error
         refuse_error(document, self._settings)
         rows = self._rows(document)
-        refuse_repeating(repeating, rows or [])
-        return Page(rows, self._names(document), self._following(document), shape(document))
+        # Only rows may repeat a name: of other objects nobody knows which value counts.
+        known = {id(row) for row in rows or ()} if repeating else set()
+        if other := next((item for item in repeating if id(item) not in known), None):
+            raise Fault(f"the answer is no whole JSON: an object has two members '{other.duplicate_name}'")
+        next_urls = [value for value in _selected(self._settings["next"], document) if value]
+        if next_urls and not isinstance(next_urls[0], str):
+            raise Fault(f"`next` ({self._settings['next']}) selects {kind_of(next_urls[0])}, not a URL")
+        return Page(rows, self._names(document), next_urls[0] if next_urls else None, shape(document))
 
     def _rows(self, document: Any) -> list[Any] | None:
         path = self._settings["rows"]
         if not _checked(names_one, path):
-            raise Fault(f"`rows` ({path}) is to select the list of rows, not the rows: `$.rows`, not `$.rows[*]`")
+            raise Fault(f"`rows` ({path}) must select the list of rows, not the rows: `$.rows`, not `$.rows[*]`")
         found = [value for value in _selected(path, document) if value is not None]
         if found and not isinstance(found[0], list):
             raise Fault(f"`rows` ({path}) selects {kind_of(found[0])} and no list: the answer is {shape(document)}")
@@ -132,12 +138,6 @@ class Pages:
             path = self._settings["columns"]
             raise Fault(f"`columns` ({path}) selects no names: the answer is {shape(document)}")
         return dedupe_names([str(name) for name in names]) or None
-
-    def _following(self, document: Any) -> str | None:
-        found = [value for value in _selected(self._settings["next"], document) if value]
-        if found and not isinstance(found[0], str):
-            raise Fault(f"`next` ({self._settings['next']}) selects {kind_of(found[0])}, not a URL")
-        return found[0] if found else None
 
 
 def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -166,7 +166,7 @@ def table_of(pages: Pages, settings: Mapping[str, Any]) -> tuple[tuple[str, ...]
 
 
 def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return the names of the columns, and the rows in their order; raises `Fault` for rows that are no rows."""
+    """Return the names of the columns, and the rows with cells in that order; raises `Fault` for invalid rows."""
     if all(isinstance(row, dict) for row in rows):
         found = dict.fromkeys(name for row in rows for name in row)
         if names and found and not found.keys() & set(names):
@@ -184,33 +184,13 @@ def _aligned(rows: Sequence[Any], names: list[str] | None) -> tuple[list[str], l
     return names, list(map(tuple, rows))
 
 
-def read_document(content_type: str, body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
-    """Return the answer as JSON, whatever it calls itself; raises `Fault` for anything else."""
-    try:
-        return read_json(body)
-    except ValueError as error:
-        kind = content_type.partition(";")[0].strip().lower()
-        found = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
-        if "html" in kind:
-            raise Fault(f"a web page came back: is the URL that of the service? ({found})") from error
-        raise Fault(f"the answer is no whole JSON: {error} ({found})") from error
-
-
 def refuse_error(document: Any, settings: Mapping[str, Any]) -> None:
-    """Raise `QueryFailed` where the service says that it refused the query, or cut the answer."""
+    """Raise `QueryFailed` where the document has an error, or a mark that the answer was cut."""
     for value in _selected(settings["error"], document):
         if value:
             raise QueryFailed("invalid", value if isinstance(value, str) else str(encode(value)))
     if any(_selected(settings["truncated"], document)):
         raise QueryFailed("too_large", f"the service says that it cut the answer ({settings['truncated']})")
-
-
-def refuse_repeating(repeating: list[DuplicateKeyObject], rows: list[Any]) -> None:
-    """Raise `Fault` for objects that repeat a name, unless they are rows: nobody knows which value is meant."""
-    known = {id(row) for row in rows} if repeating else set()
-    if strange := [item for item in repeating if id(item) not in known]:
-        name = next(name for name in strange[0] if DUPLICATE_MARK in name).partition(DUPLICATE_MARK)[0]
-        raise Fault(f"the answer is no whole JSON: an object has two members '{name}'")
 
 
 def _selected(path: str | None, document: Any) -> list[Any]:

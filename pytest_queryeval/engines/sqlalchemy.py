@@ -1,4 +1,4 @@
-"""Databases by their SQLAlchemy URLs, asked from a child process: PostgreSQL with a recipe of its own, others alike."""
+"""Databases by their SQLAlchemy URLs, queried from a child process: PostgreSQL has a driver of its own."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ POSTGRES_DRIVER = Path(__file__).with_name("postgres_child.py")
 OTHER_DRIVER = Path(__file__).with_name("sqlalchemy_child.py")
 POSTGRES_PACKAGES = ("sqlalchemy", "psycopg")
 OTHER_PACKAGES = ("sqlalchemy",)
-OTHER_MEMORY = 4 * 2**30  # drivers that speak Arrow or gRPC map much more than they use
+OTHER_MEMORY = 4 * 2**30  # drivers with Arrow or gRPC map much more than they use
 PROBE = "SELECT 1"
 
 
 class Backend(NamedTuple):
-    """What stands before `://` and `+`: sqlglot's name of the language, the default driver and what installs it."""
+    """A backend of URLs, named before `+` and `://`: sqlglot's dialect, the default module, and what installs it."""
 
     dialect: str = ""
     module: str = ""
@@ -60,7 +60,7 @@ BACKENDS: Mapping[str, Backend] = {
     "redshift": Backend("redshift", "sqlalchemy_redshift", "sqlalchemy-redshift"),
     "denodo": Backend("postgres", "denodo", "denodo-sqlalchemy"),
 }
-# By what stands behind the `+`.
+# By the name behind `+`: the module, and what installs it.
 DRIVERS: Mapping[str, tuple[str, str]] = {
     "pymysql": ("pymysql", "pymysql"),
     "mysqldb": ("MySQLdb", "mysqlclient"),
@@ -74,7 +74,7 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "psycopg2": ("psycopg2", "psycopg2-binary"),
 }
 MYSQL_DRIVERS = ("pymysql", "mysqldb", "cymysql", "mysqlconnector", "mariadbconnector", "pyodbc")
-# Of SQLAlchemy itself; other packages register theirs.
+# Drivers of SQLAlchemy itself; other packages register theirs.
 OWN_DRIVERS: Mapping[str, tuple[str, ...]] = {
     "mysql": MYSQL_DRIVERS,
     "mariadb": MYSQL_DRIVERS,
@@ -82,6 +82,7 @@ OWN_DRIVERS: Mapping[str, tuple[str, ...]] = {
     "oracle": ("oracledb", "cx_oracle"),
     "sqlite": ("pysqlite",),
 }
+FILE_BACKENDS = ("sqlite", "duckdb")
 REGISTRY = "sqlalchemy.dialects"
 _URL = re.compile(
     r"(?P<backend>[a-z]\w*)(?:\+(?P<driver>\w+))?://(?:[^:/]*(?::[^@]*)?@)?"
@@ -104,11 +105,8 @@ SETTINGS = {
 }
 
 
-FILE_BACKENDS = ("sqlite", "duckdb")
-
-
 def check(settings: Settings) -> None:
-    """Raise `SettingError` for a URL that is none, and for a driver that is not installed; tells no part of the URL."""
+    """Raise `SettingError` for an invalid URL or a driver that is not installed; no message holds a part of the URL."""
     check_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs a url")
@@ -128,7 +126,7 @@ def check(settings: Settings) -> None:
 
 
 def _check_scheme(backend: str, driver: str) -> None:
-    """Raise `SettingError` for what stands before `://` where nothing that is installed goes by that name."""
+    """Raise `SettingError` for a backend or a driver of which nothing is installed."""
     drivers = OWN_DRIVERS.get(backend, ())
     if backend in BACKENDS and (not drivers or driver in ("", *drivers)):
         return
@@ -141,7 +139,7 @@ def _check_scheme(backend: str, driver: str) -> None:
 
 
 def dialect(settings: Settings) -> str:
-    """Return what sqlglot calls the language of the database; empty where nobody knows."""
+    """Return sqlglot's name for the SQL of the database; empty where it is unknown."""
     return BACKENDS.get(_parts(str(settings.get("url")))[0], Backend()).dialect
 
 
@@ -159,7 +157,7 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
 
 
 class SQLAlchemyEngine:
-    """A database. `settings` are those of its child; queries in the dialect `guarded` are read before they are sent."""
+    """A database. `settings` are those of its child; queries in the dialect `guarded` are parsed first."""
 
     def __init__(self, name: str, host: Host, settings: Mapping[str, Any], *, guarded: str | None = None) -> None:
         self._name = name
@@ -187,8 +185,8 @@ class SQLAlchemyEngine:
         for query in (gold, predicted):
             if failure := text_refusal(query) or self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._host.name)
-        asked = [Question(query, self._settings) for query in (gold, predicted)]
-        return self._remote.time(*asked, iterations=iterations, timeout=timeout)
+        pair = [Question(query, self._settings) for query in (gold, predicted)]
+        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""

@@ -1,1 +1,1 @@
-"""HTTP services: what is sent to them, how they are asked, and what comes back."""
+"""Requests to HTTP services, and their answers."""

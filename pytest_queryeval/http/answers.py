@@ -1,21 +1,24 @@
-"""JSON answers of services: read strictly, and what they look like.
-
-Imported by child processes.
-"""
+"""JSON answers of services: strict reading, and descriptions of their shape. Imported by child processes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from pytest_queryeval.core.json_path import kind_of
 from pytest_queryeval.documents.strict_json import Pairs, StrictJson
 
-DUPLICATE_MARK = "\0"  # stands behind a name that comes again in one object, before the number of the time
+DUPLICATE_MARK = "\0"  # between a name that an object repeats and the number of its occurrence
 SHOWN_KEYS = 8
 
 
 class DuplicateKeyObject(dict[str, Any]):
-    """An object with a name that comes more than once: rows of two columns of one name look like that."""
+    """An object that repeats a name, as the rows of a table with two columns of one name do; see `dedupe_names`."""
+
+    @property
+    def duplicate_name(self) -> str:
+        """The first name that is repeated."""
+        return next(name for name in self if DUPLICATE_MARK in name).partition(DUPLICATE_MARK)[0]
 
 
 def read_json(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
@@ -34,23 +37,23 @@ def read_json(body: bytes) -> tuple[Any, list[DuplicateKeyObject]]:
 
 
 def dedupe_names(names: list[str]) -> list[str]:
-    """Return the names, with a mark behind those that came before.
+    """Return the names, with a mark and a number behind those that occurred before.
 
     >>> [name.partition(DUPLICATE_MARK)[0] for name in dedupe_names(["id", "name", "id"])]
     ['id', 'name', 'id']
     """
     if len(set(names)) == len(names):
         return names
-    times: dict[str, int] = {}
-    apart = []
+    counts: Counter[str] = Counter()
+    unique = []
     for name in names:
-        times[name] = times.get(name, 0) + 1
-        apart.append(name if times[name] == 1 else f"{name}{DUPLICATE_MARK}{times[name]}")
-    return apart
+        counts[name] += 1
+        unique.append(name if counts[name] == 1 else f"{name}{DUPLICATE_MARK}{counts[name]}")
+    return unique
 
 
 def shape(document: Any) -> str:
-    """Return what a document looks like from above, for messages: kinds of values, never the values."""
+    """Return the kind of a document for messages, and the names and kinds of its members, never their values."""
     if isinstance(document, dict) and document:
         parts = [f"{name} ({kind_of(item)})" for name, item in list(document.items())[:SHOWN_KEYS]]
         return f"an object with {', '.join(parts)}{', …' if len(document) > SHOWN_KEYS else ''}"

@@ -1,7 +1,4 @@
-"""What signs a request.
-
-Also imported by child processes: needs nothing else of the package.
-"""
+"""Credentials of requests. Also imported by child processes: it imports nothing else of the package."""
 
 from __future__ import annotations
 
@@ -48,12 +45,12 @@ class Bearer(NoAuth):
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Return what must be the same for credentials to go along."""
+    """Return scheme, host and port of a URL, which must be the same for credentials to be sent."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def without_user(url: str) -> str:
-    """Return the URL without user info and fragment, which are not sent in it."""
+    """Return the URL without user info and fragment, which are never sent as parts of it."""
     scheme, host, path, parameters, _ = urlsplit(url)
     return urlunsplit((scheme, host.rpartition("@")[2], path, parameters, ""))

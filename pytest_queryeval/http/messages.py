@@ -1,7 +1,4 @@
-"""What bodies of answers that are no answers say to people.
-
-Also imported by child processes.
-"""
+"""Messages on the bodies of answers that cannot be used. Also imported by child processes."""
 
 from __future__ import annotations
 
@@ -10,16 +7,25 @@ import re
 from pytest_queryeval.text.redaction import redact
 
 ERROR_BYTES = 4_000
+SHOWN_BYTES = 200
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 def message(content_type: str, body: bytes, most: int = ERROR_BYTES) -> str:
-    """Return what the first `most` bytes of an error's body say, as one text without markup.
+    """Return `: ` and the first `most` characters of a body, in one line without markup; empty for an empty body.
 
-    Servers repeat what they were sent: secrets are taken out before anything is cut, or a part of one would stay.
+    Servers repeat what they were sent: secrets are removed before the text is cut, or a part of one would stay.
     """
     text = redact(body[: 2 * ERROR_BYTES].decode("utf-8", "replace"))[:most]
     if "html" in content_type:
         text = _TAGS.sub(" ", text)
     text = " ".join(text.split())
     return f": {text}" if text else ""
+
+
+def unreadable(kind: str, body: bytes, error: ValueError, *, expected: str, service: str = "the service") -> str:
+    """Return the problem of a body of the content type `kind`, for which a reader of `expected` raised `error`."""
+    found = f"{kind or 'no content type'}, {len(body):,} bytes{message(kind, body, SHOWN_BYTES)}"
+    if "html" in kind:
+        return f"a web page came back: is the URL that of {service}? ({found})"
+    return f"the answer is no whole {expected}: {error} ({found})"

@@ -1,7 +1,4 @@
-"""Requests made of settings and of what is filled into them.
-
-Imported by child processes.
-"""
+"""Requests made of settings and values. Imported by child processes."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ ACCEPT = {"Accept": JSON_TYPE}
 
 
 def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -> requests.Request:
-    """Return the request of `settings`, which have `method`, `url`, `params` and `body`, with the values in its places.
+    """Return the request of `settings`: `method`, `url`, and `params` and `body` rendered with the values.
 
     Raises UnicodeEncodeError for values that are no Unicode text.
     """
@@ -28,5 +25,5 @@ def make_request(settings: Mapping[str, Any], values: Mapping[str, str | int]) -
 
 
 def next_page_request(url: str) -> requests.Request:
-    """Return the request for a page that an answer names."""
+    """Return the request for the next page, whose URL an answer named."""
     return requests.Request("GET", url, headers=dict(ACCEPT))

@@ -1,6 +1,6 @@
-"""A live service is asked: retries, redirects, limits on time and size, and faults by their cause.
+"""Requests to a live service: retries, redirects, limits on time and size, and errors by their cause.
 
-Imported by child processes, which a hung name server or a huge answer cannot take along.
+Imported by child processes, so that a hanging name server or a huge answer does not affect the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from requests.auth import AuthBase
 
 from pytest_queryeval.http.auth import NoAuth, auth_of, origin
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.pause import retry_after
+from pytest_queryeval.http.retry_after import retry_after
 from pytest_queryeval.sandbox.driver import Fault, Verdict
 from pytest_queryeval.text.redaction import redact
 
@@ -30,8 +30,8 @@ FIRST_PAUSE = 0.25
 REDIRECTS = 5
 
 
-class QueryFailed(Exception):  # noqa: N818 - an outcome of what was asked
-    """The service is well, what it was asked is not; `kind` is that of a `Failure`."""
+class QueryFailed(Exception):  # noqa: N818 - an outcome of the query
+    """The service works, but the query gets no answer; `kind` is that of a `Failure`."""
 
     def __init__(self, kind: str, text: str = "") -> None:
         super().__init__(text)
@@ -39,7 +39,7 @@ class QueryFailed(Exception):  # noqa: N818 - an outcome of what was asked
 
 
 class RetryableError(Exception):
-    """The connection broke, or the server asked to come again; `pause` is in seconds, `error` what it is at last."""
+    """The connection broke, or the server asks to retry after `pause` seconds; `error` is raised after the last try."""
 
     def __init__(self, error: Exception, pause: float = 0.0) -> None:
         super().__init__(str(error))
@@ -48,11 +48,11 @@ class RetryableError(Exception):
 
 
 class StatusPolicy(NamedTuple):
-    """What a kind of service means by a status, and whether it may send its clients to another origin."""
+    """The meaning of the statuses of a kind of service, and whether its redirects may lead to another origin."""
 
     answers: Collection[int]
     invalid: Collection[int]
-    rejected: Collection[int]  # and whatever is 500 or more
+    rejected: Collection[int]  # and all from 500 on
     may_leave: bool
 
 
@@ -68,18 +68,18 @@ class Sessions:
         self._sessions: dict[str, requests.Session] = {}
 
     def of(self, settings: dict[str, Any]) -> requests.Session:
-        """Return the session of a source."""
+        """Return the session for the settings of a source."""
         key = repr([settings[name] for name in ("url", "auth", "headers", "verify")])
         if key not in self._sessions:
             session = self._sessions[key] = requests.Session()
             session.trust_env = self._trust_env
-            # One answer must not decide on the next.
+            # No answer may affect the next.
             session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         return self._sessions[key]
 
 
 def classify(error: Exception) -> Verdict:
-    """Whose fault it is, and of what kind; servers repeat what they were sent, so secrets are taken out."""
+    """Return the verdict on an error, without secrets, which servers repeat."""
     text = redact(str(error))
     match error:
         case QueryFailed():
@@ -91,7 +91,7 @@ def classify(error: Exception) -> Verdict:
 
 
 class RetryingRequest:
-    """One question's way to the service and back, with one deadline and one limit on bytes for all of it."""
+    """Requests for one answer, which share a deadline and a limit on bytes; what may succeed later is sent again."""
 
     def __init__(
         self, session: requests.Session, settings: dict[str, Any], policy: StatusPolicy, deadline: float
@@ -105,25 +105,25 @@ class RetryingRequest:
         self._own = origin(settings["url"])
 
     def answer(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
-        """Return the headers and the body; what is dropped is asked for again."""
+        """Return the headers and the body; raises `QueryFailed` and `Fault`."""
         pause = FIRST_PAUSE
-        first = ""
+        earlier = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._follow(request)
             except Fault as fault:
-                raise Fault(f"{first}{fault}") from fault
-            except RetryableError as dropped:
-                first = first or f"{dropped.error}; asked again: "
-                pause = max(pause, dropped.pause)
+                raise Fault(f"{earlier}{fault}") from fault
+            except RetryableError as retryable:
+                earlier = earlier or f"{retryable.error}; asked again: "
+                pause = max(pause, retryable.pause)
                 if attempt == ATTEMPTS or time.monotonic() + pause > self._deadline:
-                    raise dropped.error from None
+                    raise retryable.error from None
             time.sleep(pause)
             pause *= 2
         raise AssertionError("the loop ends by itself")
 
     def _follow(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
-        """Send, and send again to where redirects lead; another origin gets no credentials and no headers of ours."""
+        """Send a request and follow redirects; another origin gets no credentials and no headers of the settings."""
         url = request.url
         for _ in range(REDIRECTS + 1):
             trusted = origin(url) == self._own
@@ -139,7 +139,7 @@ class RetryingRequest:
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str], auth: AuthBase) -> requests.Response:
         left = self._left()
         try:
-            # Connections stay with the source, too.
+            # Nor does another origin get connections of the session.
             session = self._session if origin(url) == self._own else requests.Session()
             return session.request(
                 method,
@@ -154,7 +154,7 @@ class RetryingRequest:
             )
         except requests.Timeout as error:
             raise QueryFailed("timeout") from error
-        except requests.exceptions.InvalidHeader as error:  # its words hold the value, which may be secret
+        except requests.exceptions.InvalidHeader as error:  # its message holds the value, which may be secret
             raise Fault("a header or a token of the source cannot be sent: it holds what no header may") from error
         except requests.exceptions.SSLError as error:
             trust = "the certificate is not trusted (`verify:` takes a CA file)"
@@ -171,14 +171,14 @@ class RetryingRequest:
         body = self._body(found)
         if found.status_code in self._policy.answers:
             return found.headers, body
-        said = f"HTTP {found.status_code} {found.reason or ''}".rstrip()
-        said += message(found.headers.get("Content-Type", ""), body)
+        problem = f"HTTP {found.status_code} {found.reason or ''}".rstrip()
+        problem += message(found.headers.get("Content-Type", ""), body)
         if found.status_code in self._policy.invalid:
-            raise QueryFailed("invalid", said)
+            raise QueryFailed("invalid", problem)
         if found.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
-            said += f" ({sent(self._settings['auth'], found)})"
+            problem += f" ({describe_auth(self._settings['auth'], found)})"
         of_query = found.status_code >= 500 or found.status_code in self._policy.rejected
-        error = QueryFailed("rejected", said) if of_query else Fault(said)
+        error = QueryFailed("rejected", problem) if of_query else Fault(problem)
         if found.status_code in (429, 502, 503, 504):
             raise RetryableError(error, retry_after(found.headers))
         raise error
@@ -210,22 +210,22 @@ class RetryingRequest:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return what urllib3 says is at the bottom of an error of requests."""
+    """Return the error of urllib3 that an error of requests wraps."""
     inner = error.args[0] if error.args else None
     inner = getattr(inner, "reason", None) or inner
     return inner if isinstance(inner, BaseException) else error
 
 
 def reason(error: BaseException) -> str:
-    """Return the words of an error, without the objects that urllib3 puts before them."""
+    """Return the message of an error, without the objects that urllib3 puts before it."""
     inner = innermost(error)
-    # urllib3 puts what happened last, behind its own words.
+    # urllib3 puts the cause last, behind its own text.
     text = str(inner.args[-1] if inner.args and isinstance(inner.args[-1], Exception) else inner)
     return re.sub(r"^.*?object at 0x[0-9a-f]+>: ", "", text)
 
 
-def sent(auth: dict[str, str] | None, found: requests.Response) -> str:
-    """Return which credentials were sent, never what they are, and which the server asks for."""
-    asked = found.headers.get("WWW-Authenticate", "").split(" ")[0]
-    mine = f"`auth: {next(iter(auth))}` was sent" if auth else "no `auth` is set"
-    return f"{mine}, the server asks for {asked.lower()}" if asked else mine
+def describe_auth(auth: dict[str, str] | None, response: requests.Response) -> str:
+    """Return which kind of credentials was sent, and which the server asks for."""
+    sent = f"`auth: {next(iter(auth))}` was sent" if auth else "no `auth` is set"
+    challenge = response.headers.get("WWW-Authenticate", "").split(" ")[0]
+    return f"{sent}, the server asks for {challenge.lower()}" if challenge else sent

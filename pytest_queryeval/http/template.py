@@ -1,7 +1,7 @@
-"""A request whose body and parameters hold places to fill, such as `{query}`.
+"""Templates of bodies and parameters of requests, with placeholders such as `{query}`.
 
-What is filled in is a value, never a piece of JSON or of a URL: it cannot end the text that it stands in. Braces in it
-mean nothing. Also imported by child processes: needs nothing else of the package.
+A placeholder is replaced by a value, never by a piece of JSON or of a URL: a value cannot end the text around it, and
+its own braces are no placeholders. Also imported by child processes, so it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
 TEXT_TYPE = "text/plain; charset=utf-8"
-_PLACE = re.compile(r"\{([a-z_]+(?:\.[^{}]+)?)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[^{}]+)?)\}")
 _FORM = re.compile(r"[^\s=&{}]+=[^\s&]*(?:&[^\s=&{}]+=[^\s&]*)*")
 
 
 def is_body(value: Any) -> bool:
-    """Return whether it is a place alone, a form, or a JSON value that is no text."""
+    """Return whether it is a bare placeholder, a form, or a JSON value that is no text."""
     if isinstance(value, str):
         return is_placeholder(value) or _FORM.fullmatch(value) is not None
     return isinstance(value, dict | list)
@@ -32,24 +32,24 @@ def is_parameters(value: Any) -> bool:
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether the text is one place and nothing else."""
-    return _PLACE.fullmatch(text) is not None
+    """Return whether the text is one placeholder and nothing else."""
+    return _PLACEHOLDER.fullmatch(text) is not None
 
 
 def placeholders(*templates: Any) -> set[str]:
-    """Return the names of all places in JSON values."""
-    return {name for text in _texts(templates) for name in _PLACE.findall(text)}
+    """Return the names of all placeholders in JSON values."""
+    return {name for text in _texts(templates) for name in _PLACEHOLDER.findall(text)}
 
 
 def bare_placeholders(*templates: Any) -> list[str]:
-    """Return the names of the places that are all of their text, in their order."""
-    return [whole[1] for text in _texts(templates) if (whole := _PLACE.fullmatch(text))]
+    """Return the names of the placeholders that are the whole of a text, in their order."""
+    return [whole[1] for text in _texts(templates) if (whole := _PLACEHOLDER.fullmatch(text))]
 
 
 def render(template: Any, values: Mapping[str, Any]) -> Any:
-    """Return a JSON value with the values in its places; a text that is one place only becomes the value, text or not.
+    """Return a JSON value with values in place of its placeholders; a bare placeholder becomes a value of any type.
 
-    Where it is an item of a list and its value is a list, the items of that stand in its place.
+    Where a bare placeholder is an item of a list and its value is a list, the items of that replace it.
 
     >>> render({"sql": "{query}", "top": "{limit}"}, {"query": 'SELECT "{limit}"', "limit": 5})
     {'sql': 'SELECT "{limit}"', 'top': 5}
@@ -58,32 +58,28 @@ def render(template: Any, values: Mapping[str, Any]) -> Any:
     """
     match template:
         case str():
-            return values[template[1:-1]] if _is_filled(template, values) else render_text(template, values)
+            if is_placeholder(template) and template[1:-1] in values:
+                return values[template[1:-1]]
+            return render_text(template, values)
         case dict():
             return {name: render(item, values) for name, item in template.items()}
         case list():
-            return [each for item in template for each in _filled_item(item, values)]
+            items: list[Any] = []
+            for item in template:
+                value = render(item, values)
+                items += value if isinstance(value, list) and isinstance(item, str) else [value]
+            return items
         case _:
             return template
 
 
-def _filled_item(item: Any, values: Mapping[str, Any]) -> list[Any]:
-    value = render(item, values)
-    return value if isinstance(value, list) and _is_filled(item, values) else [value]
-
-
-def _is_filled(template: Any, values: Mapping[str, Any]) -> bool:
-    """Return whether it is one place only, of which the value is known."""
-    return isinstance(template, str) and is_placeholder(template) and template[1:-1] in values
-
-
 def render_text(text: str, values: Mapping[str, Any]) -> str:
-    """In one pass, so that what is filled in is not looked at again; places of other names stay as they are."""
-    return _PLACE.sub(lambda place: _as_text(values.get(place[1], place[0])), text)
+    """Return a text with values in place of its placeholders, in one pass; those of other names stay as they are."""
+    return _PLACEHOLDER.sub(lambda found: _as_text(values.get(found[1], found[0])), text)
 
 
 def render_body(body: Any, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
-    """Return what is sent, and its content type: a place alone is plain text, another text a form, anything else JSON.
+    """Return a body and its content type: a bare placeholder is plain text, another text a form, anything else JSON.
 
     None is no body. Raises UnicodeEncodeError for values that are no Unicode text.
     """

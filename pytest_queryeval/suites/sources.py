@@ -15,7 +15,7 @@ from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each_entry, entries, required_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.files import absolute
-from pytest_queryeval.http.rules import suggested_url
+from pytest_queryeval.http.setting_validators import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,

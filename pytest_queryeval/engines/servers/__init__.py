@@ -1,1 +1,1 @@
-"""What queries to database servers need: guards, values, limits."""
+"""Queries to database servers: what is refused, and values and tables of servers."""

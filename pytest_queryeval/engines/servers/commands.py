@@ -1,7 +1,4 @@
-"""The first word of a text of SQL, which tells a command from a query.
-
-Child processes import this module too, so it imports nothing but the standard library.
-"""
+"""The first word of a text of SQL, which tells a command from a query. Also imported by child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a text is one query that only reads, as far as its text can tell: read by sqlglot."""
+"""Whether a text is one query that only reads, as far as sqlglot can tell from the text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, check_
 from pytest_queryeval.text.plain import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))
-UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot, and in no other
-# What writes, or takes locks, wherever it stands in a query.
+UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot parse a text, and in no other
+# What writes or locks, anywhere in a query.
 _FORBIDDEN = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.NextValueFor)
-# By dialect, what reaches for files, networks, locks, sequences or other sessions, or runs a text as SQL, although it
-# stands in a query. No such list is whole: a role that may only read is what protects a database.
-# U& spells names by the codes of their letters.
+# By dialect, functions within a query that access files, networks, locks, sequences or other sessions, or run a text as
+# SQL. No such list is complete: a role that may only read is what protects a database. U& writes names by the codes of
+# their letters.
 _CALL = r"(?=[\"`\]]?\s*\()"
 _POSTGRES = rf"\b((?:pg_(?!catalog)\w+|lo_\w+|dblink\w*|set_config|query_to_xml\w*|nextval|setval){_CALL}|U&(?=\"))"
-# Files and locks are refused by the tree, too. Numbers of the session outlive their query.
+# Files and locks are refused by the tree, too. Values of the session outlive their query.
 _MYSQL = (
     rf"\b((?:load_file|get_lock|release_\w*locks?|master_pos_wait|sys_exec|sys_eval|nextval|setval){_CALL}"
     r"|next\s+value\s+for|into\s+(?:outfile|dumpfile)|lock\s+in\s+share\s+mode"
@@ -47,8 +47,8 @@ _REACHING = {
 # A comment may stand between a function's name and its parenthesis; MySQL runs some.
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|--[^\n]*|#[^\n]*", re.DOTALL)
 _RUN_COMMENT = re.compile(r"/\*M?!")
-# What sqlglot takes for another thing than databases do, outside of texts and quoted names: templates, of which it
-# skips `{# … #}`; comments within comments, which some databases end at the first `*/`.
+# What sqlglot reads otherwise than databases do, outside of texts and quoted names: templates, of which it skips
+# `{# … #}`; comments within comments, which some databases end at the first `*/`.
 _MISREAD = re.compile(r"(?P<template>\{[#%{])|(?P<nested>/\*(?:(?!\*/).)*?/\*)", re.DOTALL)
 # MySQL begins a comment with `--` only before a blank, and always with `#`. Variables outlive their query.
 _MISREAD_MYSQL = re.compile(r"(?P<dashes>--(?![\x00-\x20\x7f]|\Z))|(?P<hash>#[>-])|(?P<variable>(?<!@)@(?!@)|:=)")
@@ -70,9 +70,9 @@ _QUOTED = frozenset(
 
 @lru_cache(maxsize=1024)
 def refusal(query: str, dialect: str) -> Failure | None:
-    """Return why `query` is not sent to a database of `dialect`, None where it is one query that only reads.
+    """Return why `query` is not sent to a database of `dialect`; None where it is one query that only reads.
 
-    What sqlglot cannot read is refused: nothing else tells that it only reads. The dialect "" is standard SQL.
+    What sqlglot cannot parse is refused: nothing else shows that it only reads. The dialect "" is standard SQL.
     """
     word = first_word(query)
     if word in COMMANDS:

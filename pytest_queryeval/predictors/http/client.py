@@ -21,7 +21,7 @@ import httpx2
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.http.messages import message
-from pytest_queryeval.http.pause import retry_after
+from pytest_queryeval.http.retry_after import retry_after
 from pytest_queryeval.predictors.http.answers import Reply
 from pytest_queryeval.predictors.http.quiet import quiet
 from pytest_queryeval.text.plain import one_line

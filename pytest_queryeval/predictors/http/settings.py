@@ -9,7 +9,7 @@ from typing import Any
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_path import compiled
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text, validate_settings
-from pytest_queryeval.http.rules import CONNECTION
+from pytest_queryeval.http.setting_validators import CONNECTION
 from pytest_queryeval.http.template import bare_placeholders, is_body, is_parameters, placeholders
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
 from pytest_queryeval.text.plain import one_line

@@ -1,4 +1,4 @@
-"""Rules for the settings of a connection to an HTTP service."""
+"""Validators of the settings of a connection to an HTTP service, and of a request."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text
+from pytest_queryeval.http.template import is_parameters
 from pytest_queryeval.text.credentials import discreet
 
 SCHEMES = ("basic", "digest", "bearer")
@@ -19,15 +20,16 @@ _LOCAL = re.compile(r"[\w.-]+:\d|localhost/|[\d.]+/", re.ASCII)
 def is_url(value: Any) -> bool:
     """Return whether it is an absolute http or https URL."""
     try:
-        return is_text(value) and urlsplit(value).scheme in ("http", "https") and _has_address(value)
-    except ValueError:  # an address in brackets that is none, or a port that is none
+        parts = urlsplit(value if is_text(value) else "")
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of an invalid address in brackets, or an invalid port
         return False
 
 
 def suggested_url(value: Any) -> str:
     """Return the tail of an error message that puts the scheme before a host that has none; empty for other values.
 
-    A text with `@` may hold a password, and says nothing of where its host begins.
+    A text with `@` may hold a password, and its host may begin anywhere.
 
     >>> suggested_url("localhost:7878/query")
     ": did you mean 'http://localhost:7878/query'?"
@@ -36,11 +38,6 @@ def suggested_url(value: Any) -> str:
         return ""
     scheme = "http" if _LOCAL.match(value) else "https"
     return f": did you mean '{discreet(f'{scheme}://{value}')}'?"
-
-
-def _has_address(url: str) -> bool:
-    parts = urlsplit(url)
-    return bool(parts.hostname) and parts.port != 0
 
 
 def is_auth(value: Any) -> bool:
@@ -64,7 +61,7 @@ def is_headers(value: Any) -> bool:
 
 
 def _is_sendable(text: str) -> bool:
-    """Return whether it can stand in a header: one line of Latin-1 characters."""
+    """Return whether a header can hold it: one line of Latin-1 characters."""
     return all(character <= "\xff" and character not in "\r\n" for character in text)
 
 
@@ -75,4 +72,9 @@ CONNECTION: Mapping[str, SettingValidator] = {
     "verify": SettingValidator(
         lambda value: isinstance(value, bool) or is_text(value), "true, false or the name of a CA file"
     ),
+}
+REQUEST: Mapping[str, SettingValidator] = {
+    **CONNECTION,
+    "method": SettingValidator(lambda value: value in ("GET", "POST"), "GET or POST"),
+    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers"),
 }

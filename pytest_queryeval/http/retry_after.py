@@ -1,7 +1,4 @@
-"""How long a service asks its clients to wait.
-
-Also imported by child processes: needs nothing else of the package.
-"""
+"""How long a service asks its clients to wait. Also imported by child processes."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
     then = _moment(text)
     if then is None:
         return 0.0
-    # The server's clock, if it tells: ours may be another.
+    # By the server's clock, if it sends its time: ours may differ.
     now = _moment(headers.get("Date", ""))
     return min(max(then - (time.time() if now is None else now), 0.0), MAX_PAUSE)
 
