@@ -416,9 +416,9 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
     ("settings", "setting", "told"),
     [
         ({}, "path", "the predictor 'file' needs a `path`"),
-        ({"path": ""}, "path", "the predictor 'file' needs a `path`"),
-        ({"path": "a\0.jsonl"}, "path", "the predictor 'file' needs a `path`"),
-        ({"path": ["a", "b"]}, "path", "the predictor 'file' needs a `path`"),
+        ({"path": ""}, "path", "'path' is not the name of a file"),
+        ({"path": "a\0.jsonl"}, "path", "'path' is not the name of a file"),
+        ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
         ({"path": "https://host/p.jsonl"}, "path", "'path' looks like a URL or a connection string, not a file"),
         ({"path": "preds.xlsx"}, "path", "'path' does not end as files of predictions do: .jsonl, "),
         ({"path": "p.jsonl", "key": "name"}, "key", "'key' is not one of id, question"),

@@ -243,7 +243,7 @@ def test_whole_answer_is_taken_where_the_service_says_so(run):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"rows": "$.rows[*]"}, r"is to select the list of rows, not the rows"),
+        ({"rows": "$.rows[*]"}, r"must select the list of rows, not the rows"),
         ({"rows": "$[oh"}, r"`\$\[oh` is no JSONPath"),
         ({"columns": "$.names"}, r"`columns` \(\$\.names\) selects nothing"),
         ({"columns": "$"}, r"`columns` \(\$\) selects no names"),

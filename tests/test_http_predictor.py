@@ -167,7 +167,7 @@ def test_a_schema_that_has_no_place_is_refused(settings):
 
     assert (error.setting, str(error)) == (
         "send_schema",
-        "'send_schema' finds no place in this `body`: write \"{schema}\" into it",
+        "'send_schema' has no placeholder in this `body`: write \"{schema}\" into it",
     )
 
 
@@ -731,7 +731,7 @@ def test_a_predictor_that_was_never_asked_can_be_closed():
     [
         ({}, "url", "needs url"),
         ({"url": "ftp://x"}, "url", "'url' is not an http or https URL"),
-        ({"url": "http://x/?q={question}"}, "url", "'url' has no places to fill: put \"{question}\" into `params`"),
+        ({"url": "http://x/?q={question}"}, "url", "'url' takes no placeholders: put \"{question}\" into `params`"),
         ({"url": "http://x", "method": "PUT"}, "method", "'method' is not GET or POST"),
         ({"url": "http://x", "methd": "GET"}, "methd", "unknown setting 'methd': did you mean 'method'?"),
         ({"url": "http://x", "version": "1"}, "version", "unknown setting 'version'"),
@@ -748,11 +748,11 @@ def test_a_predictor_that_was_never_asked_can_be_closed():
         ),
         ({"url": "http://x", "metadata": "$.a"}, "metadata", "'metadata' is not a mapping"),
         ({"url": "http://x", "body": "some text"}, "body", "'body' is not a mapping"),
-        ({"url": "http://x", "body": {"q": "{query}"}}, "body", "unknown place '{query}'"),
+        ({"url": "http://x", "body": {"q": "{query}"}}, "body", "unknown placeholder '{query}'"),
         (
             {"url": "http://x", "body": {"q": "{questoin}"}},
             "body",
-            "unknown place '{questoin}': did you mean 'question'?",
+            "unknown placeholder '{questoin}': did you mean 'question'?",
         ),
         ({"url": "http://x", "body": {"q": "x {questoin}"}}, "body", 'needs "{question}", in quotes'),
         ({"url": "http://x", "method": "GET"}, "body", 'needs "{question}", in quotes'),
@@ -772,10 +772,10 @@ def test_settings_are_checked_again_where_nobody_else_did():
 
 
 def test_every_setting_and_place_is_documented():
-    from pytest_queryeval.predictors.http.settings import PLACES, SETTINGS
+    from pytest_queryeval.predictors.http.settings import PLACEHOLDERS, SETTINGS
 
     assert [name for name in SETTINGS if f"\n| `{name}` |" not in DOCS] == []
-    assert [name for name in PLACES if f"\n| `{{{name}}}` |" not in DOCS] == []
+    assert [name for name in PLACEHOLDERS if f"\n| `{{{name}}}` |" not in DOCS] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))

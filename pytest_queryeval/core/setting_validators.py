@@ -32,6 +32,7 @@ def is_texts(value: Any) -> bool:
     return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
 
 
+TRUE_OR_FALSE = SettingValidator(lambda value: isinstance(value, bool), "true or false")
 FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True)
 FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import SettingValidator, texts
+from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings, is_iris
@@ -24,7 +24,7 @@ PROBE = "ASK {}"
 SETTINGS = {
     **CONNECTION,
     "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs"),
-    "service": SettingValidator(lambda value: isinstance(value, bool), "true or false"),
+    "service": TRUE_OR_FALSE,
 }
 
 

@@ -1,4 +1,4 @@
-"""What a system under test gave back, as what a prediction states."""
+"""Answers of systems under test as predictions, and the errors of their functions."""
 
 from __future__ import annotations
 
@@ -19,59 +19,61 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.plain import one_line
 
-MOST_FRAMES = 3
-_FOREIGN = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
+MAX_FRAMES = 3
+MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
+_LIBRARIES = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
 
 
-def stated_answer(answer: object, kind: str) -> Stated:
-    """Return an answer as text: itself, or a value as JSON where the kind's answers are values.
+def read_answer(answer: object, kind: str, *, by: str) -> Stated:
+    """Return an answer as text: a text as it is, or a value as JSON where the kind's answers are values.
 
-    Raises ValueError, whose text goes on after the name of who answered: "returned nothing (None)".
+    Raises `PredictorError` for any other answer; `by` is who gave it, for messages.
     """
     if isinstance(answer, str):
         return Stated(query=str.__str__(answer))
     if answer is None:
-        raise ValueError('returned nothing (None): an empty answer is ""')
+        raise PredictorError(f'{by} returned nothing (None): an empty answer is ""')
+    returned = f"{by} returned {type(answer).__name__}"
     if KINDS[kind].answer_type is Table:
-        raise ValueError(f"returned {_kind(answer)}, not text")
+        raise PredictorError(f"{returned}, not text")
     if not isinstance(answer, dict | list | int | float):
-        raise ValueError(f"returned {_kind(answer)}, neither text nor a dict, a list or a number")
+        raise PredictorError(f"{returned}, neither text nor a dict, a list or a number")
     try:
         return Stated(query=json.dumps(answer, ensure_ascii=False))
     except RecursionError:
-        raise ValueError(f"returned {_kind(answer)} that nests too deep for JSON") from None
+        raise PredictorError(f"{returned} that nests too deep for JSON") from None
     except Exception as error:  # values of types of the user's own may raise anything
-        raise ValueError(f"returned {_kind(answer)} that is no JSON{_where(answer)}: {one_line(str(error))}") from error
+        raise PredictorError(f"{returned} that is no JSON{_invalid_part(answer)}: {one_line(str(error))}") from error
 
 
 def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds: float) -> Prediction:
-    """Return what a function gave back: a `Prediction` as it is, or one of its answer; raises `PredictorError`.
+    """Return what a function returned as a prediction: a `Prediction` as it is; raises `PredictorError`.
 
-    `by` is who answered, for messages; `predictor` and `seconds` are the prediction's where the function made none.
+    `by` is who answered, for messages; `predictor` and `seconds` are those of a prediction that is made here.
     """
     if isinstance(answer, Prediction):
-        if _is_whole(answer):
+        if _is_valid(answer):
             return answer
         wrong = "a Prediction that lacks a query's text or an answer under `stated`, or a text as `predictor`"
         raise PredictorError(f"{by} returned {wrong}")
     try:
-        stated = stated_answer(answer, kind)
-    except ValueError as error:
-        is_more = isinstance(answer, dict | tuple) and KINDS[kind].answer_type is Table
-        hint = ": return the query, or a `Prediction` to tell more than that" if is_more else ""
-        raise PredictorError(f"{by} {error}{hint}") from error
+        stated = read_answer(answer, kind, by=by)
+    except PredictorError as error:
+        if isinstance(answer, dict | tuple) and KINDS[kind].answer_type is Table:
+            raise PredictorError(f"{error}: return the query, or a `Prediction` to tell more than that") from error
+        raise
     return Prediction(stated=stated, predictor=predictor, seconds=seconds)
 
 
 @contextmanager
 def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
-    """Make a `PredictorError` of whatever a user's function raises within the `with` statement, in its words.
+    """Make a `PredictorError` of whatever a user's function raises within the `with` statement.
 
-    That includes `pytest.skip()` and its like: whether a case counts is not for the system under test to say.
+    That includes `pytest.skip()` and its like: the system under test does not decide whether a case counts.
     """
     try:
         yield
-    except QueryEvalError:  # its own words, and whether another call may help
+    except QueryEvalError:  # with a message of its own, and whether another call may help
         raise
     except BaseException as error:
         if is_interrupt(error, in_task=in_task):
@@ -105,9 +107,9 @@ def _runs_in_task() -> bool:
 def user_frames(frames: traceback.StackSummary) -> str:
     """Return the places in the user's own code: the last frames that are neither ours nor of a library, in brackets."""
     own = [
-        frame for frame in frames if not frame.filename.startswith(_FOREIGN) and "site-packages" not in frame.filename
+        frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and "site-packages" not in frame.filename
     ]
-    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in own[-MOST_FRAMES:]]
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in own[-MAX_FRAMES:]]
     return f" ({' > '.join(places)})" if places else ""
 
 
@@ -120,35 +122,30 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
     raise PredictorError(f"{by} returned {type(answer).__name__}: {instead}")
 
 
-def _is_whole(prediction: Prediction) -> bool:
-    """Return whether a prediction that a user made holds what its types say: Python does not check them."""
+def _is_valid(prediction: Prediction) -> bool:
+    """Return whether a prediction that a user made holds values of its types, which Python does not check."""
     stated: Any = prediction.stated
     if not isinstance(stated, Stated) or not isinstance(prediction.predictor, str):
         return False
-    is_stated = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Answer)
-    return is_stated and isinstance(prediction.metadata, Mapping)
+    has_answer = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Answer)
+    return has_answer and isinstance(prediction.metadata, Mapping)
 
 
-def _where(answer: object, *, levels: int = 20) -> str:
-    """Return the path of the first value in an answer that JSON does not know."""
-    steps: list[str] = []
-    for _ in range(levels):
-        found = _first_odd(answer)
+def _invalid_part(answer: object) -> str:
+    """Return the path and the type of the first value in an answer that JSON cannot hold, for a message."""
+    path = ""
+    for _ in range(MAX_LEVELS):
+        items: list[tuple[str, object]] = []
+        if type(answer) is dict:
+            items = [(f".{one_line(str(key), 40)}", value) for key, value in answer.items()]
+        elif type(answer) is list:
+            items = [(f"[{index}]", value) for index, value in enumerate(answer)]
+        found = next(((step, value) for step, value in items if not _is_json(value)), None)
         if found is None:
             break
-        step, answer = found
-        steps.append(step)
-    return f" at ${''.join(steps)} ({_kind(answer)})" if steps else ""
-
-
-def _first_odd(answer: object) -> tuple[str, object] | None:
-    if type(answer) is dict:
-        items = [(f".{one_line(str(key), 40)}", value) for key, value in answer.items()]
-    elif type(answer) is list:
-        items = [(f"[{index}]", value) for index, value in enumerate(answer)]
-    else:
-        return None
-    return next(((step, value) for step, value in items if not _is_json(value)), None)
+        path += found[0]
+        answer = found[1]
+    return f" at ${path} ({type(answer).__name__})" if path else ""
 
 
 def _is_json(value: object) -> bool:
@@ -157,7 +154,3 @@ def _is_json(value: object) -> bool:
     except Exception:  # noqa: BLE001 - values of types of the user's own may raise anything
         return False
     return True
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__

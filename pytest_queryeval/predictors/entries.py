@@ -1,4 +1,4 @@
-"""What a system says of one case in JSON: an object with `predicted`, and whatever else it tells."""
+"""Predictions in JSON: objects with `predicted`, and whatever else a system adds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson
 
 PREDICTED = "predicted"
 MAX_SECONDS = 1e9
-JSON = StrictJson(allow_nan=True)  # systems send NaN beside their answers, as Python writes it
+JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
 
 
 def is_seconds(value: object) -> bool:
@@ -18,7 +18,7 @@ def is_seconds(value: object) -> bool:
 
 
 def find_prediction(text: str) -> dict[str, Any] | None:
-    """Return the object with `predicted` that a text is as JSON, None for any other text.
+    """Return a text that is a JSON object with `predicted`; None for any other text.
 
     Raise `DuplicateKeyError` where such an object has a key twice.
     """

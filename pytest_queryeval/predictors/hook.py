@@ -32,11 +32,11 @@ class Hook:
         return prediction_of(answer, case.kind, by=HOOK_NAME, predictor="hook", seconds=perf_counter() - start)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""
 
 
 def open_hook(spec: PredictorSpec) -> Predictor:
-    """Refuse: it has to be given the hook; raises `PredictorError`."""
+    """Raise `PredictorError`: a `Hook` has to be made with the hook of the run."""
     raise PredictorError(f"the predictor 'hook' calls {HOOK_NAME}, which only a run of pytest has")
 
 

@@ -1,4 +1,4 @@
-"""Predictions that stand in the suite itself, under `predicted`."""
+"""Predictions in the suite itself, under `predicted`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_queryeval.predictors import PredictorType
 
 
 class Inline:
-    """Answers each case with what it says under `predicted`."""
+    """Answers each case with its own `predicted`."""
 
     concurrency = 1
     retries = 0
@@ -20,7 +20,7 @@ class Inline:
         return Prediction(stated=case.predicted, predictor="inline")
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""
 
 
 def open_inline(spec: PredictorSpec) -> Inline:

@@ -18,16 +18,16 @@ from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS, Predictor, PredictorType
 from pytest_queryeval.predictors.command.processes import GRACE_SECONDS, Command, Process
 from pytest_queryeval.predictors.command.replies import (
-    asked,
+    decode_utf8,
+    encode_question,
     exit_error,
-    line_entry,
-    question_line,
-    reply,
-    shown,
+    make_prediction,
+    make_question,
+    output_too_large,
+    quoted,
+    read_line,
+    read_output,
     stderr_text,
-    too_much,
-    utf8,
-    whole_reply,
 )
 from pytest_queryeval.predictors.command.settings import SCHEMA, check_command, has_schema, words
 from pytest_queryeval.text.credentials import discreet, may_hold_secrets
@@ -48,30 +48,32 @@ class CommandPerCase:
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
         """Return what the program prints; raises `PredictorError` where it does not start, fails, or prints no text."""
-        question = asked(case, trial, sends_schema=self._sends_schema)
-        command = _filled(self._command, case)
+        question = make_question(case, trial, sends_schema=self._sends_schema)
+        program, *arguments = self._command.words
+        words = (program, *(word.replace(SCHEMA, case.schema or "") for word in arguments))
         start = perf_counter()
-        process = await _started(command, self._name)
+        process = await _start(replace(self._command, words=words), self._name)
         try:
-            process.give(question_line(question), is_last=True)
+            process.give(encode_question(question), is_last=True)
             await process.until(lambda: process.ended)
             seconds = perf_counter() - start
         finally:
             await process.stop()
         if process.printed_too_much:
-            raise too_much(self._name)
+            raise output_too_large(self._name)
         if process.exit_code != 0:
             raise exit_error(process, by=self._name)
-        text = utf8(process.output, by=self._name)
-        prediction = whole_reply(text, case, question, by=self._name, seconds=seconds)
-        return _with_stderr(prediction, stderr_text(process.errors))
+        text = decode_utf8(process.output, by=self._name)
+        prediction = read_output(text, case, question, by=self._name, seconds=seconds)
+        stderr = stderr_text(process.errors)
+        return replace(prediction, metadata={"stderr": stderr, **prediction.metadata}) if stderr else prediction
 
     async def close(self) -> None:
-        """Nothing to free: no process outlives its case."""
+        """Do nothing: no process outlives its case."""
 
 
 class _LeftError(PredictorError):
-    """A process has ended in peace, before it was asked as far as anybody can tell."""
+    """A process has ended with exit code 0, probably before it read the question."""
 
 
 class CommandOfLines:
@@ -91,68 +93,65 @@ class CommandOfLines:
 
         A process that did not answer as it should is ended: what it says later must not meet the next case.
         """
-        question = asked(case, trial, sends_schema=self._sends_schema)
+        question = make_question(case, trial, sends_schema=self._sends_schema)
         start = perf_counter()
-        process, line = await self._answered(question_line(question))
+        process, line = await self._ask_any(encode_question(question))
         try:
-            entry = line_entry(line, case, by=self._name)
+            entry = read_line(line, case, by=self._name)
         except PredictorError:
             await process.stop()
             raise
         self._idle.append(process)
-        return reply(entry, case, question, by=self._name, seconds=perf_counter() - start)
+        return make_prediction(entry, case, question, by=self._name, seconds=perf_counter() - start)
 
     async def close(self) -> None:
-        """End all processes: those that read on see the end of their stdin, the others are stopped."""
+        """End all processes: those that wait for input by the end of their stdin, the others by signals."""
         processes, self._idle = self._idle, []
         await gather(*(process.dismiss() for process in processes))
 
-    async def _answered(self, line: bytes) -> tuple[Process, bytes]:
-        """Return a process and the line that it prints for a line: one that is there still, else a new one."""
+    async def _ask_any(self, line: bytes) -> tuple[Process, bytes]:
+        """Return a process, an idle one or else a new one, and the line that it prints for `line`."""
         while self._idle:
             process = self._idle.pop()
             if process.exit_code is not None or not process.prints:
                 await process.stop()
                 continue
             with suppress(_LeftError):
-                return process, await self._asked(process, line)
-        process = await _started(self._command, self._name)
-        return process, await self._asked(process, line)
+                return process, await self._ask(process, line)
+        process = await _start(self._command, self._name)
+        return process, await self._ask(process, line)
 
-    async def _asked(self, process: Process, line: bytes) -> bytes:
+    async def _ask(self, process: Process, line: bytes) -> bytes:
+        """Return the line that a process prints for `line`; one that does anything else is stopped."""
         try:
-            return await self._exchanged(process, line)
+            self._require_silence(process)
+            process.give(line, is_last=False)
+            await process.until(lambda: b"\n" in process.output or process.ended or not process.prints)
+            if process.printed_too_much:
+                raise output_too_large(self._name)
+            answer, line_end, rest = process.output.partition(b"\n")
+            if not line_end:
+                raise await self._no_answer(process)
+            process.output[:] = rest
+            self._require_silence(process)
         except BaseException:
             await process.stop()
             raise
-
-    async def _exchanged(self, process: Process, line: bytes) -> bytes:
-        """Return the line that a process prints for a line."""
-        self._require_silence(process)
-        process.give(line, is_last=False)
-        await process.until(lambda: b"\n" in process.output or process.ended or not process.prints)
-        if process.printed_too_much:
-            raise too_much(self._name)
-        answer, line_end, rest = process.output.partition(b"\n")
-        if not line_end:
-            raise await self._silent(process)
-        process.output[:] = rest
-        self._require_silence(process)
         return bytes(answer)
 
     def _require_silence(self, process: Process) -> None:
         if process.output:
-            said = shown(process.output.decode("utf-8", "replace"))
-            raise PredictorError(f"{self._name} printed {said} that nothing asked for: one line answers one case")
+            text = quoted(process.output.decode("utf-8", "replace"))
+            raise PredictorError(f"{self._name} printed {text} that nothing asked for: one line answers one case")
 
-    async def _silent(self, process: Process) -> PredictorError:
-        """Return the error of a process from which nothing more will come."""
-        if await process.until(lambda: process.exit_code is not None, GRACE_SECONDS):
-            await process.until(lambda: process.ended)
-            error = exit_error(process, by=self._name)
-            in_peace = process.exit_code == 0 and not process.output
-            return _LeftError(str(error), temporary=True) if in_peace else error
-        return PredictorError(f"{self._name} closed its stdout before it answered", temporary=True)
+    async def _no_answer(self, process: Process) -> PredictorError:
+        """Return the error of a process that ended or closed its stdout."""
+        if not await process.until(lambda: process.exit_code is not None, GRACE_SECONDS):
+            return PredictorError(f"{self._name} closed its stdout before it answered", temporary=True)
+        await process.until(lambda: process.ended)
+        error = exit_error(process, by=self._name)
+        has_left = process.exit_code == 0 and not process.output
+        return _LeftError(str(error), temporary=True) if has_left else error
 
 
 def open_command(spec: PredictorSpec) -> Predictor:
@@ -169,7 +168,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
 
 
 def sent(settings: Mapping[str, Any]) -> frozenset[str]:
-    """Return what is sent of a case beside its question: everything, the schema if that is asked for."""
+    """Return what is sent of a case beside its question: all `SURROUNDINGS`, the schema only if the settings say so."""
     return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 
 
@@ -182,17 +181,8 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     return Command((_program(program, folder, environment), *arguments), work, environment)
 
 
-def _filled(command: Command, case: CaseView) -> Command:
-    """Return the command with the schema in its places among the arguments; an empty text where there is none."""
-    program, *arguments = command.words
-    if not any(SCHEMA in word for word in arguments):
-        return command
-    schema = case.schema or ""
-    return replace(command, words=(program, *(word.replace(SCHEMA, schema) for word in arguments)))
-
-
 def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """Return the absolute path of a program; raises `PredictorError` with what would do."""
+    """Return the absolute path of a program; raises `PredictorError` with a remedy where it cannot be run."""
     shown_program = one_line(discreet(program))
     if "/" not in program:
         found = shutil.which(program, path=environment.get("PATH"))
@@ -210,7 +200,7 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
 
 
 def _name(command: tuple[str, ...], folder: Path) -> str:
-    """Return the program as messages call it, with the script that it runs: other arguments may be secrets."""
+    """Return the name of the program for messages, with the script that it runs: other arguments may be secrets."""
     script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_file(folder / word)]
     program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
     return one_line(" ".join((discreet(program), *script)))
@@ -220,16 +210,12 @@ def _is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names that no file can have
 
 
-async def _started(command: Command, name: str) -> Process:
+async def _start(command: Command, name: str) -> Process:
     try:
         return await Process.start(command)
     except (OSError, RuntimeError) as error:  # RuntimeError: a watcher of children that another loop has to run
         reason = getattr(error, "strerror", None) or str(error)
         raise PredictorError(f"{name} cannot be started: {reason}") from error
-
-
-def _with_stderr(prediction: Prediction, text: str) -> Prediction:
-    return replace(prediction, metadata={"stderr": text, **prediction.metadata}) if text else prediction
 
 
 COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command, shared=True, sends=sent)

@@ -1,4 +1,4 @@
-"""Processes that are fed and read without waiting, and that end with all their children when they are unwanted."""
+"""Processes that are written to and read without blocking, and that are ended together with their children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Self
 OUTPUT_BYTES = 16 * 2**20
 ERROR_BYTES = 2**16
 GRACE_SECONDS = 0.5
-PATIENCE_SECONDS = 0.3  # who ends a run gives it a second
+DISMISS_SECONDS = 0.3  # the end of a run waits a second
 REAP_SECONDS = 5.0
 _CHUNK = 2**16
 _POLL_SECONDS = 0.01
@@ -33,11 +33,11 @@ class Command:
 class Process(asyncio.SubprocessProtocol):
     """A process in a session of its own, so that signals reach its children as well.
 
-    What it prints gathers in `output`, and the end of what it writes to stderr in `errors`. It has `ended` once it is
-    reaped and its children are gone; no signal is sent from then on, since its number may be another's.
+    Its stdout is collected in `output`, and the end of its stderr in `errors`. It has `ended` once it is reaped and its
+    children are gone; no signal is sent from then on, since its number may be another's.
 
-    The pipes are our own: those of asyncio keep a process from being seen as ended while a child of it holds them. All
-    here is done by callbacks: tasks would be cancelled with those of the calls, and leave the process alone.
+    The pipes are our own: with those of asyncio, a process has not exited while a child of it holds them. Callbacks do
+    all the work: tasks would be cancelled with those of the calls, and leave the process running.
     """
 
     def __init__(self, pipes: tuple[int, int, int]) -> None:
@@ -49,7 +49,7 @@ class Process(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: int | None = pipes[0]
         self._stdout = pipes[1]
-        self._open = {pipes[1]: self._take_output, pipes[2]: self._take_errors}
+        self._open = {pipes[1], pipes[2]}
         self._unsent = memoryview(b"")
         self._is_last = False
         self._is_killed = False
@@ -76,12 +76,15 @@ class Process(asyncio.SubprocessProtocol):
                 start_new_session=True,
             )
             ours.pop_all()
-        process._listen()
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
+        for pipe in process._open:
+            process._loop.add_reader(pipe, process._read, pipe)
         return process
 
     @property
     def prints(self) -> bool:
-        """Whether anything may still come from its stdout."""
+        """Whether its stdout is still open."""
         return self._stdout in self._open
 
     def give(self, data: bytes, *, is_last: bool) -> None:
@@ -108,25 +111,26 @@ class Process(asyncio.SubprocessProtocol):
         return condition()
 
     async def dismiss(self) -> None:
-        """End it where it waits for input: no more will come; `stop` it if it stays."""
+        """Close its stdin, which ends a process that waits for input; `stop` it if it stays."""
         self._close_stdin()
         try:
-            await self.until(lambda: self.ended, PATIENCE_SECONDS)
+            await self.until(lambda: self.ended, DISMISS_SECONDS)
         finally:
             await self.stop()
 
     async def stop(self) -> None:
-        """End it and its children: SIGTERM, after a grace SIGKILL. Once this returns it is reaped."""
+        """End it and its children by SIGTERM, after a grace by SIGKILL, and wait until it is reaped."""
         try:
             self._signal(signal.SIGTERM)
             await self.until(lambda: self.ended, GRACE_SECONDS)
-        finally:  # also where waiting is cut short
+        finally:  # also where the waiting is cancelled
             self._is_killed = self._signal(signal.SIGKILL)
             self._close_stdin()
             try:
                 await self.until(lambda: self.ended, REAP_SECONDS)
             finally:
-                self._close_outputs()
+                for pipe in tuple(self._open):
+                    self._close_output(pipe)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport; asyncio calls this once the process runs."""
@@ -151,7 +155,7 @@ class Process(asyncio.SubprocessProtocol):
 
     def _await_children(self) -> None:
         assert self._deadline is not None
-        # Who was killed is still there until the system has buried it.
+        # A killed process stays until it is reaped.
         if not self._is_killed and self._signal(0) and self._loop.time() < self._deadline:
             self._loop.call_later(_POLL_SECONDS, self._await_children)
             return
@@ -159,15 +163,8 @@ class Process(asyncio.SubprocessProtocol):
         self.ended = True
         self._changed.set()
 
-    def _listen(self) -> None:
-        pipes = [*self._open, *([] if self._stdin is None else [self._stdin])]
-        for pipe in pipes:
-            os.set_blocking(pipe, False)
-        for pipe in self._open:
-            self._loop.add_reader(pipe, self._read, pipe)
-
     def _signal(self, number: int) -> bool:
-        """Return whether there was someone left to signal."""
+        """Send a signal to the process and its children; return whether there were any."""
         if self.ended or self._transport is None:
             return False
         try:
@@ -195,22 +192,18 @@ class Process(asyncio.SubprocessProtocol):
             data = os.read(pipe, _CHUNK)
         except BlockingIOError:
             return
-        if data:
-            self._open[pipe](data)
-        else:
+        if not data:
             self._close_output(pipe)
+        elif pipe != self._stdout:
+            self.errors += data
+            del self.errors[:-ERROR_BYTES]
+        else:
+            self.output += data
+            if len(self.output) > OUTPUT_BYTES:
+                self.printed_too_much = True
+                self._signal(signal.SIGKILL)
+                self._close_output(pipe)
         self._changed.set()
-
-    def _take_output(self, data: bytes) -> None:
-        self.output += data
-        if len(self.output) > OUTPUT_BYTES:
-            self.printed_too_much = True
-            self._signal(signal.SIGKILL)
-            self._close_output(self._stdout)
-
-    def _take_errors(self, data: bytes) -> None:
-        self.errors += data
-        del self.errors[:-ERROR_BYTES]
 
     def _close_stdin(self) -> None:
         if self._stdin is not None:
@@ -218,12 +211,8 @@ class Process(asyncio.SubprocessProtocol):
             os.close(self._stdin)
             self._stdin = None
 
-    def _close_outputs(self) -> None:
-        for pipe in tuple(self._open):
-            self._close_output(pipe)
-
     def _close_output(self, pipe: int) -> None:
-        del self._open[pipe]
+        self._open.remove(pipe)
         self._loop.remove_reader(pipe)
         os.close(pipe)
         if not self._open and self.exit_code is not None:

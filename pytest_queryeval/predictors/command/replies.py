@@ -1,4 +1,4 @@
-"""What a program is asked on its stdin, and what its answers and its end say."""
+"""The questions that a program reads, the answers that it prints, and the errors of its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_queryeval.core.jsonable import plain
 from pytest_queryeval.core.model import Prediction, Stated
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.predictors.answer import stated_answer
+from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.predictors.entries import JSON, PREDICTED, find_prediction, is_seconds
 from pytest_queryeval.text.plain import one_line, shortened
@@ -22,14 +22,14 @@ from pytest_queryeval.text.redaction import redact
 
 STDERR_CHARACTERS = 2_000
 STDERR_LINES = 10
-MOST_NAMES = 8
+MAX_NAMES = 8
 METADATA_LEVELS = 100
 SHOWN_CHARACTERS = 100
 _LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
 
 
-def asked(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
-    """Return what a program is told of a case, as JSON knows it."""
+def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
+    """Return a case as the JSON object that a program is sent."""
     schema = {"schema": case.schema} if sends_schema else {}
     return {
         "id": case.id,
@@ -47,13 +47,13 @@ def asked(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
     }
 
 
-def question_line(question: Mapping[str, Any]) -> bytes:
-    """Return a question as one line of JSON, in ASCII: it means the same in every locale."""
+def encode_question(question: Mapping[str, Any]) -> bytes:
+    """Return a question as one line of JSON in ASCII, which is the same in every locale."""
     return json.dumps(question).encode("ascii") + b"\n"
 
 
-def utf8(data: bytes | bytearray, *, by: str) -> str:
-    """Return what a program printed, without a byte order mark; raises `PredictorError` where it is no text."""
+def decode_utf8(data: bytes | bytearray, *, by: str) -> str:
+    """Return what a program printed, without a byte order mark; raises `PredictorError` where it is not UTF-8."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -61,55 +61,49 @@ def utf8(data: bytes | bytearray, *, by: str) -> str:
         raise PredictorError(f"{by} printed {wrong}, which is not UTF-8: set PYTHONUTF8=1, or its like") from error
 
 
-def whole_reply(text: str, case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
-    """Return all that a program printed, as an answer: text, or an object with `predicted`; raises `PredictorError`."""
+def read_output(text: str, case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
+    """Return the whole output of a program as a prediction: a text, or an object with `predicted`.
+
+    Raises `PredictorError` for an object without `predicted` where the answer is a query, and for an invalid answer.
+    """
     try:
         entry = find_prediction(text)
     except ValueError as error:
         raise PredictorError(f"{by} printed JSON with a {one_line(str(error), 60)}") from error
-    if entry is None:
-        _refuse_object(text, case, by)
-        return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
-    return reply(entry, case, question, by=by, seconds=seconds)
+    if entry is not None:
+        return make_prediction(entry, case, question, by=by, seconds=seconds)
+    if KINDS[case.kind].answer_type is Table and text.lstrip().startswith("{"):
+        with suppress(ValueError):
+            if isinstance(found := JSON.read(text), dict):
+                names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MAX_NAMES]) or "nothing"
+                raise PredictorError(f"{by} printed an object with {names}: the answer stands under `{PREDICTED}`")
+    return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
 
 
-def _refuse_object(text: str, case: CaseView, by: str) -> None:
-    """Raise `PredictorError` for an object where a query was asked for: its answer stands under another name."""
-    if KINDS[case.kind].answer_type is not Table or not text.lstrip().startswith("{"):
-        return
-    with suppress(ValueError):
-        if isinstance(found := JSON.read(text), dict):
-            names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MOST_NAMES]) or "nothing"
-            raise PredictorError(f"{by} printed an object with {names}: the answer stands under `{PREDICTED}`")
-
-
-def line_entry(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
-    """Return a line as an object with `predicted`; raises `PredictorError` for everything else but a JSON text."""
-    text = utf8(line, by=by)
+def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
+    """Return a line as an object with `predicted`; raises `PredictorError` unless it is one, or a JSON text."""
+    text = decode_utf8(line, by=by)
     try:
         entry = JSON.read(text)
     except ValueError as error:
-        raise PredictorError(f"{by} printed {shown(text)}: {_LINES}") from error
+        raise PredictorError(f"{by} printed {quoted(text)}: {_LINES}") from error
     if isinstance(entry, str):
         return {PREDICTED: entry}
     if not isinstance(entry, dict) or PREDICTED not in entry:
-        raise PredictorError(f"{by} printed {shown(text)}: expected an object with `predicted`, or a JSON text")
+        raise PredictorError(f"{by} printed {quoted(text)}: expected an object with `predicted`, or a JSON text")
     if "id" in entry and entry["id"] != case.id:
-        raise PredictorError(f"{by} answered {shown(str(entry['id']))} where '{case.id}' was asked")
+        raise PredictorError(f"{by} answered {quoted(str(entry['id']))} where '{case.id}' was asked")
     return entry
 
 
-def reply(
+def make_prediction(
     entry: Mapping[str, Any], case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float
 ) -> Prediction:
-    """Return an object with `predicted` as a prediction; raises `PredictorError` where it states no answer.
+    """Return an object with `predicted` as a prediction; raises `PredictorError` for an invalid answer.
 
-    What only repeats the question is no metadata.
+    Its other members are metadata, without those that only repeat the question.
     """
-    try:
-        stated = stated_answer(entry[PREDICTED], case.kind)
-    except ValueError as error:
-        raise PredictorError(f"{by} {error}") from error
+    stated = read_answer(entry[PREDICTED], case.kind, by=by)
     own = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}
     if is_seconds(entry.get("seconds")):
         seconds = float(entry["seconds"])
@@ -118,16 +112,21 @@ def reply(
     return Prediction(stated=stated, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
 
 
-def too_much(by: str) -> PredictorError:
+def output_too_large(by: str) -> PredictorError:
     """Return the error of a program that printed more than an answer may have."""
     return PredictorError(f"{by} printed more than {OUTPUT_BYTES // 2**20} MiB")
 
 
 def exit_error(process: Process, *, by: str) -> PredictorError:
-    """Return the error of a process that ended where it should not have, with its last words, a line each."""
-    words = stderr_tail(process.errors) or stderr_tail(process.output)
-    told = "\n".join([f"{by} ended with {_exit(process.exit_code)}{':' if words else ''}", *words])
-    return PredictorError(told, temporary=True)
+    """Return the error of a process that ended too early, with the last lines that it wrote."""
+    code = process.exit_code
+    status = f"exit code {code}"
+    if code is not None and code < 0:
+        names = {number.value: number.name for number in signal.Signals}
+        status = names.get(-code, f"signal {-code}")
+    lines = stderr_tail(process.errors) or stderr_tail(process.output)
+    text = "\n".join([f"{by} ended with {status}{':' if lines else ''}", *lines])
+    return PredictorError(text, temporary=True)
 
 
 def stderr_tail(data: bytes | bytearray) -> list[str]:
@@ -137,19 +136,10 @@ def stderr_tail(data: bytes | bytearray) -> list[str]:
 
 
 def stderr_text(data: bytes | bytearray) -> str:
-    """Return the beginning of what a program wrote to stderr."""
+    """Return the beginning of a program's stderr."""
     return shortened(redact(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
 
 
-def shown(text: str) -> str:
-    """Return the beginning of what a program printed, as messages show it."""
+def quoted(text: str) -> str:
+    """Return the beginning of what a program printed, for messages."""
     return f"'{one_line(redact(text), SHOWN_CHARACTERS)}'" if text.strip() else "an empty line"
-
-
-def _exit(code: int | None) -> str:
-    if code is None or code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

@@ -1,4 +1,4 @@
-"""Predictions from a file that a run of the system left behind."""
+"""Predictions from a file that a run of the system has written."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Stated
+from pytest_queryeval.core.setting_validators import FILE_NAME, SettingValidator, validate_settings
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.predictors import PredictorType
-from pytest_queryeval.predictors.answer import stated_answer
+from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.predictors.entries import PREDICTED
 from pytest_queryeval.predictors.file.predictions import (
     KEYS,
@@ -26,13 +27,19 @@ from pytest_queryeval.predictors.file.predictions import (
     read_entries,
     read_lines,
 )
-from pytest_queryeval.text.credentials import may_hold_secrets
 from pytest_queryeval.text.plain import one_line
 
-SETTINGS = ("path", "key", "answer")
 NAMED_ENTRIES = 10
-NEAR_AMONG = 200  # to look for near ones among more takes long, for each case that has none
+MAX_COMPARED = 200  # keys among which a near one is searched, for each case without a prediction
 _KEY_CHARACTERS = 80
+SETTINGS = {
+    "path": FILE_NAME,
+    "key": SettingValidator(lambda value: value in KEYS, f"one of {', '.join(KEYS)}"),
+    "answer": SettingValidator(
+        lambda value: isinstance(value, str) and bool(value) and value not in (*KEYS, "seconds", "trial"),
+        "the name of what holds the answers",
+    ),
+}
 
 
 class PredictionsFile:
@@ -49,27 +56,30 @@ class PredictionsFile:
         self._expected = False
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Know all cases of the run, and so which entries none of them asks for."""
-        asked = {self._key(case) for case in cases}
-        self._spare = [key for key in self._entries if key not in asked]
+        """Take all cases of the run, to find the entries that belong to none of them."""
+        needed = {self._key(case) for case in cases}
+        self._spare = [key for key in self._entries if key not in needed]
         self._expected = True
 
     def unused(self) -> tuple[str, ...]:
-        """Return a sentence that names the entries that no expected case asks for; empty where there are none."""
+        """Return a sentence on the entries that belong to no expected case; empty where there are none."""
         spare = list(self._spare) if self._expected else []
-        return (_unused(self._file, spare),) if spare else ()
+        if not spare:
+            return ()
+        named = ", ".join(map(_shown, spare[:NAMED_ENTRIES]))
+        more = f" and {len(spare) - NAMED_ENTRIES:,} more" if len(spare) > NAMED_ENTRIES else ""
+        verb = "prediction was" if len(spare) == 1 else "predictions were"
+        return (f"{self._file.shown}: {len(spare):,} {verb} not used: {named}{more}",)
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
-        try:
-            stated = stated_answer(entry.answer, case.kind)
-        except ValueError as error:
-            raise PredictorError(f"{Location(self._file.shown, entry.line)}: the prediction {error}") from error
+        by = f"{Location(self._file.shown, entry.line)}: the prediction"
+        stated = read_answer(entry.answer, case.kind, by=by)
         return Prediction(stated=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""
 
     def _key(self, case: Case) -> str:
         return comparable(case.id if self._named == "id" else case.question, self._named)
@@ -88,8 +98,8 @@ class PredictionsFile:
 
     def _hint(self, key: str) -> str:
         """Return the nearest key that no case asks for, else what keys there are."""
-        spare = [_shown(other) for other in islice(self._spare, NEAR_AMONG + 1)] if self._named == "id" else []
-        if len(spare) <= NEAR_AMONG and (near := did_you_mean(key, spare)).endswith("?"):
+        spare = [_shown(other) for other in islice(self._spare, MAX_COMPARED + 1)] if self._named == "id" else []
+        if len(spare) <= MAX_COMPARED and (near := did_you_mean(key, spare)).endswith("?"):
             return near
         named = ", ".join(f"'{_shown(other)}'" for other in islice(self._entries, NAMED_ENTRIES))
         more = len(self._entries) - NAMED_ENTRIES
@@ -109,14 +119,14 @@ class PredictedLines:
         self._counts: dict[Path, int] = {}
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Know all cases of the suite, in whose order the lines are."""
+        """Take all cases of the suite, in whose order the lines are."""
         for case in sorted(cases, key=lambda case: case.location.line):
             suite = case.location.path
             self._places[suite, case.id] = self._counts.get(suite, 0)
             self._counts[suite] = self._places[suite, case.id] + 1
 
     def unused(self) -> tuple[str, ...]:
-        """Nothing: there are as many lines as cases, or no case is answered."""
+        """Return nothing: there are as many lines as cases, or no case is answered."""
         return ()
 
     def predict(self, case: Case, trial: int) -> Prediction:
@@ -131,7 +141,7 @@ class PredictedLines:
         return Prediction(stated=Stated(query=self._lines[place]), predictor=_name(self._file))
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""
 
 
 def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
@@ -149,29 +159,20 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
 
 def check_file(settings: Mapping[str, Any]) -> None:
     """Raise `SettingError` for the first setting that cannot be right."""
-    for name in settings:
-        if name not in SETTINGS:
-            raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, SETTINGS)}")
-    path = settings.get("path")
-    if not isinstance(path, str) or not path or "\0" in path:
+    validate_settings(settings, SETTINGS)
+    if "path" not in settings:
         raise SettingError("path", "the predictor 'file' needs a `path`")
-    if may_hold_secrets(path):
-        raise SettingError("path", "'path' looks like a URL or a connection string, not a file")
+    path = settings["path"]
     if not is_known(path):
         known = ", ".join((*READERS, *LINES_SUFFIXES))
         raise SettingError("path", f"'path' does not end as files of predictions do: {known}")
-    if settings.get("key", KEYS[0]) not in KEYS:
-        raise SettingError("key", f"'key' is not one of {', '.join(KEYS)}")
-    answer = settings.get("answer", PREDICTED)
-    if not isinstance(answer, str) or not answer or answer in (*KEYS, "seconds", "trial"):
-        raise SettingError("answer", "'answer' is not the name of what holds the answers")
     for name in ("key", "answer"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
 
 
 def check_there(spec: PredictorSpec) -> None:
-    """Raise `SettingError` where there is no such file."""
+    """Raise `SettingError` where the file does not exist."""
     name = spec.settings["path"]
     path = spec.folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
@@ -180,7 +181,7 @@ def check_there(spec: PredictorSpec) -> None:
 
 
 def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
-    """Return the entries by key and trial; raises `CaseError` for one that says otherwise than one before it."""
+    """Return the entries by key and trial; raises `CaseError` for one that contradicts an earlier one."""
     found: dict[str, dict[int, Entry]] = {}
     for entry in entries:
         trials = found.setdefault(entry.key, {})
@@ -190,18 +191,11 @@ def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[
         if other is None:
             trials[entry.trial] = entry
         elif named == "id" or other.trial != entry.trial or other.answer != entry.answer:
-            told = f", trial {entry.trial}," if entry.trial and entry.trial == other.trial else ""
+            trial = f", trial {entry.trial}," if entry.trial and entry.trial == other.trial else ""
             hint = "" if entry.trial and other.trial else ": say under `trial` which is which, if they are several"
-            problem = f"'{_shown(entry.key)}'{told} was predicted on line {other.line} already{hint}"
+            problem = f"'{_shown(entry.key)}'{trial} was predicted on line {other.line} already{hint}"
             raise file.problem(problem, entry.line)
     return found
-
-
-def _unused(file: File, keys: Sequence[str]) -> str:
-    named = ", ".join(map(_shown, keys[:NAMED_ENTRIES]))
-    more = f" and {len(keys) - NAMED_ENTRIES:,} more" if len(keys) > NAMED_ENTRIES else ""
-    verb = "prediction was" if len(keys) == 1 else "predictions were"
-    return f"{file.shown}: {len(keys):,} {verb} not used: {named}{more}"
 
 
 def _shown(key: str) -> str:

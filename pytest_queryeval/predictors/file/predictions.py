@@ -30,7 +30,7 @@ Row: TypeAlias = tuple[int, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How a file calls what identifies a case (None: `id` where it has any, else `question`), and the answer."""
+    """The names of the key (None: `id` where a file has any, else `question`) and of the answer in a file."""
 
     key: str | None = None
     answer: str = PREDICTED
@@ -49,9 +49,10 @@ class Entry:
 
 
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
-    """Return what identifies the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
+    """Return the key of the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
     rows = list(READERS[file.path.suffix.lower()](file, columns))
-    named = columns.key or ("id" if any("id" in row for _, row in rows) or not _have_questions(rows) else "question")
+    names = {name for _, row in rows for name in KEYS if name in row}
+    named = columns.key or ("question" if names == {"question"} else "id")
     return named, [_entry(row, file, line, named, columns.answer) for line, row in rows]
 
 
@@ -67,48 +68,39 @@ def _without_marker(answer: Any) -> Any:
 
 
 def comparable(key: str, named: str) -> str:
-    """Return an id as it stands; a question without what line breaks and blanks do to it in a file."""
+    """Return an id unchanged, and a question with single blanks in place of all white space."""
     return key if named == "id" else " ".join(key.split())
-
-
-def _have_questions(rows: list[Row]) -> bool:
-    return any("question" in row for _, row in rows)
 
 
 def _entry(row: Mapping[str, Any], file: File, line: int, named: str, answer: str) -> Entry:
     if row.get(answer) is None:
-        raise file.problem(_no_answer(row, answer), line)
+        if answer in row:
+            problem = f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
+        else:
+            hint = "" if answer != PREDICTED else ", or say under `answer` what is called so"
+            near = did_you_mean(answer, [one_line(key, 40) for key in row])
+            problem = f"a prediction needs `{answer}`{hint}{near}"
+        raise file.problem(problem, line)
     seconds = row.get("seconds", 0.0)
     if not is_seconds(seconds):
         raise file.problem(f"`seconds` is a number from 0 to {MAX_SECONDS:,.0f}", line)
     trial = row.get("trial", 0)
-    if isinstance(trial, bool) or not isinstance(trial, int) or ("trial" in row and trial < 1):
+    if type(trial) is not int or ("trial" in row and trial < 1):
         raise file.problem("`trial` is a whole number from 1 on", line)
     own = {"id", named, answer, "seconds", "trial"}
     metadata = {key: value for key, value in row.items() if key not in own}
     return Entry(line, _key(row, file, line, named), trial, _without_marker(row[answer]), float(seconds), metadata)
 
 
-def _no_answer(row: Mapping[str, Any], answer: str) -> str:
-    if answer in row:
-        return f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
-    near = did_you_mean(answer, [one_line(key, 40) for key in row])
-    hint = "" if answer != PREDICTED else ", or say under `answer` what is called so"
-    return f"a prediction needs `{answer}`{hint}{near}"
-
-
 def _key(row: Mapping[str, Any], file: File, line: int, named: str) -> str:
     key = row.get(named)
-    if isinstance(key, int) and not isinstance(key, bool):
+    if type(key) is int:
         return str(key)
     if not isinstance(key, str) or not key.strip():
-        other = "" if named in row else f": this one has {_named(row)}"
+        names = ", ".join(f"`{one_line(name, 40)}`" for name in list(row)[:5]) or "nothing"
+        other = "" if named in row else f": this one has {names}"
         raise file.problem(f"a prediction needs `{named}`, which is text{other}", line)
     return comparable(key, named)
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"`{one_line(key, 40)}`" for key in list(row)[:5]) or "nothing"
 
 
 def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
@@ -132,7 +124,7 @@ def _object(value: Any, file: File, line: int) -> Mapping[str, Any]:
 
 
 class _Scanner:
-    """Reads a JSON text piece by piece, so that each value has its line."""
+    """Reads a JSON text value by value, to know the line of each."""
 
     def __init__(self, file: File) -> None:
         self.line = 1
@@ -142,7 +134,7 @@ class _Scanner:
         self._skip()
 
     def next_is(self, mark: str) -> bool:
-        """Return whether this character comes next; it is then passed."""
+        """Return whether this character comes next, and pass it."""
         if not self._text.startswith(mark, self._place):
             return False
         self._go(self._place + len(mark))
@@ -152,6 +144,15 @@ class _Scanner:
         """Pass a character; raises `CaseError` where another one comes."""
         if not self.next_is(mark):
             raise self.problem(f"not JSON: expected '{mark}'")
+
+    def lines_until(self, mark: str) -> Iterator[int]:
+        """Yield the line of each item, which the caller reads; items are separated by commas, and `mark` ends them."""
+        if self.next_is(mark):
+            return
+        yield self.line
+        while not self.next_is(mark):
+            self.require(",")
+            yield self.line
 
     def value(self) -> Any:
         """Return the value that comes next; raises `CaseError`."""
@@ -186,42 +187,23 @@ class _Scanner:
 
 
 def _json(file: File, columns: Columns) -> Iterator[Row]:
-    """Return a list of predictions, or a mapping from ids (or questions) to answers."""
+    """Yield the rows of a list of predictions, or of a mapping from ids (or questions) to answers."""
     scanner = _Scanner(file)
     if scanner.next_is("["):
-        yield from _listed(scanner, file)
+        for line in scanner.lines_until("]"):
+            yield line, _object(scanner.value(), file, line)
     elif scanner.next_is("{"):
-        yield from _mapped(scanner, columns)
+        for line in scanner.lines_until("}"):
+            key = scanner.value()
+            if not isinstance(key, str):
+                raise scanner.problem("not JSON: a key is text")
+            scanner.require(":")
+            value = scanner.value()
+            row = value if isinstance(value, dict) and columns.answer in value else {columns.answer: value}
+            yield line, {**row, columns.key or "id": key}
     else:
         raise scanner.problem("expected a list of predictions, or a mapping from ids to answers")
     scanner.end()
-
-
-def _listed(scanner: _Scanner, file: File) -> Iterator[Row]:
-    if scanner.next_is("]"):
-        return
-    while True:
-        line = scanner.line
-        yield line, _object(scanner.value(), file, line)
-        if scanner.next_is("]"):
-            return
-        scanner.require(",")
-
-
-def _mapped(scanner: _Scanner, columns: Columns) -> Iterator[Row]:
-    if scanner.next_is("}"):
-        return
-    while True:
-        line, key = scanner.line, scanner.value()
-        if not isinstance(key, str):
-            raise scanner.problem("not JSON: a key is text")
-        scanner.require(":")
-        value = scanner.value()
-        told = value if isinstance(value, dict) and columns.answer in value else {columns.answer: value}
-        yield line, {**told, columns.key or "id": key}
-        if scanner.next_is("}"):
-            return
-        scanner.require(",")
 
 
 def _separated(delimiter: str) -> Callable[[File, Columns], Iterator[Row]]:
@@ -238,6 +220,7 @@ def _separated(delimiter: str) -> Callable[[File, Columns], Iterator[Row]]:
 
 
 def _table(lines: Any, file: File, columns: Columns) -> Iterator[Row]:
+    texts = {*KEYS, columns.answer}
     header: list[str] = []
     line = 1
     for cells in lines:
@@ -246,7 +229,13 @@ def _table(lines: Any, file: File, columns: Columns) -> Iterator[Row]:
         elif cells:
             if len(cells) != len(header):
                 raise file.problem(f"{len(cells)} cells, but {len(header)} columns", line)
-            yield line, _row(dict(zip(header, cells, strict=True)), file, line, columns)
+            row: dict[str, Any] = {}
+            # Cells besides the key and the answer may be numbers, and are left out where they are empty.
+            for name, cell in zip(header, cells, strict=True):
+                value = cell if name in texts else scalar(Node(cell, line, "plain", file))
+                if name in texts or value is not None:
+                    row[name] = value
+            yield line, row
         line = lines.line_num + 1
     if not header:
         raise file.problem("has no header row")
@@ -263,13 +252,6 @@ def _header(cells: list[str], file: File, line: int, columns: Columns) -> list[s
     if not set(KEYS) & set(names):
         raise file.problem(f"there is no column 'id' or 'question'{did_you_mean('id', names)}", line)
     return names
-
-
-def _row(cells: Mapping[str, str], file: File, line: int, columns: Columns) -> Mapping[str, Any]:
-    """Return the cells of a row; all but the key and the answer are left out where empty, and may be numbers."""
-    texts = {*KEYS, columns.answer}
-    told = {name: cell if name in texts else scalar(Node(cell, line, "plain", file)) for name, cell in cells.items()}
-    return {name: value for name, value in told.items() if name in texts or value is not None}
 
 
 @contextmanager

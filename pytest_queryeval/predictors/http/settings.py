@@ -1,4 +1,4 @@
-"""The settings of a service as predictor: what is sent to it, and where its answer stands."""
+"""The settings of a service as predictor: what is sent to it, and how its answer is selected."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_path import compiled
-from pytest_queryeval.core.setting_validators import SettingValidator, is_text, validate_settings
-from pytest_queryeval.http.setting_validators import CONNECTION
-from pytest_queryeval.http.template import bare_placeholders, is_body, is_parameters, placeholders
+from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, is_text, validate_settings
+from pytest_queryeval.http.setting_validators import REQUEST
+from pytest_queryeval.http.template import bare_placeholders, is_body, placeholders
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
 from pytest_queryeval.text.plain import one_line
 
 DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
-PLACES = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))
+PLACEHOLDERS = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))
 METADATA = "metadata."
 SCHEMA = "schema"
 BESIDE = ("concurrency", "timeout", "retries")
-_PLACE_IN_URL = re.compile(rf"\{{(?:{'|'.join(PLACES)}|metadata\.[^{{}}]+)\}}")
+_PLACEHOLDER_IN_URL = re.compile(rf"\{{(?:{'|'.join(PLACEHOLDERS)}|metadata\.[^{{}}]+)\}}")
 
 
 def _is_path(value: Any) -> bool:
@@ -32,22 +32,17 @@ def _is_path(value: Any) -> bool:
     return True
 
 
-def _is_paths(value: Any) -> bool:
-    return isinstance(value, dict) and all(is_text(name) and _is_path(path) for name, path in value.items())
-
-
 SETTINGS = {
-    **CONNECTION,
-    "method": SettingValidator(lambda value: value in ("GET", "POST"), "GET or POST"),
-    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers"),
+    **REQUEST,
     "body": SettingValidator(
         is_body, 'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"'
     ),
     "answer": SettingValidator(_is_path, "a JSONPath (RFC 9535), such as $.sql"),
     "metadata": SettingValidator(
-        _is_paths, "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}"
+        lambda value: isinstance(value, dict) and all(is_text(name) and _is_path(value[name]) for name in value),
+        "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}",
     ),
-    SEND_SCHEMA: SettingValidator(lambda value: isinstance(value, bool), "true or false"),
+    SEND_SCHEMA: TRUE_OR_FALSE,
 }
 
 
@@ -59,28 +54,23 @@ def check(settings: Mapping[str, Any]) -> None:
     validate_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs url")
-    if found := _PLACE_IN_URL.search(settings["url"]):
-        raise SettingError("url", f"'url' has no places to fill: put \"{found.group()}\" into `params`")
+    if found := _PLACEHOLDER_IN_URL.search(settings["url"]):
+        raise SettingError("url", f"'url' takes no placeholders: put \"{found.group()}\" into `params`")
     if settings.get(SEND_SCHEMA) and SCHEMA not in sent(settings):
-        raise SettingError(SEND_SCHEMA, f"'{SEND_SCHEMA}' finds no place in this `body`: write \"{{schema}}\" into it")
+        raise SettingError(SEND_SCHEMA, f"'{SEND_SCHEMA}' has no placeholder in this `body`: write \"{{schema}}\" into it")
     templates = {"params": settings.get("params"), "body": body_of(settings)}
     for name, template in templates.items():
-        _check_places(name, template)
+        # Within a longer text, braces around an unknown name are text.
+        if unknown := next((found for found in bare_placeholders(template) if not is_known(found)), None):
+            hint = did_you_mean(unknown, [*PLACEHOLDERS, f"{METADATA}…"])
+            raise SettingError(name, f"unknown placeholder '{{{one_line(unknown, 40)}}}'{hint}")
     if not any(map(is_known, placeholders(*templates.values()))):
-        raise SettingError("body", 'needs "{question}", in quotes, or another place in `body` or `params`')
+        raise SettingError("body", 'needs "{question}", in quotes, or another placeholder, in `body` or `params`')
 
 
-def _check_places(name: str, template: Any) -> None:
-    """Refuse a text that is one place only, of a name that there is not; within other texts, braces are text."""
-    for place in bare_placeholders(template):
-        if not is_known(place):
-            known = [*PLACES, f"{METADATA}…"]
-            raise SettingError(name, f"unknown place '{{{one_line(place, 40)}}}'{did_you_mean(place, known)}")
-
-
-def is_known(place: str) -> bool:
-    """Return whether there is a place of this name."""
-    return place in PLACES or place.startswith(METADATA)
+def is_known(name: str) -> bool:
+    """Return whether there is a placeholder of this name."""
+    return name in PLACEHOLDERS or name.startswith(METADATA)
 
 
 def body_of(settings: Mapping[str, Any]) -> Any:
