@@ -59,7 +59,7 @@ class HTTPService:
             self._client = Client(self._name, self._headers, self._credentials, self._context)
         reply = await self._client.ask(self._method, url, content, content_type)
         seconds = perf_counter() - start
-        answer, metadata = self._selector.selected(reply)
+        answer, metadata = self._selector.select(reply)
         stated = read_answer(answer, case.kind, by=self._name)
         return Prediction(stated=stated, predictor=self._shown, seconds=seconds, metadata=metadata)
 

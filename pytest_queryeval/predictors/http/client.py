@@ -1,6 +1,6 @@
-"""One service is asked over HTTP: redirects, credentials, a limit on bytes, and what goes wrong in words.
+"""Requests to one service over HTTP: redirects, credentials, a limit on bytes, and messages for what goes wrong.
 
-Here alone httpx2 is imported. There is no limit on time: who asks sets one around the call, and cancels it.
+Only this module imports httpx2. There is no limit on time: the caller sets one, and cancels the call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ IDLE_SECONDS = 30.0  # that a connection is kept for the next call
 ERROR_CHARACTERS = 300
 ANSWERS = (200, 201, 203)
 MOVED = (301, 302, 303, 307, 308)
-COME_AGAIN = (408, 429)  # and whatever is 500 or more
+RETRYABLE = (408, 429)  # and all from 500 on
 AUTHORIZATION = "authorization"
 DEFAULT_HEADERS = {
     "Accept": "application/json, text/plain;q=0.9, */*;q=0.1",
@@ -43,43 +43,43 @@ DEFAULT_HEADERS = {
 
 
 class Credentials(NamedTuple):
-    """What signs requests: a header, or the answers to a challenge; `told` says which, for messages."""
+    """Credentials of requests: a header, or the answers to a challenge; `sent` says which, for messages."""
 
-    told: str = "no `auth` is set"
+    sent: str = "no `auth` is set"
     header: str = ""
     flow: httpx2.Auth = httpx2.Auth()
 
 
 def credentials(auth: Mapping[str, str] | None, headers: Mapping[str, str], url: str) -> Credentials:
-    """As the setting says, else a header, else the user info of the URL, else none."""
+    """Return those of the setting `auth`, else of a header, else of the user info of the URL, else none."""
     if not auth and AUTHORIZATION in map(str.lower, headers):
         return Credentials("the header `Authorization` was sent")
     user_info = httpx2.URL(url).userinfo.decode("ascii")
-    if not auth and not user_info:
+    if auth:
+        ((scheme, secret),) = auth.items()
+        sent = f"`auth: {scheme}` was sent"
+    elif user_info:
+        user, _, password = user_info.partition(":")
+        scheme, secret = "basic", f"{unquote(user)}:{unquote(password)}"
+        sent = "the user of `url` was sent"
+    else:
         return Credentials()
-    scheme, secret = next(iter(auth.items())) if auth else ("basic", _user_and_password(user_info))
-    told = f"`auth: {scheme}` was sent" if auth else "the user of `url` was sent"
     if scheme == "digest":
         user, _, password = secret.partition(":")
-        return Credentials(told, flow=httpx2.DigestAuth(user, password))
-    sent = secret if scheme == "bearer" else b64encode(secret.encode()).decode()
-    return Credentials(told, header=f"{scheme.title()} {sent}")
-
-
-def _user_and_password(user_info: str) -> str:
-    user, _, password = user_info.partition(":")
-    return f"{unquote(user)}:{unquote(password)}"
+        return Credentials(sent, flow=httpx2.DigestAuth(user, password))
+    encoded = secret if scheme == "bearer" else b64encode(secret.encode()).decode()
+    return Credentials(sent, header=f"{scheme.title()} {encoded}")
 
 
 def trusted(verify: bool | str, folder: Path) -> ssl.SSLContext:
-    """Return which certificates are trusted: those of the system, of a file, or any; raises `PredictorError`."""
+    """Return a context that trusts the certificates of the system, of a file, or any; raises `PredictorError`."""
     try:
         if isinstance(verify, str):
             return ssl.create_default_context(cafile=str(folder / verify))
         return httpx2.create_ssl_context(verify)
     except (OSError, ValueError) as error:  # ssl.SSLError is one, too
         name = f"the CA file {verify}" if isinstance(verify, str) else "the file of SSL_CERT_FILE or SSL_CERT_DIR"
-        raise PredictorError(f"`verify`: {name} cannot be read: {_words(error)}") from error
+        raise PredictorError(f"`verify`: {name} cannot be read: {_reason(error)}") from error
 
 
 class Handshake:
@@ -89,7 +89,7 @@ class Handshake:
         self._stream: Any = None
 
     async def follow(self, event: str, info: Mapping[str, Any]) -> None:
-        """Be told what happens to a request, as a `trace` of httpcore2."""
+        """Follow the events of a request, as a `trace` of httpcore2."""
         if event.endswith("connect_tcp.complete"):
             self._stream = info["return_value"]
         elif event.endswith("start_tls.failed") and self._stream is not None:
@@ -97,20 +97,24 @@ class Handshake:
 
 
 class Client:
-    """Asks one service, on the event loop on which it is made; `name` is what messages call it."""
+    """Sends requests to one service, on the event loop on which it is made; `name` is the service's in messages."""
 
     def __init__(self, name: str, headers: Mapping[str, str], signed: Credentials, context: ssl.SSLContext) -> None:
         self._name = name
-        self._signed = signed
+        self._credentials = signed
+        own = {key: text for key, text in headers.items() if not signed.header or key.lower() != AUTHORIZATION}
+        own |= {"Authorization": signed.header} if signed.header else {}
+        sent = httpx2.Headers(DEFAULT_HEADERS)
+        sent.update(httpx2.Headers([(key.encode("ascii"), text.encode("latin-1")) for key, text in own.items()]))
         try:
             self._client = httpx2.AsyncClient(
-                headers=_told(headers, signed),
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # no answer decides on the next
+                headers=sent,
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # no answer affects the next
                 verify=context,
                 timeout=None,
                 limits=httpx2.Limits(keepalive_expiry=IDLE_SECONDS),
             )
-        except (ValueError, ImportError, httpx2.InvalidURL) as error:  # whose words may hold a password
+        except (ValueError, ImportError, httpx2.InvalidURL) as error:  # its message may hold a password
             proxies = "HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             raise self._problem(f"the proxy of the environment cannot be used: see {proxies}") from error
 
@@ -138,11 +142,11 @@ class Client:
         raise self._problem(f"more than {REDIRECTS} redirects")
 
     async def _exchange(self, request: httpx2.Request) -> Reply | httpx2.Response:
-        """Return the answer to one request, or the response that sends it elsewhere; a challenge is met on the way."""
-        flow = self._signed.flow.auth_flow(request)
+        """Return the answer to one request, or a redirect; answer a challenge on the way."""
+        flow = self._credentials.flow.auth_flow(request)
         signed: httpx2.Request | None = next(flow)
         while signed is not None:
-            # The client's own way with challenges would read their bodies, however large they are.
+            # The client's own handling of challenges would read their bodies, however large they are.
             response = await self._client.send(signed, stream=True, auth=None)
             async with aclosing(response):
                 signed = self._challenged(flow, response)
@@ -160,11 +164,11 @@ class Client:
         except StopIteration:
             return None
         except (ValueError, NotImplementedError, httpx2.ProtocolError) as error:
-            problem = f"its challenge cannot be answered ({self._signed.told}): {one_line(str(error))}"
+            problem = f"its challenge cannot be answered ({self._credentials.sent}): {one_line(str(error))}"
             raise self._problem(problem) from error
 
     def _redirected(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Request:
-        """Return the same request to where the response sends it; 303 only asks for what is there."""
+        """Return the request that follows a redirect: the same one, or a GET for status 303."""
         url = request.url.join(response.headers["Location"])
         if _origin(url) != _origin(request.url):
             place = one_line(f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}", 80)
@@ -178,7 +182,7 @@ class Client:
         self, method: str, url: httpx2.URL, content: bytes | None, headers: Mapping[str, str]
     ) -> httpx2.Request:
         extensions = {"trace": Handshake().follow}
-        url = url.copy_with(userinfo=b"")  # the client would put it in the place of what signs the request
+        url = url.copy_with(userinfo=b"")  # the client would send it instead of the credentials
         return self._client.build_request(method, url, content=content, headers=headers, extensions=extensions)
 
     async def _read(self, response: httpx2.Response) -> Reply:
@@ -193,50 +197,43 @@ class Client:
     async def _refusal(self, response: httpx2.Response) -> PredictorError:
         status = response.status_code
         body = await _body(response, limit=64 * 1024)
-        said = f"HTTP {status} {response.reason_phrase}".rstrip() + message(_content_type(response)[0], body)
-        said = one_line(said, ERROR_CHARACTERS)
+        problem = f"HTTP {status} {response.reason_phrase}".rstrip() + message(_content_type(response)[0], body)
+        problem = one_line(problem, ERROR_CHARACTERS)
         if status in (401, 403, 407):
-            said += f" ({self._signed.told}{_asked(response)})"
-        temporary = status in COME_AGAIN or status >= 500
-        return self._problem(said, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
+            scheme = response.headers.get("WWW-Authenticate", "").split(" ")[0]
+            challenge = f", it asks for {one_line(scheme.lower(), 20)}" if scheme else ""
+            problem += f" ({self._credentials.sent}{challenge})"
+        temporary = status in RETRYABLE or status >= 500
+        return self._problem(problem, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 
     def _broken(self, error: Exception) -> PredictorError:
-        """Return what broke on the way, in one line; a new connection may be better where nothing is set wrongly."""
+        """Return the error of a request, temporary where a new connection may work."""
         causes = list(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):
-                return self._problem(f"{_words(cause)}: the certificate is not trusted (`verify` takes a CA file)")
+                return self._problem(f"{_reason(cause)}: the certificate is not trusted (`verify` takes a CA file)")
             if isinstance(cause, ssl.SSLError) and isinstance(error, httpx2.ConnectError):
                 ended = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
-                problem = f"no TLS connection (is it an http:// URL?): {_words(cause)}"
+                problem = f"no TLS connection (is it an http:// URL?): {_reason(cause)}"
                 return self._problem(problem, temporary=ended)
             if isinstance(cause, socket.gaierror):
                 again = cause.errno == socket.EAI_AGAIN
-                return self._problem(f"the host is not found: {_words(cause)}", temporary=again)
-        words = next((text for cause in reversed(causes) if (text := _words(cause))), type(error).__name__)
+                return self._problem(f"the host is not found: {_reason(cause)}", temporary=again)
+        reason = next((text for cause in reversed(causes) if (text := _reason(cause))), type(error).__name__)
         match error:
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
-                return self._problem(f"no connection: {words}", temporary=True)
+                return self._problem(f"no connection: {reason}", temporary=True)
             case httpx2.ProxyError():
-                return self._problem(f"the proxy of the environment does not let it pass: {words}", temporary=True)
+                return self._problem(f"the proxy of the environment does not let it pass: {reason}", temporary=True)
             case httpx2.DecodingError():
-                return self._problem(f"the answer cannot be decompressed: {words}", temporary=True)
+                return self._problem(f"the answer cannot be decompressed: {reason}", temporary=True)
             case httpx2.NetworkError() | httpx2.RemoteProtocolError() | httpx2.TimeoutException() | OSError():
-                return self._problem(f"the connection broke: {words}", temporary=True)
-            case _:  # its words may hold what was to be sent
+                return self._problem(f"the connection broke: {reason}", temporary=True)
+            case _:  # its message may hold what was to be sent
                 return self._problem(f"the request cannot be sent ({type(error).__name__}): see `url` and `headers`")
 
     def _problem(self, text: str, *, temporary: bool = False, pause: float = 0.0) -> PredictorError:
         return PredictorError(f"{self._name}: {text}", temporary=temporary, pause=pause)
-
-
-def _told(headers: Mapping[str, str], signed: Credentials) -> httpx2.Headers:
-    """Return the headers of all requests."""
-    own = {name: text for name, text in headers.items() if not signed.header or name.lower() != AUTHORIZATION}
-    sent = own | ({"Authorization": signed.header} if signed.header else {})
-    told = httpx2.Headers(DEFAULT_HEADERS)
-    told.update(httpx2.Headers([(name.encode("ascii"), text.encode("latin-1")) for name, text in sent.items()]))
-    return told
 
 
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
@@ -259,18 +256,13 @@ def _content_type(response: httpx2.Response) -> tuple[str, str]:
         return kind, "utf-8"
 
 
-def _asked(response: httpx2.Response) -> str:
-    scheme = response.headers.get("WWW-Authenticate", "").split(" ")[0]
-    return f", it asks for {one_line(scheme.lower(), 20)}" if scheme else ""
-
-
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    """Return what must be the same for credentials to go along."""
+    """Return scheme, host and port of a URL, which must be the same for credentials to be sent."""
     return url.scheme, url.host, url.port
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Return the error, what it was raised for, and so on."""
+    """Yield the error, its cause, and so on."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -279,11 +271,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _words(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return one_line(error.verify_message)
     if isinstance(error, ssl.SSLError | socket.gaierror):
         return one_line((error.strerror or str(error)).partition(" (_ssl.c")[0])
     if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)  # asyncio puts the address into its own words
+        return os.strerror(error.errno)  # the message of asyncio holds the address
     return "" if isinstance(error, BaseExceptionGroup) else one_line(str(error))

@@ -1,6 +1,6 @@
-"""Keeps what the HTTP client logs of our requests out of logs: their URLs hold parameters, such as keys.
+"""Keeps the HTTP client from logging our requests: their URLs hold parameters, such as keys.
 
-The loggers are those of the whole process: what others send with the same client is logged as before.
+The loggers are those of the whole process; requests of others with the same client are logged as before.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let only warnings pass of what is logged within the `with` statement."""
+    """Log only warnings of the client within the `with` statement."""
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(_passes)  # which is there once only
+        logging.getLogger(name).addFilter(_passes)  # a second time changes nothing
     before = _is_ours.set(True)
     try:
         yield

@@ -57,7 +57,9 @@ def check(settings: Mapping[str, Any]) -> None:
     if found := _PLACEHOLDER_IN_URL.search(settings["url"]):
         raise SettingError("url", f"'url' takes no placeholders: put \"{found.group()}\" into `params`")
     if settings.get(SEND_SCHEMA) and SCHEMA not in sent(settings):
-        raise SettingError(SEND_SCHEMA, f"'{SEND_SCHEMA}' has no placeholder in this `body`: write \"{{schema}}\" into it")
+        raise SettingError(
+            SEND_SCHEMA, f"'{SEND_SCHEMA}' has no placeholder in this `body`: write \"{{schema}}\" into it"
+        )
     templates = {"params": settings.get("params"), "body": body_of(settings)}
     for name, template in templates.items():
         # Within a longer text, braces around an unknown name are text.

@@ -31,32 +31,29 @@ class PythonFunction:
 
     def __init__(self, target: str, function: Callable[[CaseView], Any], siblings: SiblingModules | None) -> None:
         self._target = target
+        self._name = f"python:{target}"
         self._function = function
         self._siblings = siblings
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
         """Return the function's answer; raises `PredictorError` where it raises or returns something else."""
         start = time.perf_counter()
-        answer = self._called(case)
+        importable: AbstractContextManager[None] = nullcontext()
+        if self._siblings and threading.current_thread() is threading.main_thread():
+            importable = self._siblings.importable()
+        elif self._siblings:
+            self._siblings.keep_importable()
+        with wrap_predictor_errors(self._target), importable:
+            answer = self._function(case)
         refuse_awaitable(answer, self._target)
-        return prediction_of(answer, case.kind, **_names(self._target), seconds=time.perf_counter() - start)
+        return prediction_of(
+            answer, case.kind, by=self._target, predictor=self._name, seconds=time.perf_counter() - start
+        )
 
     def close(self) -> None:
         """Leave the path of modules as it was."""
         if self._siblings:
             self._siblings.release()
-
-    def _called(self, case: CaseView) -> Any:
-        with wrap_predictor_errors(self._target), self._importable():
-            return self._function(case)
-
-    def _importable(self) -> AbstractContextManager[None]:
-        if self._siblings is None:
-            return nullcontext()
-        if threading.current_thread() is threading.main_thread():
-            return self._siblings.importable()
-        self._siblings.keep_importable()
-        return nullcontext()
 
 
 class AsyncPythonFunction:
@@ -69,6 +66,7 @@ class AsyncPythonFunction:
         self, target: str, function: Callable[[CaseView], Awaitable[Any]], siblings: SiblingModules | None
     ) -> None:
         self._target = target
+        self._name = f"python:{target}"
         self._function = function
         self._siblings = siblings
 
@@ -79,7 +77,9 @@ class AsyncPythonFunction:
             if self._siblings:
                 self._siblings.keep_importable()
             answer = await self._function(case)
-        return prediction_of(answer, case.kind, **_names(self._target), seconds=time.perf_counter() - start)
+        return prediction_of(
+            answer, case.kind, by=self._target, predictor=self._name, seconds=time.perf_counter() - start
+        )
 
     def close(self) -> None:
         """Leave the path of modules as it was."""
@@ -87,26 +87,23 @@ class AsyncPythonFunction:
             self._siblings.release()
 
 
-def _names(target: str) -> dict[str, str]:
-    return {"by": target, "predictor": f"python:{target}"}
-
-
 class SiblingModules:
     """The modules beside a predictor's file: importable while it is imported and called, as for a script.
 
-    What another folder's file has imported under a name that is also here is hidden for that time.
+    Modules of the same names that a file of another folder has imported are hidden meanwhile.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         files = (*folder.glob("*.py"), *folder.glob("*/__init__.py"))
-        self._names = {_module_name(file) for file in files} - sys.stdlib_module_names
+        names = {file.parent.name if file.name == "__init__.py" else file.stem for file in files}
+        self._names = names - sys.stdlib_module_names
         self._modules: dict[str, ModuleType] = {}
         self._is_kept = False
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """Make them importable for the time of a `with` statement."""
+        """Make them importable within the `with` statement."""
         taken = {name for name in self._names if name in sys.modules and not self._is_beside(sys.modules[name])}
         hidden = _removed(taken)
         sys.modules.update(self._modules)
@@ -137,12 +134,8 @@ class SiblingModules:
         return self._folder == (file.parent.parent if file.name == "__init__.py" else file.parent)
 
 
-def _module_name(file: Path) -> str:
-    return file.parent.name if file.name == "__init__.py" else file.stem
-
-
 def _removed(names: set[str]) -> dict[str, ModuleType]:
-    """Take the modules of these names, and those within them, out of the imported ones."""
+    """Remove the modules of these names, and those within them, from `sys.modules`, and return them."""
     if not names:
         return {}
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}
@@ -156,7 +149,9 @@ def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
     except SettingError as error:
         raise PredictorError(str(error)) from error
     try:
-        module, siblings = _imported(place, spec.folder)
+        path = (spec.folder / place).resolve() if is_file(place) else None
+        siblings = SiblingModules(path.parent) if path else None
+        module = _import_file(path, siblings) if path and siblings else importlib.import_module(place)
     except BaseException as error:  # a module of the user's may raise anything while it is imported
         if is_interrupt(error):
             raise
@@ -180,16 +175,8 @@ def _hint(place: str, name: str, folder: Path) -> str:
     return ": install it, or add its folder to pytest's `pythonpath`"
 
 
-def _imported(place: str, folder: Path) -> tuple[ModuleType, SiblingModules | None]:
-    if not is_file(place):
-        return importlib.import_module(place), None
-    path = (folder / place).resolve()
-    siblings = SiblingModules(path.parent)
-    return _from_file(path, siblings), siblings
-
-
-def _from_file(path: Path, siblings: SiblingModules) -> ModuleType:
-    """Import a file under a name of its own, which tells files of the same name in different folders apart."""
+def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
+    """Import a file under a name of its own, so that files of the same name in different folders differ."""
     name = f"queryeval_predictor_{path.stem}_{sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -206,7 +193,7 @@ def _from_file(path: Path, siblings: SiblingModules) -> ModuleType:
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for what names no function."""
+    """Raise `SettingError` where the target names no function."""
     parts_of(settings.get(TARGET))
 
 

@@ -15,7 +15,7 @@ from pytest_queryeval.core.errors import SettingError, did_you_mean, names_besid
 
 TARGET = "target"
 _STAR_IMPORT = re.compile(r"\bfrom\s+[\w.]+\s+import\s*\*")
-# What can bind names that no statement spells out.
+# What can bind names that are in no statement.
 _DYNAMIC = frozenset({"__getattr__", "eval", "exec", "globals", "locals", "setattr", "vars"})
 
 
@@ -34,9 +34,9 @@ def is_file(place: str) -> bool:
 
 
 def check_function(target: str, folder: Path) -> None:
-    """Raise `SettingError` where a file does certainly not have a function.
+    """Raise `SettingError` where a file certainly does not have a function.
 
-    What only importing tells is left to the run, and so are modules: pytest has put their folders on sys.path by then.
+    Modules are not checked: pytest puts their folders on sys.path later. Nor are files that bind names dynamically.
     """
     place, name = parts_of(target)
     if not is_file(place):
