@@ -671,5 +671,5 @@ def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(t
     (found,) = answers(program(tmp_path, code), make_view())
     (value,) = answers(program(tmp_path, code), make_view(kind="json"))
 
-    assert "printed an object with `sql`, `tokens`: the answer stands under `predicted`" in str(found)
+    assert "printed an object with `sql`, `tokens`: the answer belongs under `predicted`" in str(found)
     assert json.loads(value.stated.query) == {"sql": "SELECT 1", "tokens": 3}

@@ -735,7 +735,7 @@ def test_a_predictor_that_was_never_asked_can_be_closed():
         ({"url": "http://x", "method": "PUT"}, "method", "'method' is not GET or POST"),
         ({"url": "http://x", "methd": "GET"}, "methd", "unknown setting 'methd': did you mean 'method'?"),
         ({"url": "http://x", "version": "1"}, "version", "unknown setting 'version'"),
-        ({"url": "http://x", "timeout": 5}, "timeout", "'timeout' stands beside `http`, not in it"),
+        ({"url": "http://x", "timeout": 5}, "timeout", "'timeout' belongs beside `http`, not in it"),
         ({"url": "http://x", "auth": {"basic": "me"}}, "auth", "'auth' is not {basic: user:password}"),
         ({"url": "http://x", "headers": {"a": "b\nc"}}, "headers", "'headers' is not a mapping"),
         ({"url": "http://x", "verify": 1}, "verify", "'verify' is not true, false or the name of a CA file"),

@@ -29,7 +29,7 @@ class Engine(Protocol):
         """
 
     def close(self) -> None:
-        """Give back what the engine holds; may be called again."""
+        """Free what the engine holds; may be called again."""
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from pyoxigraph import RdfFormat, Store
 
 from pytest_queryeval.sandbox.driver import limit
 
-ENTITY_CHARACTERS = 200  # those that shorten the names of vocabularies are shorter
+MAX_ENTITY_CHARACTERS = 200  # entities that abbreviate vocabularies are shorter
 MEMORY_BYTES = 8 * 2**30
 CHUNK_BYTES = 2**20
 PARSER_PLACE = re.compile(r"Parser error (?:at|between) line \d+.*?: ")
@@ -29,7 +29,7 @@ class RootReached(Exception):  # noqa: N818 - a way to stop
 
 
 def main() -> int:
-    """Load all files of the command line, blank nodes of each apart; return the exit status."""
+    """Load all files of the command line, each with blank nodes of its own; return the exit status."""
     store_path, *files = sys.argv[1:]
     limit(RLIMIT_AS, MEMORY_BYTES)
     store = Store(store_path)
@@ -37,11 +37,11 @@ def main() -> int:
         name, _, path = entry.partition("=")
         try:
             refuse_bombs(name, path)
-            # Real graphs hold IRIs that the grammar forbids, and servers take them.
+            # Real graphs hold IRIs that the grammar forbids, and servers accept them.
             store.bulk_load(path=path, format=getattr(RdfFormat, name), lenient=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is said in one line
-            said = f"{path}:{problem(error, path)}" if isinstance(error, SyntaxError) else f"{path}: {error}"
-            sys.stderr.write(f"{' '.join(said.split())}\n")
+        except Exception as error:  # noqa: BLE001 - whatever it is becomes one line
+            text = f"{path}:{problem(error, path)}" if isinstance(error, SyntaxError) else f"{path}: {error}"
+            sys.stderr.write(f"{' '.join(text.split())}\n")
             return 1
     store.optimize()
     store.flush()
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def refuse_bombs(name: str, path: str) -> None:
-    """Raise ValueError for RDF/XML whose entities hold others, or much text: a short file that grows without end."""
+    """Raise ValueError for RDF/XML whose entities hold others, or much text: a short file may expand without limit."""
     if name != "RDF_XML":
         return
     parser = ParserCreate()
@@ -62,26 +62,26 @@ def refuse_bombs(name: str, path: str) -> None:
         except RootReached:
             return
         except ExpatError as error:
-            # The parser of RDF/XML may take what this one does not, and would then expand what was not looked at.
+            # The parser of RDF/XML may accept what this one does not, and would then expand unchecked entities.
             if b"<!ENTITY" in Path(path).read_bytes().upper():
                 raise ValueError(f"its document type cannot be read: {error}") from error
 
 
 def check_entity(name: str, _: bool, value: str | None, *__: object) -> None:
-    """Raise ValueError for an entity that can grow, or is another file."""
-    if value is None or "&" in value or len(value) > ENTITY_CHARACTERS:
+    """Raise ValueError for an entity that can expand without limit, or is another file."""
+    if value is None or "&" in value or len(value) > MAX_ENTITY_CHARACTERS:
         raise ValueError(f"the entity {name} is another file, holds another entity, or is longer than allowed")
 
 
 def stop(*_: object) -> None:
-    """Leave the parser at the root element."""
+    """Stop the parser at the root element."""
     raise RootReached
 
 
 def problem(error: SyntaxError, path: str) -> str:
     """Return the place of a syntax error and what it is.
 
-    Where something is missing at the end of a line, the parser names the next token, which may stand lines below.
+    Where something is missing at the end of a line, the parser names the next token, which may be lines below.
     """
     text = PARSER_PLACE.sub("", error.msg)
     if not error.lineno:

@@ -1,4 +1,4 @@
-"""The tables of a service that only takes queries, as its information schema lists them."""
+"""The tables of a service that only runs queries, as its information schema lists them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KEYS = """
     WHERE c.constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
     ORDER BY k.table_schema, k.table_name, k.constraint_name, k.ordinal_position
 """
-# There all primary keys have the same name.
+# In MySQL all primary keys have the same name.
 _MYSQL_KEYS = """
     SELECT table_schema, table_name, constraint_name, column_name,
         CASE WHEN referenced_table_name IS NULL THEN 'PRIMARY KEY' ELSE 'FOREIGN KEY' END AS constraint_type,
@@ -56,7 +56,7 @@ _MYSQL_KEYS = """
 def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
     """Return the CREATE TABLE statements of what a service lists; None where it lists nothing.
 
-    `ask` answers a query, or returns None where the service does not take it.
+    `ask` returns the answer to a query, or None where the service does not support it.
     """
     if dialect in _STATEMENTS:
         statements = ask(_STATEMENTS[dialect])
@@ -70,7 +70,7 @@ def listed_ddl(ask: Callable[[str], Table | None], dialect: str) -> str | None:
 
 
 def _rows(table: Table, *names: str) -> Sequence[Mapping[str, str]]:
-    """Return rows by the names of their columns, whose letters and order are the service's; NULLs are left out."""
+    """Return rows as mappings without NULLs; services may change the case and the order of the columns."""
     found = [column.lower() for column in table.columns]
     places = [found.index(name) if name in found else place for place, name in enumerate(names)]
     rows = ([row[place] for place in places] for row in table.rows)
@@ -91,7 +91,7 @@ def _definitions(columns: Table, keys: Table | None) -> Sequence[TableDefinition
             primary[place].append(row["column_name"])
         elif "other_column" in row:
             foreign[place][row["constraint_name"]].append(row)
-    is_one = len({schema for schema, _ in tables}) == 1  # then nobody needs to name it
+    is_one = len({schema for schema, _ in tables}) == 1  # then names need no schema
     return [
         TableDefinition(
             name,

@@ -147,7 +147,7 @@ class RdfEngine:
         }
 
     def _load(self, host: Host, settings: Mapping[str, Any]) -> None:
-        """Have a new child read the graph, so that this does not count as time of a query."""
+        """Let a new child read the graph before a query, whose time this must not count."""
         if host.pid is None or self._loaded_by.get(host.name) != host.pid:
             answer = host.execute(settings, "ASK {}", timeout=LOAD_SECONDS, max_rows=1)
             if answer.error:

@@ -243,7 +243,7 @@ def address(path: str) -> str:
     if not wal or wal[1] == 0:
         return f"{Path(path).as_uri()}?mode=ro&immutable=1"
     if not signature(f"{path}-shm"):
-        raise Fault("a -wal file without its -shm file stands beside it: run PRAGMA wal_checkpoint(TRUNCATE)")
+        raise Fault("it has a -wal file without a -shm file: run PRAGMA wal_checkpoint(TRUNCATE)")
     return f"{Path(path).as_uri()}?mode=ro&readonly_shm=1"
 
 
@@ -257,5 +257,5 @@ def touch_virtual_tables(connection: sqlite3.Connection) -> None:
 
 
 def lenient(text: bytes) -> str:
-    """Text that need not be UTF-8."""
+    """Return a text, with escapes for bytes that are not UTF-8."""
     return text.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""The ways to ask the system under test: `Case -> Prediction`."""
+"""Predictors: how the system under test predicts the answer of a case."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.core.registry import Registry
 
 SEND_SCHEMA = "send_schema"  # a setting of programs and services
-# What a system may be told of a case beside its id, kind, question, evidence, conversation and metadata.
+# What a system may see of a case besides its id, kind, question, evidence, conversation and metadata.
 SURROUNDINGS = frozenset({"dialect", "difficulty", "schema", "source", "tags"})
 
 
 class Predictor(Protocol):
-    """Something that answers cases; opened once a session, closed at its end.
+    """What answers cases; opened once in a session, closed at its end.
 
-    `concurrency` is how many calls may be under way at once, and `retries` how often a call is made again whose error
-    is temporary, unless the suite says otherwise.
+    `concurrency` is the number of calls that may run at once, and `retries` how often a call with a temporary error is
+    made again, unless the suite sets them.
     """
 
     concurrency: int
@@ -38,7 +38,7 @@ class Predictor(Protocol):
 
 
 class StoredPredictions(Protocol):
-    """Answers that are there already, opened once a session: nobody is asked, so cases are seen whole."""
+    """Answers that exist already, opened once in a session: no system is called, so they may see whole cases."""
 
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the answer of a trial, counted from 1; raises `PredictorError` where there is none."""
@@ -52,32 +52,32 @@ class RegistersCases(Protocol):
     """A predictor that holds its answers already, and can compare them with the cases of a run."""
 
     def register_cases(self, cases: Sequence[Case]) -> None:
-        """Know all cases that the predictor will be asked for, in the order of the run; called once, before it."""
+        """Take all cases of the run, in its order; called once, before the first call of `predict`."""
 
     def unused(self) -> Sequence[str]:
-        """Sentences on the answers that none of the registered cases asks for."""
+        """Return sentences on the answers that belong to none of the registered cases."""
 
 
 class PredictorOpener(Protocol):
     """Opens a predictor from its settings; raises `PredictorError` where they do not work."""
 
     def __call__(self, spec: PredictorSpec) -> Predictor | StoredPredictions:
-        """Open it; nothing is asked yet."""
+        """Open it; nothing is called yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorType:
     """A predictor as suites name it.
 
-    `text_setting` is what it sets where a single text, or a list, stands under its name; empty where that makes no
-    sense. `check` raises `SettingError` for the first setting that cannot be right, and `check_files` for local files
-    and functions that are not there: nothing is imported or started for that. `calls` is False where nothing is asked,
-    so that there is nothing to wait for or to record: it then opens `StoredPredictions`. `threads` is False where a
-    function must stay in the main thread. `shared` is True where all worker processes of a run ask one system, so that
-    `concurrency` limits their calls together.
+    `text_setting` is the setting of a predictor that is only a text or a list; empty where there is none. `check`
+    raises `SettingError` for the first setting that cannot be right, and `check_files` for missing local files and
+    functions; it imports and starts nothing. `calls` is False where no system is called, so that there is nothing to
+    wait for or to record: it then opens `StoredPredictions`. `threads` is False where a function must stay in the main
+    thread. `shared` is True where all worker processes of a run call one system, so that `concurrency` limits their
+    calls together.
 
-    `sends` tells for settings which of `SURROUNDINGS` are sent along with every question, None where the predictor is
-    given the view and may read all of it: what may be seen identifies a recorded answer.
+    `sends` returns for settings which of `SURROUNDINGS` are sent with every question; None where the predictor gets the
+    case view and may read all of it. What it may read identifies a recorded answer.
     """
 
     opener: PredictorOpener

@@ -83,7 +83,7 @@ def wrap_predictor_errors(by: str, *, in_task: bool = False) -> Iterator[None]:
 
 
 def is_interrupt(error: BaseException, *, in_task: bool = False) -> bool:
-    """Return whether an exception out of a user's function is meant for who called it.
+    """Return whether an exception out of a user's function has to reach its caller.
 
     That is Ctrl-C, the end of its time limit and `pytest.exit()`; in a task of an event loop, where no Ctrl-C arrives,
     its cancellation and `pytest.exit()`.

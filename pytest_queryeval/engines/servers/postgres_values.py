@@ -1,4 +1,4 @@
-"""Values of PostgreSQL that Python has no equal of, for the child process that reads them."""
+"""Loaders for values of PostgreSQL that Python has no type for. Imported by child processes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from psycopg.types.string import TextLoader
 
 from pytest_queryeval.sandbox.cells import duration
 
-# Read as PostgreSQL writes them: Python's spelling of a range or a record is nothing that a query could give elsewhere.
+# Read as PostgreSQL writes them: Python's text of a range or a record is the answer of no other query.
 TEXTS = (
     *("inet", "cidr", "record", "hstore"),
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
     *("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
 )
 PLAIN = ("text", "varchar", "bpchar", "name", '"char"')
-OTHERS = 0  # stands for all types that have no loader
+OTHERS = 0  # the oid under which the loader of all other types is registered
 TIMES = ("date", "time", "timetz", "timestamp", "timestamptz")
 _INTERVAL = re.compile(
     r"(?:(?P<years>-?\d+) years?)? ?(?:(?P<months>-?\d+) mons?)? ?(?:(?P<days>-?\d+) days?)? ?"
@@ -43,8 +43,8 @@ class LenientLoader(Loader):
         return text_of(data)
 
 
-class Tolerant(Loader):
-    """Reads by `inner`; what that cannot say stays text: infinity, years before 1 and after 9999, 24:00."""
+class FallbackLoader(Loader):
+    """Reads by `inner`; what Python cannot hold stays text: infinity, years before 1 and after 9999, 24:00."""
 
     inner: type[Any]
 
@@ -94,14 +94,14 @@ class JsonLoader(Loader):
 
 
 def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -> None:
-    """Have the connection read values so; `lenient` takes texts that are no UTF-8."""
+    """Register the loaders above; `lenient` accepts texts that are not UTF-8."""
     adapters = connection.adapters
     texts = LenientLoader if lenient else TextLoader
     for plain in (*PLAIN, OTHERS) if lenient else ():
         adapters.register_loader(plain, texts)
     for name in TIMES:
         inner = adapters.get_loader(adapters.types[name].oid, psycopg.pq.Format.TEXT)
-        adapters.register_loader(name, type("Tolerant", (Tolerant,), {"inner": inner}))
+        adapters.register_loader(name, type("FallbackLoader", (FallbackLoader,), {"inner": inner}))
     for name, loader in (("interval", IntervalLoader), ("json", JsonLoader), ("jsonb", JsonLoader)):
         adapters.register_loader(name, loader)
     for name in TEXTS:

@@ -44,7 +44,7 @@ _REACHING = {
     **dict.fromkeys(("postgres", "redshift", "materialize", "risingwave"), _POSTGRES),
     **dict.fromkeys(("hive", "spark", "databricks"), _SPARK),
 }
-# A comment may stand between a function's name and its parenthesis; MySQL runs some.
+# A comment may be between a function's name and its parenthesis; MySQL runs some.
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|--[^\n]*|#[^\n]*", re.DOTALL)
 _RUN_COMMENT = re.compile(r"/\*M?!")
 # What sqlglot reads otherwise than databases do, outside of texts and quoted names: templates, of which it skips

@@ -179,7 +179,7 @@ class Process(asyncio.SubprocessProtocol):
             self._unsent = self._unsent[os.write(self._stdin, self._unsent[:_CHUNK]) :]
         except BlockingIOError:
             return
-        except OSError:  # nobody reads
+        except OSError:  # its stdin is closed
             self._close_stdin()
             return
         if not self._unsent:

@@ -76,7 +76,7 @@ def read_output(text: str, case: CaseView, question: Mapping[str, Any], *, by: s
         with suppress(ValueError):
             if isinstance(found := JSON.read(text), dict):
                 names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MAX_NAMES]) or "nothing"
-                raise PredictorError(f"{by} printed an object with {names}: the answer stands under `{PREDICTED}`")
+                raise PredictorError(f"{by} printed an object with {names}: the answer belongs under `{PREDICTED}`")
     return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
 
 

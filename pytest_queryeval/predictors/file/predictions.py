@@ -24,7 +24,7 @@ BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and t
 _BLANKS = " \t\r\n"
 _FIELD_BYTES = min(sys.maxsize, 2**31 - 1)
 
-# A line of the file, and the object that stands there.
+# A line of the file, and the object on it.
 Row: TypeAlias = tuple[int, Mapping[str, Any]]
 
 

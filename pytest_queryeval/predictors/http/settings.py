@@ -50,7 +50,7 @@ def check(settings: Mapping[str, Any]) -> None:
     """Raise `SettingError` for settings that are not these, or do not go together."""
     for name in BESIDE:
         if name in settings:
-            raise SettingError(name, f"'{name}' stands beside `http`, not in it")
+            raise SettingError(name, f"'{name}' belongs beside `http`, not in it")
     validate_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs url")

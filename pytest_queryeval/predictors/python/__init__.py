@@ -104,8 +104,8 @@ class SiblingModules:
     @contextmanager
     def importable(self) -> Iterator[None]:
         """Make them importable within the `with` statement."""
-        taken = {name for name in self._names if name in sys.modules and not self._is_beside(sys.modules[name])}
-        hidden = _removed(taken)
+        hidden_names = {name for name in self._names if name in sys.modules and not self._is_beside(sys.modules[name])}
+        hidden = _removed(hidden_names)
         sys.modules.update(self._modules)
         sys.path.insert(0, str(self._folder))
         try:
@@ -113,7 +113,7 @@ class SiblingModules:
         finally:
             with suppress(ValueError):  # the user's code may have removed it
                 sys.path.remove(str(self._folder))
-            self._modules = _removed(taken)
+            self._modules = _removed(hidden_names)
             sys.modules.update(hidden)
 
     def keep_importable(self) -> None:

@@ -57,7 +57,7 @@ def check_function(target: str, folder: Path) -> None:
 
 @lru_cache(maxsize=64)
 def _bound_names(path: Path, _: int) -> frozenset[str] | None:
-    """Return the names that a module binds; None where they cannot be told from its text.
+    """Return the names that a module binds; None where its text does not show them.
 
     Raises SyntaxError where it is no Python.
     """
