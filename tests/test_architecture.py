@@ -35,10 +35,10 @@ LAYERS = (
     "plugin",
     "cli",
 )
-# In folders whose members stand for themselves: the modules that members share.
+# In folders whose members do not import each other: the modules that members share.
 SHARED_MODULES = {
     "engines": {
-        *("settings", "graph_store", "remote_source", "database_file", "information_schema"),
+        *("settings", "files", "graph_store", "remote_source", "database_file", "information_schema"),
         *("servers.commands", "servers.databases", "servers.postgres_values", "servers.readonly"),
     },
     "metrics": set(),
@@ -124,10 +124,17 @@ CHILDREN = {
 }
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.
 SHARED_WITH_CHILDREN = {
-    *("sandbox.cells", "sandbox.driver", "sandbox.start_child", "core.table_definition", "core.json_path"),
+    *(
+        "sandbox.alarm",
+        "sandbox.cells",
+        "sandbox.driver",
+        "sandbox.start_child",
+        "core.table_definition",
+        "core.json_path",
+    ),
     "documents.strict_json",
     *("engines.servers.commands", "engines.servers.databases", "engines.servers.postgres_values"),
-    *(f"http.{name}" for name in ("answers", "auth", "messages", "pause", "request", "session", "template")),
+    *(f"http.{name}" for name in ("answers", "auth", "messages", "request", "retry_after", "session", "template")),
     *("text.redaction", "languages.sparql.json_results", "languages.sparql.request"),
 }
 

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-import requests
-
 from pytest_queryeval.core.json_path import kind_of, names_one, selected
 from pytest_queryeval.http.answers import DUPLICATE_MARK, dedupe_names, read_json, shape
 from pytest_queryeval.http.auth import origin
 from pytest_queryeval.http.messages import unreadable
-from pytest_queryeval.http.request import make_request, next_page_request
+from pytest_queryeval.http.request import Request, make_request, next_page_request
 from pytest_queryeval.http.session import QueryFailed, RetryingRequest, Sessions, StatusPolicy, classify
 from pytest_queryeval.sandbox import driver
 from pytest_queryeval.sandbox.cells import encode, encode_rows
@@ -100,11 +98,11 @@ class Pages:
                 return
             rows, number, before = rows + found, number + 1, found
 
-    def _page_request(self, limit: int, offset: int, page: int) -> requests.Request:
+    def _page_request(self, limit: int, offset: int, page: int) -> Request:
         values: dict[str, str | int] = {"query": self._query, "limit": limit, "offset": offset, "page": page}
         return make_request(self._settings, values)
 
-    def _page(self, request: requests.Request) -> Page:
+    def _page(self, request: Request) -> Page:
         headers, body = self._request.answer(request)
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         try:
