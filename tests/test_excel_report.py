@@ -543,7 +543,7 @@ def test_markup_of_the_writing_library_is_text_also_where_it_fills_a_cell():
 
 
 def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(sheet, "ROWS", 3)
+    monkeypatch.setattr(sheet, "MAX_ROWS", 3)
     report = make_report(*(sdmx_case(number) for number in range(1, 6)))
 
     found = texts(report)
@@ -555,7 +555,7 @@ def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch)
 
 
 def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(sheet, "COLUMNS", 30)
+    monkeypatch.setattr(sheet, "MAX_COLUMNS", 30)
     report = make_report(case(scores={"first": 1.0, "second": 1.0, "third": 1.0}))
 
     assert list(details(report)[0])[-2:] == ["Ground Truth Rows", "first"]

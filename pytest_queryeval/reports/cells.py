@@ -15,19 +15,19 @@ TIMES = ("sql_execution_time", "vector_store_search_time", "llm_time", "total_ex
 
 
 def cell(value: Any) -> Cell:
-    """A plain value as a cell: numbers and None as they are, all else as `visible` text, lists and objects as JSON."""
+    """Return a plain value as a cell: numbers and None as they are, other values as `visible` text or JSON."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def metric_names(cases: Iterable[CaseReport]) -> list[str]:
-    """The metrics that any case was asked for, in the order in which they first occur."""
+    """Return the metrics that any case requests, in the order of their first case."""
     return list(dict.fromkeys(name for case in cases for name in case["scores"]))
 
 
 def part(case: CaseReport, *path: str) -> Any:
-    """What stands at a path of names, as `"gold", "query"`; None where a part of the path is missing."""
+    """Return the value at a path of names such as `"gold", "query"`; None where a part of the path is missing."""
     found: Any = case
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None

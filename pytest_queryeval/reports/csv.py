@@ -11,9 +11,9 @@ from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.cells import TIMES, cell, metric_names, part
 from pytest_queryeval.text.visible import visible
 
-# A text that begins so may be run as a formula, whatever stands around it; in full width they are read alike.
-# The apostrophe, which is put before those, is one of them: so it can be taken away again without a doubt.
-ACTING = frozenset("=+-@'＝＋－＠")  # noqa: RUF001 - the wide ones are meant
+# A spreadsheet may run a text that begins with one of these as a formula, those in full width too. The apostrophe,
+# which is put before such a text, is one of them: so a reader can take one apostrophe away without a doubt.
+ACTING = frozenset("=+-@'＝＋－＠")  # noqa: RUF001 - in full width
 LEADING = frozenset("\t\n")
 
 COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
@@ -43,21 +43,25 @@ COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
 
 
 def render_csv(report: Report) -> bytes:
-    """RFC 4180 in UTF-8 with a byte order mark, without which Excel takes it for another encoding.
+    """Return CSV as in RFC 4180, in UTF-8 with a byte order mark, without which Excel expects another encoding.
 
-    A header of COLUMNS, TIMES and all metrics of the run, a metric as `score_NAME` where a column is called so already.
+    The header has COLUMNS, TIMES and all metrics of the run; a metric with the name of a column is `score_NAME`.
     """
     metrics = metric_names(report["cases"])
     taken = {*COLUMNS, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     writer.writerow([*COLUMNS, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
-    writer.writerows(_row(case, metrics) for case in report["cases"])
+    for case in report["cases"]:
+        values = [read(case) for read in COLUMNS.values()]
+        values += [part(case, "prediction", "metadata", name) for name in TIMES]
+        values += [case["scores"].get(name) for name in metrics]
+        writer.writerow([guarded(value) for value in values])
     return file.getvalue().encode("utf-8-sig")
 
 
 def guarded(value: Any) -> Any:
-    """The value as a cell, behind an apostrophe where it is a text that a spreadsheet could take for a formula."""
+    """Return the value as a cell; a text that a spreadsheet could take for a formula gets an apostrophe before it."""
     if value is None or type(value) is float:  # as most are
         return value
     known = visible(value) if type(value) is str else cell(value)
@@ -65,9 +69,3 @@ def guarded(value: Any) -> Any:
         return known
     acts = known[:1] in LEADING or known.lstrip()[:1] in ACTING
     return f"'{known}" if acts else known
-
-
-def _row(case: CaseReport, metrics: list[str]) -> list[Any]:
-    values = [read(case) for read in COLUMNS.values()]
-    values += [part(case, "prediction", "metadata", name) for name in TIMES]
-    return [guarded(value) for value in (*values, *(case["scores"].get(name) for name in metrics))]

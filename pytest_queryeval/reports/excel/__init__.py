@@ -7,7 +7,7 @@ from pytest_queryeval.reports import ReportFormat
 
 
 def render_excel(report: Report) -> bytes:
-    """The workbook of a report: Summary, Details, Statistics and, where there are SDMX cases, Overview."""
+    """Return the workbook of a report: Summary, Details, Statistics and, where there are SDMX cases, Overview."""
     from pytest_queryeval.reports.excel.workbook import workbook
 
     return workbook(report)

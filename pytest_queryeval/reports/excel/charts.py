@@ -23,7 +23,7 @@ class Chart:
     title: str
     columns: tuple[str, ...]
     unit: str
-    most: float | None = None
+    max_value: float | None = None
     spread: str = ""
 
 
@@ -37,13 +37,13 @@ class Charted:
     columns: dict[str, int]
 
     def cells(self, column: str) -> list[Any]:
-        """The cells of a column, as XlsxWriter names them."""
+        """Return the cells of a column, as XlsxWriter names them."""
         place = 0 if not column else self.columns[column]
         return [self.sheet.name, self.header_row + 1, place, self.header_row + self.rows, place]
 
 
 def insert_charts(book: Workbook, table: Charted, charts: Iterable[Chart], *, row: int) -> int:
-    """Insert charts of which any column has numbers, two side by side; returns the first row below them."""
+    """Insert charts of which any column has numbers, two side by side; return the first row below them."""
     drawn = [chart for chart in charts if any(name in table.columns for name in chart.columns)]
     for number, chart in enumerate(drawn):
         place = {"x_offset": ACROSS * (number % 2), "description": f"{chart.title} by difficulty"}
@@ -64,11 +64,11 @@ def _drawn(book: Workbook, table: Charted, chart: Chart) -> Any:
         if chart.spread in table.columns:
             sheet, top, place, bottom, _ = table.cells(chart.spread)
             letter = chr(ord("A") + place)
-            told = f"='{sheet}'!${letter}${top + 1}:${letter}${bottom + 1}"
-            series["y_error_bars"] = {"type": "custom", "plus_values": told, "minus_values": told}
+            cells = f"='{sheet}'!${letter}${top + 1}:${letter}${bottom + 1}"
+            series["y_error_bars"] = {"type": "custom", "plus_values": cells, "minus_values": cells}
         drawn.add_series(series)
     drawn.set_title({"name": chart.title, "name_font": {"size": 12}})
-    drawn.set_y_axis({"name": chart.unit, "min": 0, **({"max": chart.most} if chart.most else {})})
+    drawn.set_y_axis({"name": chart.unit, "min": 0, **({"max": chart.max_value} if chart.max_value else {})})
     drawn.set_legend({"position": "bottom"} if len(names) > 1 else {"none": True})
     drawn.set_size({"width": 480, "height": 320})
     return drawn

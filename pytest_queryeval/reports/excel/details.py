@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.cells import TIMES, metric_names, part
-from pytest_queryeval.reports.excel.published import DETAILS, Published, details_note, metric_of
+from pytest_queryeval.reports.excel.published import DETAILS, details_note, metric_of
 from pytest_queryeval.reports.excel.sheet import Column, Sheet
 from pytest_queryeval.results.aggregation import costs
 
@@ -26,7 +26,7 @@ LOW, MIDDLE, HIGH = "#F8B4AB", "#FCE8A6", "#B2DDB4"  # legible below black text
 
 
 def write_details(sheet: Sheet, report: Report) -> int:
-    """Write the sheet; returns how many cases have no row, since a sheet has no more of them."""
+    """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
     columns = list(_columns(report))
     written = sheet.table(columns, report["cases"])
     colour(sheet, columns, written)
@@ -34,26 +34,26 @@ def write_details(sheet: Sheet, report: Report) -> int:
 
 
 def colour(sheet: Sheet, columns: list[Column], rows: int) -> None:
-    """Colours of outcomes, and of scores from 0 to 1 and shares from 0 to 100, for columns side by side at once."""
+    """Colour outcomes, scores from 0 to 1 and shares from 0 to 100, with one rule for columns side by side."""
     shown = enumerate(columns[: len(columns) - sheet.left_out] if rows else ())
     for look, group in groupby(shown, key=lambda column: OUTCOME if column[1].header == OUTCOME else column[1].style):
         places = [place for place, _ in group]
-        for rule in _rules(sheet, look):
+        rules: list[dict[str, Any]] = []
+        if look == OUTCOME:
+            rules = [
+                {"type": "cell", "criteria": "==", "value": f'"{outcome}"', "format": sheet.styles[style]}
+                for outcome, style in OUTCOME_STYLES.items()
+            ]
+        elif look in ("score", "share"):
+            rules = [scale(1 if look == "score" else 100)]
+        for rule in rules:
             sheet.worksheet.conditional_format(1, places[0], rows, places[-1], rule)
 
 
-def _rules(sheet: Sheet, look: str) -> Iterator[dict[str, Any]]:
-    if look == OUTCOME:
-        for outcome, style in OUTCOME_STYLES.items():
-            yield {"type": "cell", "criteria": "==", "value": f'"{outcome}"', "format": sheet.styles[style]}
-    elif look in ("score", "share"):
-        yield scale(1 if look == "score" else 100)
-
-
-def scale(most: float) -> dict[str, Any]:
-    """A scale of three colours from 0 to what is best."""
+def scale(best: float) -> dict[str, Any]:
+    """Return a scale of three colours from 0 to the best value."""
     numbers = {"min_type": "num", "mid_type": "num", "max_type": "num"}
-    values = {"min_value": 0, "mid_value": most / 2, "max_value": most}
+    values = {"min_value": 0, "mid_value": best / 2, "max_value": best}
     colours = {"min_color": LOW, "mid_color": MIDDLE, "max_color": HIGH}
     return {"type": "3_color_scale", **numbers, **values, **colours}
 
@@ -63,7 +63,11 @@ def _columns(report: Report) -> Iterator[Column]:
     yield Column(header="Difficulty", read=at("difficulty"))
     yield Column(header="VQL Generated", read=at("predicted", "query"), width=60, style="query", note=GENERATED)
     yield Column(header="Ground Truth VQL", read=at("gold", "query"), width=60, style="query", note=GROUND_TRUTH)
-    yield from (_published(column, report) for column in DETAILS)
+    for column in DETAILS:
+        metric, heading = metric_of(column, report["metrics"]), column.details
+        read = _score(metric, heading.scale) if metric else lambda _: None
+        style = "score" if heading.scale == 1 else "share"
+        yield Column(header=heading.text, read=read, style=style, note=details_note(column, report))
     for name in TIMES:
         note = f"{name}: what the system told under this name, in seconds, as metadata of its prediction."
         yield Column(header=name, read=at("prediction", "metadata", name), style="seconds", note=note)
@@ -73,15 +77,8 @@ def _columns(report: Report) -> Iterator[Column]:
         yield Column(header=name, read=_score(name), style="seconds" if name in beside else "score")
 
 
-def _published(column: Published, report: Report) -> Column:
-    metric, heading = metric_of(column, report["metrics"]), column.details
-    read = _score(metric, heading.scale) if metric else _nothing
-    style = "score" if heading.scale == 1 else "share"
-    return Column(header=heading.text, read=read, style=style, note=details_note(column, report))
-
-
 def at(*path: str) -> Callable[[CaseReport], Any]:
-    """A reader of what stands at a path of names in a case."""
+    """Return a function that reads the value at a path of names in a case."""
     return lambda case: part(case, *path)
 
 
@@ -91,10 +88,6 @@ def _score(metric: str, scale: int = 1) -> Callable[[CaseReport], Any]:
         return None if value is None else scale * value
 
     return read
-
-
-def _nothing(case: CaseReport) -> None:
-    return None
 
 
 GENERATED = "VQL Generated: the predicted query or answer, in whatever language."

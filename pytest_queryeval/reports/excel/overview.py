@@ -34,7 +34,7 @@ COLUMNS = [
 
 
 def write_overview(sheet: Sheet, report: Report) -> int:
-    """Write the sheet; returns how many SDMX cases have no row, since a sheet has no more of them."""
+    """Write the sheet, and return how many SDMX cases have no row, since a sheet has no more of them."""
     cases = [case for case in report["cases"] if case["kind"] == SDMX]
     written = sheet.table(COLUMNS, cases)
     colour(sheet, COLUMNS, written)

@@ -1,4 +1,4 @@
-"""The columns of the published evaluator, and which metric of a run stands in each."""
+"""The columns of the published evaluator, and which metric of a run each of them has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Published:
     metrics: tuple[str, ...]
     remark: str = ""
     counts_errors: bool = False  # in the sheet Summary, as cases without a right answer
-    rests_on: Mapping[str, str] = field(default_factory=dict)  # for metrics that are 0 unless another one is 1
+    depends_on: Mapping[str, str] = field(default_factory=dict)  # for metrics that are 0 unless another one is 1
 
 
 RESULTS_MATCH = Published(
@@ -63,7 +63,7 @@ VES = Published(
     summary=Heading("VES Score"),
     metrics=("r_ves", "ves", "r_ves_bird"),
     remark="r_ves is the square root of the published reward (at most 1.25), ves that of the ratio of times.",
-    rests_on={
+    depends_on={
         "r_ves": "execution_accuracy",
         "ves": "execution_accuracy",
         "r_ves_bird": "execution_accuracy_bird",
@@ -73,32 +73,32 @@ DETAILS = (RESULTS_MATCH, SUBSET, OVERLAP, ROW_COUNT, SOFT_F1, VES)
 
 
 def metric_of(column: Published, names: Collection[str]) -> str | None:
-    """The metric that stands in a column of a run with metrics of these names; None where it is to stay empty.
+    """Return which of the metrics of a run a column has; None where it stays empty.
 
-    One that rests on an equality stands beside the same equality only.
+    A metric that depends on an equality is only beside the same equality.
     """
     return next((name for name in _candidates(column, names) if name in names), None)
 
 
 def _candidates(column: Published, names: Collection[str]) -> list[str]:
     match = next((name for name in RESULTS_MATCH.metrics if name in names), None)
-    equalities = column.rests_on.values()
-    return [name for name in column.metrics if match not in equalities or column.rests_on[name] == match]
+    equalities = column.depends_on.values()
+    return [name for name in column.metrics if match not in equalities or column.depends_on[name] == match]
 
 
 def time_of(report: Report) -> str | None:
-    """Which of the times of a run its mean time is of: what systems told, else what was measured, else None."""
+    """Return which measure of a run is its time: what systems reported, else what was measured, else None."""
     names = ("metadata[total_execution_time]", "prediction_seconds")
     return next((name for name in names if name in report.get("measures", {})), None)
 
 
 def details_note(column: Published, report: Report) -> str:
-    """What a column of the sheet Details has in this run."""
+    """Return what a column of the sheet Details has in this run."""
     return _note(column, column.details, "", report)
 
 
 def summary_note(column: Published, report: Report) -> str:
-    """What a column of the sheet Summary has in this run."""
+    """Return what a column of the sheet Summary has in this run."""
     errors = "with cases in error as 0 " if column.counts_errors else ""
     return _note(column, column.summary, f"the mean {errors}of ", report)
 
@@ -112,10 +112,10 @@ def _note(column: Published, heading: Heading, what: str, report: Report) -> str
 
 
 def time_note(report: Report) -> str:
-    """What the columns of the sheet Summary for times have in this run."""
+    """Return what the columns of the sheet Summary for times have in this run."""
     name = time_of(report)
     if name is None:
         return "Mean Time (s), Time Std Dev: empty, since no prediction was timed."
-    told = "total_execution_time in the predictions' metadata"
-    said = "the time of predictions" if name == "prediction_seconds" else told
-    return f"Mean Time (s), Time Std Dev: {said}, over all calls that have it; the sample standard deviation."
+    metadata = "total_execution_time in the predictions' metadata"
+    source = "the time of predictions" if name == "prediction_seconds" else metadata
+    return f"Mean Time (s), Time Std Dev: {source}, over all calls that have it; the sample standard deviation."

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from xlsxwriter.format import Format
     from xlsxwriter.worksheet import Worksheet
 
-ROWS = 1_048_576  # of a sheet, and so its columns: limits of Excel
-COLUMNS = 16_384
-CHARACTERS = 32_767  # of a cell, in units of UTF-16
+MAX_ROWS = 1_048_576  # of a sheet; these are limits of Excel
+MAX_COLUMNS = 16_384  # of a sheet
+MAX_CHARACTERS = 32_767  # of a cell, in units of UTF-16
 LINE_POINTS = 12.5  # the height of a line of the font of queries
 HEADER_POINTS = 32  # two lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table: how a value is read of an item, and how it looks; `lines` of a query are seen at first."""
+    """A column of a table: how to read its value of a case, and how it looks; `lines` of a query are visible."""
 
     header: str
     read: Callable[[CaseReport], Any]
@@ -46,7 +46,7 @@ class Sheet:
     left_out: int = 0
 
     def put(self, row: int, column: int, value: Any, style: str = "text") -> None:
-        """Write a plain value; what is None stays empty."""
+        """Write a plain value; None stays empty."""
         self._write(row, column, cell(value), style)
 
     def _write(self, row: int, column: int, value: Cell, style: str) -> None:
@@ -61,44 +61,41 @@ class Sheet:
             self.put(row, column, value, style)
 
     def table(self, columns: Sequence[Column], items: Sequence[CaseReport]) -> int:
-        """A table that fills the sheet, with filters, its header and first column in sight; returns the rows written.
+        """Write a table that fills the sheet, with filters and frozen header and first column; return the number of rows written.
 
-        Items that are more than a sheet has rows, and columns that are more than it has columns, are left out.
+        Rows and columns beyond the limits of a sheet are left out.
         """
-        self.left_out = max(0, len(columns) - COLUMNS)
-        columns, items = columns[:COLUMNS], items[: ROWS - 1]
+        self.left_out = max(0, len(columns) - MAX_COLUMNS)
+        columns, items = columns[:MAX_COLUMNS], items[: MAX_ROWS - 1]
         for place, column in enumerate(columns):
             self.worksheet.set_column(place, place, column.width)
             self.heading(0, place, column.header, column.note)
         self.worksheet.set_row(0, HEADER_POINTS)
         for row, item in enumerate(items, start=1):
-            self._row(row, columns, item)
+            lines = 1
+            for place, column in enumerate(columns):
+                value = cell(column.read(item))
+                self._write(row, place, value, column.style)
+                if column.style == "query" and isinstance(value, str):
+                    needed = max(value.rstrip("\n").count("\n"), len(value) // int(column.width)) + 1
+                    lines = max(lines, min(needed, column.lines))
+            self.worksheet.set_row(row, LINE_POINTS * lines + 3)
         self.worksheet.freeze_panes(1, 1)
         self.worksheet.autofilter(0, 0, len(items), len(columns) - 1)
         return len(items)
 
     def heading(self, row: int, column: int, text: str, note: str = "") -> None:
-        """The header of a column, with a note that is seen where the pointer rests on it."""
+        """Write the header of a column, with a note that appears where the pointer rests on it."""
         self.put(row, column, text, "header")
         if note:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
 
-    def _row(self, row: int, columns: Sequence[Column], item: CaseReport) -> None:
-        lines = 1
-        for place, column in enumerate(columns):
-            value = cell(column.read(item))
-            self._write(row, place, value, column.style)
-            if column.style == "query" and isinstance(value, str):
-                needed = max(value.rstrip("\n").count("\n"), len(value) // int(column.width)) + 1
-                lines = max(lines, min(needed, column.lines))
-        self.worksheet.set_row(row, LINE_POINTS * lines + 3)
-
     def _fitting(self, text: str) -> str:
-        """The text, with a mark where it had to be cut, and so that XlsxWriter takes it for no markup of its own."""
+        """Return the text, with a mark where it is cut, and such that XlsxWriter finds no markup of its own in it."""
         if text.startswith("<r>") and text.endswith("</r>"):
             text += " "  # else it is written as it is, for the parts of a rich text
-        if len(text) > CHARACTERS // 2 and (units := len(text.encode("utf-16-le")) // 2) > CHARACTERS:
+        if len(text) > MAX_CHARACTERS // 2 and (units := len(text.encode("utf-16-le")) // 2) > MAX_CHARACTERS:
             self.cut += 1
             mark = f" … [cut: {units:,} characters]"
-            text = text.encode("utf-16-le")[: 2 * (CHARACTERS - len(mark))].decode("utf-16-le", "ignore") + mark
+            text = text.encode("utf-16-le")[: 2 * (MAX_CHARACTERS - len(mark))].decode("utf-16-le", "ignore") + mark
         return text

@@ -13,7 +13,6 @@ from pytest_queryeval.core.report import (
     ScoreStatistics,
     SpiderLevel,
     Spread,
-    TrialsReport,
 )
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.cells import Cell
@@ -26,7 +25,7 @@ MEASURED = (*NUMBERS, "p95")
 HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
 SCORES: tuple[Literal["accuracy", "recall", "f1"], ...] = ("accuracy", "recall", "f1")
 DATA_QUERY = "Data Query Metrics"
-LISTED = 1_000  # values of a group, or dimensions
+MAX_LISTED = 1_000  # values of a group, or dimensions
 Block: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title, a header and rows
 
 
@@ -42,12 +41,9 @@ def write_statistics(sheet: Sheet, report: Report) -> None:
             sheet.heading(row + 1, column, name)
         for number, values in enumerate(rows, start=row + 2):
             for column, value in enumerate(values):
-                sheet.put(number, column, value, _style(value))
+                style = "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
+                sheet.put(number, column, value, style)
         row += len(rows) + 3
-
-
-def _style(value: Cell) -> str:
-    return "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
 
 
 def _blocks(report: Report) -> Iterator[Block]:
@@ -62,7 +58,10 @@ def _blocks(report: Report) -> Iterator[Block]:
         measured = [[name, *_spread(found), found["p95"]] for name, found in report["measures"].items()]
         yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
     if "trials" in report:
-        yield "Trials", ("k", "cases", "pass@k", "pass^k"), _trials(report["trials"])
+        trials = report["trials"]
+        pairs = enumerate(zip(trials["pass_at"], trials["pass_hat"], strict=False), start=1)
+        rows: list[list[Cell]] = [[k, trials["cases"], one, every] for k, (one, every) in pairs]
+        yield "Trials", ("k", "cases", "pass@k", "pass^k"), rows
     if "spider_table" in report:
         yield "Spider's table", ("score", *report["spider_table"]), _spider_table(report["spider_table"])
     for group, members in report["groups"].items():
@@ -85,21 +84,15 @@ def _spread(found: Spread) -> list[Cell]:
 def _dimensions(dimensions: Mapping[str, DimensionStatistics]) -> list[list[Cell]]:
     rows: list[list[Cell]] = [
         [name, metric, *_numbers(found)]
-        for name, metrics in list(dimensions.items())[:LISTED]
+        for name, metrics in list(dimensions.items())[:MAX_LISTED]
         for metric, found in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
         if found is not None
     ]
     return rows + _more(dimensions)
 
 
-def _trials(trials: TrialsReport) -> list[list[Cell]]:
-    """How likely one of k trials passes, and all of them."""
-    pairs = zip(trials["pass_at"], trials["pass_hat"], strict=False)
-    return [[k, trials["cases"], one, every] for k, (one, every) in enumerate(pairs, start=1)]
-
-
 def _spider_table(table: Mapping[str, SpiderLevel]) -> list[list[Cell]]:
-    """The rows that the published tool prints, a column a level."""
+    """Return the rows that the published tool prints, with a column for each level."""
     levels = list(table.values())
     rows: list[list[Cell]] = [
         ["count", *(level["count"] for level in levels)],
@@ -116,7 +109,7 @@ def _spider_table(table: Mapping[str, SpiderLevel]) -> list[list[Cell]]:
 def _group(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
-    """A row for each value of the group, with the means of those of the metrics that any of them has."""
+    """Return the header and a row for each value of the group, with the means of the metrics that any of them has."""
     names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
         [
@@ -125,10 +118,10 @@ def _group(
             member["totals"]["passed"],
             *(mean_of(member, name) for name in names),
         ]
-        for value, member in list(members.items())[:LISTED]
+        for value, member in list(members.items())[:MAX_LISTED]
     ]
     return (group, "cases", "passed", *names), rows + _more(members)
 
 
 def _more(listed: Sized) -> list[list[Cell]]:
-    return [[f"… and {len(listed) - LISTED:,} more"]] if len(listed) > LISTED else []
+    return [[f"… and {len(listed) - MAX_LISTED:,} more"]] if len(listed) > MAX_LISTED else []

@@ -55,19 +55,19 @@ CHARTS = (
         title="Matching answers",
         columns=(RESULTS_MATCH.summary.text, SUBSET.summary.text, OVERLAP.summary.text, ROW_COUNT.summary.text),
         unit="percent",
-        most=100,
+        max_value=100,
     ),
     Chart(title="Bird Standard F1 and VES Score", columns=(SOFT_F1.summary.text, VES.summary.text), unit="score"),
     Chart(title="Mean time of a prediction", columns=(MEAN_TIME,), unit="seconds", spread=TIME_STD),
     Chart(title="Number of samples", columns=(SAMPLES,), unit="cases"),
 )
 TOTAL = "Total"
-LISTED = 200  # difficulties, gates, or files that could not be read
+MAX_LISTED = 200  # difficulties, gates, or files that could not be read
 GATE_STYLES = {True: "good", False: "bad", None: "warning"}
 
 
 def write_summary(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
-    """Write the sheet; `notes` are what else is to be said at its end."""
+    """Write the sheet; `notes` are added to those at its end."""
     sheet.worksheet.set_column(0, 0, 26)
     sheet.worksheet.set_column(1, len(HEADER), 14)
     row = _head(sheet, report)
@@ -88,7 +88,7 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Cases", found.counts, "text"),
         ("Created", report["created"], "text"),
         ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
-        *(("Could not be read", path, "bad") for path in report["unreadable_files"][:LISTED]),
+        *(("Could not be read", path, "bad") for path in report["unreadable_files"][:MAX_LISTED]),
     ]
     for row, (name, value, look) in enumerate(lines, start=1):
         sheet.put(row, 0, name, "name")
@@ -100,17 +100,17 @@ def _gates(sheet: Sheet, gates: Sequence[GateReport], row: int) -> int:
     if not gates:
         return row
     sheet.put(row, 0, "Gates", "title")
-    for number, gate in enumerate(gates[:LISTED], start=row + 1):
+    for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
         sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
         sheet.put(number, 1, gate_text(gate))
-    if len(gates) > LISTED:
-        sheet.put(row + LISTED + 1, 0, f"… and {len(gates) - LISTED:,} more")
-    return row + min(len(gates), LISTED + 1) + 2
+    if len(gates) > MAX_LISTED:
+        sheet.put(row + MAX_LISTED + 1, 0, f"… and {len(gates) - MAX_LISTED:,} more")
+    return row + min(len(gates), MAX_LISTED + 1) + 2
 
 
 def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> int:
-    """The table and its charts."""
-    levels = list(report["groups"]["difficulty"].items())[:LISTED]
+    """Write the table and its charts, and return the first row below them."""
+    levels = list(report["groups"]["difficulty"].items())[:MAX_LISTED]
     rows = [*(_row(report, name, member) for name, member in levels), _row(report, TOTAL, report)]
     notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
     notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
@@ -121,17 +121,13 @@ def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> in
     for number, values in enumerate(rows, start=row + 2):
         for place, value in enumerate(values):
             sheet.put(number, place, value, "text" if place == 0 else _style(HEADER[place]))
-    _colour(sheet, row + 2, len(rows))
+    for place, name in enumerate(HEADER):
+        if _style(name) == "share":
+            sheet.worksheet.conditional_format(row + 2, place, row + 1 + len(rows), place, scale(100))
     filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(each[place] is not None for each in rows)}
     table = Charted(sheet=sheet, header_row=row + 1, rows=len(rows), columns=filled)
     charts = CHARTS if report["totals"]["cases"] else ()
     return insert_charts(book, table, charts, row=row + len(rows) + 3) + 1
-
-
-def _colour(sheet: Sheet, first: int, rows: int) -> None:
-    for place, name in enumerate(HEADER):
-        if _style(name) == "share":
-            sheet.worksheet.conditional_format(first, place, first + rows - 1, place, scale(100))
 
 
 def _style(header: str) -> str:
@@ -158,7 +154,7 @@ def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
 
 
 def _mean(column: Published, report: Report, member: GroupReport | Report) -> float | None:
-    """The mean of the metric that stands in the column in all rows; in the unit of the column."""
+    """Return the mean of the metric of a column, in the unit of the column."""
     found = _found(column, report, member)
     if found is None:
         return None
@@ -183,5 +179,5 @@ def _notes(report: Report) -> Iterator[str]:
     yield f"{ANSWERS}: those with a score and those in error that request the metric; {percent} is of these."
     if without := report["totals"]["cases"] - counted:
         yield f"{without:,} of {report['totals']['cases']:,} cases have no difficulty: they count in {TOTAL} only."
-    if (levels := len(report["groups"]["difficulty"])) > LISTED:
-        yield f"{levels - LISTED:,} of {levels:,} difficulties are not listed above; Statistics has more of them."
+    if (levels := len(report["groups"]["difficulty"])) > MAX_LISTED:
+        yield f"{levels - MAX_LISTED:,} of {levels:,} difficulties are not listed above; Statistics has more of them."

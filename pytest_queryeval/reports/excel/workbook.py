@@ -12,7 +12,7 @@ from xlsxwriter import Workbook
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.excel.details import write_details
 from pytest_queryeval.reports.excel.overview import SDMX, write_overview
-from pytest_queryeval.reports.excel.sheet import CHARACTERS, Sheet
+from pytest_queryeval.reports.excel.sheet import MAX_CHARACTERS, Sheet
 from pytest_queryeval.reports.excel.statistics import write_statistics
 from pytest_queryeval.reports.excel.summary import write_summary
 
@@ -49,12 +49,15 @@ STYLES: Mapping[str, Mapping[str, str | int | bool]] = {
 
 
 def workbook(report: Report) -> bytes:
-    """The report as an xlsx file."""
+    """Return the report as an xlsx file."""
     file = io.BytesIO()
     book = Workbook(file, OPTIONS)
-    book.set_properties({"title": "pytest-queryeval", "created": _created(report)})
+    created = datetime.fromisoformat(report["created"])
+    created = created.astimezone(UTC) if created.tzinfo else created
+    book.set_properties({"title": "pytest-queryeval", "created": created})
     styles = {name: book.add_format(style) for name, style in STYLES.items()}
-    sheets = {name: _sheet(book, name, styles) for name in _names(report)}
+    names = ("Summary", "Details", "Statistics", *(("Overview",) if SDMX in report["groups"]["kind"] else ()))
+    sheets = {name: _sheet(book, name, styles) for name in names}
     hidden = {"Details": write_details(sheets["Details"], report)}
     if "Overview" in sheets:
         hidden["Overview"] = write_overview(sheets["Overview"], report)
@@ -62,11 +65,6 @@ def workbook(report: Report) -> bytes:
     write_summary(book, sheets["Summary"], report, _limits(sheets, hidden))
     book.close()
     return file.getvalue()
-
-
-def _names(report: Report) -> tuple[str, ...]:
-    has_sdmx = SDMX in report["groups"]["kind"]
-    return ("Summary", "Details", "Statistics", *(("Overview",) if has_sdmx else ()))
 
 
 def _sheet(book: Workbook, name: str, styles: dict[str, Format]) -> Sheet:
@@ -77,14 +75,9 @@ def _sheet(book: Workbook, name: str, styles: dict[str, Format]) -> Sheet:
     return Sheet(name=name, worksheet=worksheet, styles=styles)
 
 
-def _created(report: Report) -> datetime:
-    moment = datetime.fromisoformat(report["created"])
-    return moment.astimezone(UTC) if moment.tzinfo else moment
-
-
 def _limits(sheets: dict[str, Sheet], hidden: dict[str, int]) -> Iterator[str]:
     if cut := sum(sheet.cut for sheet in sheets.values()):
-        yield f"{cut:,} texts are longer than the {CHARACTERS:,} characters of a cell: they end with a mark."
+        yield f"{cut:,} texts are longer than the {MAX_CHARACTERS:,} characters of a cell: they end with a mark."
     for name, number in hidden.items():
         if number:
             yield f"{number:,} cases have no row in {name}, since a sheet has no more rows; they count in all numbers."
