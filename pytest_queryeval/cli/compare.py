@@ -6,10 +6,9 @@ import argparse
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
-from typing import TypeAlias
 
 from pytest_queryeval.cli.output import write_files, write_lines
 from pytest_queryeval.core.errors import ReportError, did_you_mean
@@ -25,7 +24,7 @@ from pytest_queryeval.results.report_file import read_report
 
 SUMMARY = "compare two reports, or rank the systems of many"
 OK, FAILED = 0, 1
-Form: TypeAlias = Callable[[str, Leaderboard | BaselineReport, Sequence[Block]], bytes]
+SUFFIXES = (".html", ".json", ".md")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, write, print; 0 whatever differs, 1 where a target could not be written.
 
-    Raises `ReportError` for a report that cannot be used and a target that cannot be made.
+    Raise `ReportError` for a report that cannot be used and a target that cannot be written.
     """
     targets: Sequence[Path] = arguments.output
     paths = [arguments.base, *arguments.others]
@@ -51,17 +50,17 @@ def run(arguments: argparse.Namespace) -> int:
     title, found, blocks = _compared(reports, paths, arguments.metric)
 
     def write(target: Path) -> None:
-        write_whole(target, FORMS[target.suffix](title, found, blocks))
+        write_whole(target, _content(target.suffix, title, found, blocks))
 
-    told, is_written = write_files(targets, write)
-    write_lines([*text_lines(blocks, shutil.get_terminal_size().columns), *told])
+    lines, is_written = write_files(targets, write)
+    write_lines([*text_lines(blocks, shutil.get_terminal_size().columns), *lines])
     return OK if is_written else FAILED
 
 
 def _compared(
     reports: Mapping[str, Report], paths: Sequence[Path], metric: str | None
 ) -> tuple[str, Leaderboard | BaselineReport, Sequence[Block]]:
-    """The title, the comparison as plain values, and as blocks."""
+    """Return the title, the comparison as plain values, and as blocks."""
     try:
         if len(reports) > 2 or metric is not None:
             board = leaderboard(reports, metric)
@@ -74,7 +73,7 @@ def _compared(
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """What the systems are called: the names of their files, or their paths where these are not enough."""
+    """Return the names of the systems: the names of their files, or their paths where these are not unique."""
     stems = Counter(path.stem for path in paths)
     names = [path.stem if stems[path.stem] == 1 else str(path) for path in paths]
     if twice := next((name for name, number in Counter(names).items() if number > 1), None):
@@ -83,23 +82,19 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _check_target(target: Path, paths: Sequence[Path]) -> None:
-    if target.suffix not in FORMS:
-        raise ReportError(f"no comparison as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMS)}")
+    if target.suffix not in SUFFIXES:
+        raise ReportError(f"no comparison as '{target.suffix}' for {target}{did_you_mean(target.suffix, SUFFIXES)}")
     if realpath(target) in map(realpath, paths):
         raise ReportError(f"{target}: is a report to compare, and would be lost")
     check_target(target)
 
 
-def _json(_: str, found: Leaderboard | BaselineReport, __: Sequence[Block]) -> bytes:
-    return f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
-
-
-def _markdown(_: str, __: Leaderboard | BaselineReport, blocks: Sequence[Block]) -> bytes:
-    return ("\n".join(markdown_lines(blocks)) + "\n").encode(errors="backslashreplace")
-
-
-def _html(title: str, _: Leaderboard | BaselineReport, blocks: Sequence[Block]) -> bytes:
-    return comparison_page(title, blocks).encode(errors="backslashreplace")
-
-
-FORMS: Mapping[str, Form] = {".html": _html, ".json": _json, ".md": _markdown}
+def _content(suffix: str, title: str, found: Leaderboard | BaselineReport, blocks: Sequence[Block]) -> bytes:
+    match suffix:
+        case ".html":
+            text = comparison_page(title, blocks)
+        case ".json":
+            text = f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n"
+        case _:
+            text = "\n".join(markdown_lines(blocks)) + "\n"
+    return text.encode(errors="backslashreplace")

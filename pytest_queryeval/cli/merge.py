@@ -17,8 +17,8 @@ from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
 
 SUMMARY = "unite the reports of shards, evaluate the gates"
-LISTED = 5
-# As pytest has them.
+MAX_LISTED = 5
+# The exit statuses of pytest.
 OK, FAILED, NO_CASES = 0, 1, 5
 
 
@@ -34,16 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Merge, write, sum up; 0 where no case failed and no gate is missed, 5 without any case, else 1.
 
-    Raises `ReportError` for a part that cannot be used and a target that cannot be written.
+    Raise `ReportError` for a part that cannot be used and a target that cannot be written.
     """
     files = report_files(arguments.output)
     paths = list(reversed(dict.fromkeys(reversed(arguments.parts))))  # of a part given twice the last place counts
     parts = {str(path): read_report(path) for path in paths}
     base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
-    told, is_written = write_files(files, partial(write_report, report))
-    write_lines([*_summary(report, parts), *told])
-    return _status(report) or (OK if is_written else FAILED)
+    lines, is_written = write_files(files, partial(write_report, report))
+    write_lines([*_summary(report, parts), *lines])
+    if verdict(report).is_faulty:
+        return FAILED
+    if not report["totals"]["cases"]:
+        return NO_CASES
+    return OK if is_written else FAILED
 
 
 def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
@@ -51,13 +55,7 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
     yield from (f"could not be read: {path}" for path in report["unreadable_files"])
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
     if twice := repeated(parts):
-        named = f"{', '.join(twice[:LISTED])}{', …' * (len(twice) > LISTED)}"
+        named = f"{', '.join(twice[:MAX_LISTED])}{', …' * (len(twice) > MAX_LISTED)}"
         yield f"{len(twice):,} case(s) in several parts, of which the last one counts: {named}"
     if "parts" in report["environment"]:
         yield "the parts were made in different environments: the report names them"
-
-
-def _status(report: Report) -> int:
-    if verdict(report).is_faulty:
-        return FAILED
-    return OK if report["totals"]["cases"] else NO_CASES

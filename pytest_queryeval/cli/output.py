@@ -1,4 +1,4 @@
-"""Text for the standard output: plain, since it often goes to a log; foreign text in it is shown and never obeyed."""
+"""Files and standard output of the subcommands; untrusted text in a line is never a command of a CI service."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def write_lines(lines: Iterable[str]) -> None:
 
 
 def report_files(targets: Iterable[Path]) -> list[Path]:
-    """The files of all targets; raises `ReportError` for the first target that cannot be made."""
+    """Return the files of all targets; raise `ReportError` for the first target that cannot be written."""
     for target in targets:
         check_target(target)
     return [path for target in targets for path in files_of(target)]
 
 
 def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> tuple[list[str], bool]:
-    """Write each file that can be written, where `write` raises `ReportError` for others.
+    """Write each file that can be written; `write` raises `ReportError` for the others.
 
-    Returns a line for each file, those that failed last, and whether all are there.
+    Return a line for each file, those that failed last, and whether all were written.
     """
     written: list[str] = []
     faults: list[str] = []

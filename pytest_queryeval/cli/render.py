@@ -15,7 +15,7 @@ OK, FAILED = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the report and where its other forms go."""
+    """Add the report and where its other formats go."""
     parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json")
     where = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
     parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=where)
@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Render and name the files; 0 once all are written, 1 where one could not be.
 
-    Raises `ReportError` for a report that cannot be used and a target that cannot be made.
+    Raise `ReportError` for a report that cannot be used and a target that cannot be written.
     """
     files = report_files(arguments.output)
-    told, is_written = write_files(files, partial(write_report, read_report(arguments.report)))
-    write_lines(told)
+    lines, is_written = write_files(files, partial(write_report, read_report(arguments.report)))
+    write_lines(lines)
     return OK if is_written else FAILED

@@ -1,4 +1,4 @@
-"""The report formats by suffix: `Report -> bytes`. A renderer never computes; report.json is enough to make any."""
+"""The report formats by suffix. A renderer is a function from a report to bytes, and computes no results."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.report import Report
 
-JUNIT = "junit.xml"  # what pytest itself writes beside the reports in a folder
-STEP_SUMMARY = "github"  # no file, but where GitHub shows the summary of a step
+JUNIT = "junit.xml"  # written by pytest itself beside the reports in a folder
+STEP_SUMMARY = "github"  # no file, but the summary of a step on GitHub Actions
 Renderer: TypeAlias = Callable[[Report], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFormat:
-    """A format: how it is made, and the packages that it needs with the extra of this package that brings them."""
+    """A format: its renderer, and the packages that this needs with the extra of this package that installs them."""
 
     render: Renderer
     packages: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class ReportRegistry(Registry[ReportFormat]):
         return member if isinstance(member, ReportFormat) else ReportFormat(render=member)
 
     def installed(self) -> tuple[str, ...]:
-        """The suffixes of all formats whose packages are there."""
+        """Return the suffixes of all formats whose packages are installed."""
         return tuple(name for name in self.names() if not self[name].missing)
 
 
@@ -58,12 +58,12 @@ REPORTS = ReportRegistry(
 
 
 def is_folder(target: Path) -> bool:
-    """Whether a target is a folder, which gets every format: a path without suffix, or a folder that is there."""
+    """Return whether a target is a folder, which gets every format: a path without suffix, or an existing folder."""
     return not target.suffix or target.is_dir()
 
 
 def check_target(target: Path) -> None:
-    """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be made."""
+    """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written."""
     if str(target) == STEP_SUMMARY:
         raise ReportError(f"'{STEP_SUMMARY}' is for `--queryeval-report` only: call a folder otherwise")
     try:
@@ -74,7 +74,7 @@ def check_target(target: Path) -> None:
         writable = nearest.is_dir() and os.access(nearest, os.W_OK)
         files = [target] if is_file else [*files_of(target), target / JUNIT]
         irregular = [path for path in files if path.exists() and not path.is_file()]
-    except OSError as error:  # a folder that may not be looked into, a name that no file can have
+    except OSError as error:  # a folder without permission, a name that no file can have
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
     suffix = target.suffix.removeprefix(".")
     if is_file and suffix not in REPORTS:
@@ -84,7 +84,7 @@ def check_target(target: Path) -> None:
         raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
     if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
-    if irregular:  # a folder, or a pipe, which would be replaced, or block until somebody reads from it
+    if irregular:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it
         what = "a folder" if irregular[0].is_dir() else "no regular file"
         raise ReportError(
             f"report {irregular[0]} cannot be written: {what} is in its place: remove it, or write elsewhere"
@@ -92,12 +92,12 @@ def check_target(target: Path) -> None:
 
 
 def files_of(target: Path) -> list[Path]:
-    """The files of a target: itself, or in a folder one for every installed format."""
+    """Return the files of a target: itself, or in a folder one for every installed format."""
     return [target / f"report.{name}" for name in REPORTS.installed()] if is_folder(target) else [target]
 
 
 def write_report(report: Report, path: Path) -> None:
-    """Write the report in the format of the suffix, whole or not at all; raises `ReportError` where that fails."""
+    """Write the report in the format of the suffix, whole or not at all; raise `ReportError` where that fails."""
     try:
         content = REPORTS[path.suffix.removeprefix(".")].render(report)
     except Exception as error:  # a format may come from another package; the other reports are written all the same
@@ -106,9 +106,9 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, with its folders; raises `ReportError` where that fails.
+    """Write a file, whole or not at all, with its folders; raise `ReportError` where that fails.
 
-    A symbolic link is followed: what it points to is written.
+    A symbolic link is followed: its target is written.
     """
     try:
         write_atomically(Path(os.path.realpath(path)), content)

@@ -1,4 +1,4 @@
-"""How a leaderboard reads."""
+"""What a leaderboard says, as tables and sentences."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.sections import first_names, p_text
-from pytest_queryeval.results.baseline.leaderboard import Leaderboard, Mean, System
+from pytest_queryeval.results.baseline.leaderboard import Leaderboard, System
 from pytest_queryeval.text.plain import counted, interval_text, score_text
 
-LISTED = 100  # metrics beside that of the ranking
-RANKED = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")
+MAX_METRICS = 100  # beside that of the ranking
+RANKING_HEADER = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")
 NOTE = (
     "p: paired test against the best, adjusted for the number of systems; those with a p above 0.05 may be as good as "
     "the best"
@@ -20,20 +20,20 @@ OTHER_CASES = "means are over other cases, and each p is over those that a syste
 
 
 def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
-    """The ranking by one metric, the means of the others, and what makes the systems hard to compare."""
+    """Yield the ranking by one metric, the means of the others, and what makes the systems hard to compare."""
     systems, metric = board["systems"], board["metric"]
     start = f"{counted(len(systems), 'system')}, {counted(board['cases'], 'case')}, "
     first = ", the lowest first" if board["better"] == "lower" else ""
     ranked = () if metric is None else (start, "ranked by the mean of ", Untrusted(metric), first)
     yield ranked or (start, "no score to rank by")
-    yield Table(RANKED, [_ranked(system, metric) for system in systems])
+    yield Table(RANKING_HEADER, [_ranked(system, metric) for system in systems])
     if metric is not None:
         yield (NOTE,)
     yield from _other_metrics(systems, metric)
     if metric is not None and board["common"] < board["scored"]:
         shared = f"only {board['common']:,} of {counted(board['scored'], 'case')} with a score of "
         yield (shared, Untrusted(metric), f" have one in all ranked systems: {OTHER_CASES}")
-    yield from _asked_otherwise(systems)
+    yield from _changes(systems)
 
 
 def _ranked(system: System, metric: str | None) -> Sequence[str]:
@@ -51,12 +51,18 @@ def _ranked(system: System, metric: str | None) -> Sequence[str]:
 
 
 def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Block]:
-    """A table of means; what there is less of, systems or metrics, are its columns."""
+    """Yield a table of means, with systems or metrics as columns: those of which there are fewer."""
     names = list(dict.fromkeys(name for system in systems for name in system["metrics"] if name != metric))
-    shown = names[:LISTED]
+    shown = names[:MAX_METRICS]
     if not shown:
         return
-    columns = [[Untrusted(name), *_means([system["metrics"].get(name) for system in systems])] for name in shown]
+    columns: list[list[str]] = []
+    for name in shown:
+        means = [system["metrics"].get(name) for system in systems]
+        differ = len({found["n"] for found in means if found}) > 1
+        numbers = [f" (n {found['n']:,})" if differ and found else "" for found in means]
+        cells = [score_text(found["mean"] if found else None) for found in means]
+        columns.append([Untrusted(name), *map("".join, zip(cells, numbers, strict=True))])
     corner_and_systems = ["mean", *(Untrusted(system["name"]) for system in systems)]
     if len(systems) < len(shown):
         yield Table(tuple(corner_and_systems), columns)
@@ -67,27 +73,19 @@ def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Bl
         yield (f"and {counted(len(names) - len(shown), 'metric')} more: the JSON form has all",)
 
 
-def _means(of_systems: Sequence[Mean | None]) -> Iterator[str]:
-    """The means of a metric, with their numbers of cases where these differ."""
-    differ = len({found["n"] for found in of_systems if found}) > 1
-    for found in of_systems:
-        number = f" (n {found['n']:,})" if differ and found else ""
-        yield f"{score_text(found['mean'] if found else None)}{number}"
-
-
-def _asked_otherwise(systems: Sequence[System]) -> Iterator[Sentence]:
-    """What the suites of systems asked otherwise than that of the best one, and where that of the best asked less."""
+def _changes(systems: Sequence[System]) -> Iterator[Sentence]:
+    """Yield how suites differ from that of the best system, and where that of the best requires less."""
     best = Untrusted(systems[0]["name"])
-    for told, names in _alike(systems, "changes"):
-        yield ("changed besides the system in ", *first_names(names), " against ", best, f": {told}")
-    for told, names in _alike(systems, "eased"):
-        yield ("changed besides the system in ", best, " against ", *first_names(names), f": {told}")
+    for changes, names in _names_by_changes(systems, "changes").items():
+        yield ("changed besides the system in ", *first_names(names), " against ", best, f": {changes}")
+    for changes, names in _names_by_changes(systems, "eased").items():
+        yield ("changed besides the system in ", best, " against ", *first_names(names), f": {changes}")
 
 
-def _alike(systems: Sequence[System], member: Literal["changes", "eased"]) -> Iterator[tuple[str, Sequence[str]]]:
-    """What changed, in words, with the names of all systems of which the same is told."""
-    alike: dict[str, list[str]] = {}
+def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eased"]) -> dict[str, list[str]]:
+    """Return the names of the systems with changes, by these changes in words."""
+    found: dict[str, list[str]] = {}
     for system in systems:
-        changes = [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system[member]]
-        alike.setdefault(", ".join(changes), []).append(system["name"])
-    yield from ((told, names) for told, names in alike.items() if told)
+        if changes := [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system[member]]:
+            found.setdefault(", ".join(changes), []).append(system["name"])
+    return found

@@ -1,4 +1,4 @@
-"""Pieces of GitHub's Markdown in which no foreign text is markup."""
+"""Pieces of GitHub's Markdown in which no untrusted text is markup."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pytest_queryeval.text.visible import visible
 
 SPAN_CHARACTERS = 300
-_LOOKED_AT = 10 * SPAN_CHARACTERS
+_READ_CHARACTERS = 10 * SPAN_CHARACTERS
 _TICKS = re.compile("`+")
 
 
 def code_span(text: str, *, cell: bool = False) -> str:
-    """Foreign text as a code span: nothing in it is markup, a link or a mention; in a `cell` bars are escaped."""
-    text = visible(" ".join(text[:_LOOKED_AT].split())).replace("##", "#\\x23")
+    """Return untrusted text as a code span, without markup, links or mentions; in a `cell` bars are escaped."""
+    text = visible(" ".join(text[:_READ_CHARACTERS].split())).replace("##", "#\\x23")
     text = text if len(text) <= SPAN_CHARACTERS else f"{text[: SPAN_CHARACTERS - 1]}…"
     text = text.replace("|", "\\|") if cell else text
     fence = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
@@ -24,10 +24,10 @@ def code_span(text: str, *, cell: bool = False) -> str:
 
 
 def table_head(cells: Sequence[str]) -> tuple[str, str]:
-    """The first two lines of a table."""
+    """Return the first two lines of a table."""
     return table_row(cells), f"|{'---|' * len(cells)}"
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """A line of a table; cells hold no bars but escaped ones."""
+    """Return a line of a table; bars in cells have to be escaped."""
     return f"| {' | '.join(cells)} |"

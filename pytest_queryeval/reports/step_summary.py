@@ -1,4 +1,4 @@
-"""The summary of a step on GitHub Actions: the Markdown report behind what the step has written there already."""
+"""The summary of a step on GitHub Actions: the Markdown report after what the step has written already."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_queryeval.text.plain import one_line
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_SUMMARY_BYTES = 2**20  # GitHub drops all of a summary that is larger
-MIN_BYTES = 4_096  # a verdict, and what says that the rest was cut
+MIN_BYTES = 4_096  # for a verdict, and the notice that the rest was cut
 
 
 def step_summary_file() -> Path:
-    """The file that GITHUB_STEP_SUMMARY names; raises `ReportError` where it names none that can be written to."""
+    """Return the file that GITHUB_STEP_SUMMARY names; raise `ReportError` where it cannot be written to."""
     name = os.environ.get(VARIABLE)
     if not name:
         hint = "GitHub Actions sets it; a folder of that name is ./github"
@@ -39,8 +39,8 @@ def _named(path: Path) -> str:
 def append_step_summary(report: Report, path: Path) -> None:
     """Append the report to a file, all of it or nothing; what is there stays.
 
-    The file keeps within the 1 MiB of which GitHub shows a summary, and the report within its own 900 KiB: what was cut
-    for that is said in it. Raises `ReportError` where there is no room for the verdict, and where writing fails.
+    The file keeps within the 1 MiB that GitHub shows of a summary, and the report within its own 900 KiB: it tells
+    what was cut. Raise `ReportError` where there is no room for the verdict, and where writing fails.
     """
     try:
         with path.open("ab", buffering=0) as file:

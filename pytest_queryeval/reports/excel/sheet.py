@@ -61,7 +61,7 @@ class Sheet:
             self.put(row, column, value, style)
 
     def table(self, columns: Sequence[Column], items: Sequence[CaseReport]) -> int:
-        """Write a table that fills the sheet, with filters and frozen header and first column; return the number of rows written.
+        """Write a table that fills the sheet, its header and first column frozen; return the rows written.
 
         Rows and columns beyond the limits of a sheet are left out.
         """

@@ -7,7 +7,7 @@ from pytest_queryeval.reports import ReportFormat
 
 
 def render_html(report: Report) -> bytes:
-    """A page that is whole by itself; where a browser runs no scripts, all but the table of cases is there."""
+    """Return a page that needs no other file; without scripts it has all but the table of cases."""
     from pytest_queryeval.reports.html.page import page
 
     # A lone surrogate, as in a path that is no UTF-8, cannot be written as it is.

@@ -1,4 +1,4 @@
-"""Scores and times counted by where they lie, which charts draw instead of thousands of points."""
+"""Counts of scores and times in bins, which charts draw instead of thousands of points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_queryeval.core.report import CaseReport, ScoreStatistics
 Timed: TypeAlias = Sequence[tuple[float, float]]
 
 BINS = 10
-LEAST_SECONDS = 1e-9  # what is less is no measurement
+MIN_SECONDS = 1e-9  # a shorter time is no measurement
 STEPS = 4  # to each power of ten of seconds
 BANDS = ("0", "above 0, below ½", "½ and more, below 1", "1")
 
@@ -30,7 +30,7 @@ class Bin:
 
     @property
     def text(self) -> str:
-        """The limits for people."""
+        """The limits as text."""
         return f"{self.low:.4g} to {self.high:.4g}"
 
 
@@ -49,11 +49,11 @@ def is_unit(stats: ScoreStatistics) -> bool:
 
 
 def distribution(name: str, stats: ScoreStatistics, cases: Sequence[CaseReport]) -> list[Bin]:
-    """The scores of a metric in ten bins between 0 and 1, or between the lowest and the highest one."""
+    """Return the scores of a metric in ten bins between 0 and 1, or between the lowest and the highest score."""
     low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
     width = (high - low) / BINS or 1.0
     scores = [score for case in cases if (score := case["scores"].get(name)) is not None]
-    # A report from elsewhere may tell other limits than its cases, or have no score of a metric.
+    # A report from another program may have other limits than those of its cases, or no score of a metric.
     counts = Counter(int(min(max((score - low) / width, 0), BINS - 1)) for score in scores)
     return [
         Bin(
@@ -67,11 +67,11 @@ def distribution(name: str, stats: ScoreStatistics, cases: Sequence[CaseReport])
 
 
 def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
-    """The scores of each metric, each behind the seconds of its prediction; predictions that took none are left out."""
+    """Return pairs of the seconds of a prediction and a score, by metric; predictions without a time are left out."""
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for case in cases:
         seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
-        if seconds >= LEAST_SECONDS:
+        if seconds >= MIN_SECONDS:
             for name, score in case["scores"].items():
                 if score is not None:
                     found[name].append((seconds, score))
@@ -79,7 +79,7 @@ def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
 
 
 def circles(timed: Timed) -> list[Circle]:
-    """The scores of a metric, alike ones of alike times together."""
+    """Return the scores of a metric, those with about the same score and time together."""
     counts = Counter((math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in timed)
     return [
         Circle(seconds=float(f"{10 ** ((place + 0.5) / STEPS):.3g}"), score=score / BINS, count=count)
@@ -88,13 +88,10 @@ def circles(timed: Timed) -> list[Circle]:
 
 
 def bands(timed: Timed) -> Iterator[tuple[str, ...]]:
-    """By the power of ten of the seconds that predictions took: how many scores of a metric lie in each of `BANDS`."""
-    counts = Counter((math.floor(math.log10(seconds)), _band(score)) for seconds, score in timed)
+    """Yield a row for each power of ten of the seconds of predictions: how many scores of a metric are in each band."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for seconds, score in timed:
+        place = 0 if score == 0 else 3 if score == 1 else 1 if score < 0.5 else 2
+        counts[math.floor(math.log10(seconds)), BANDS[place]] += 1
     for power in sorted({power for power, _ in counts}):
         yield f"{10.0**power:g} s to {10.0 ** (power + 1):g} s", *(f"{counts[power, band]:,}" for band in BANDS)
-
-
-def _band(score: float) -> str:
-    if score in (0, 1):
-        return BANDS[0] if score == 0 else BANDS[-1]
-    return BANDS[1] if score < 0.5 else BANDS[2]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_queryeval.core.model import GroupName
-from pytest_queryeval.core.report import GroupReport, Report, ScoreStatistics
+from pytest_queryeval.core.report import Report, ScoreStatistics
 from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit, timed_scores
 from pytest_queryeval.reports.html.drawing import Picture, Spec, drawn, names_shown
 from pytest_queryeval.text.plain import score_text
@@ -22,11 +22,28 @@ VALUES_SHOWN = 10
 TIMED_METRICS = 4
 COLUMNS, WIDTH = 4, 156  # of small charts, in pixels: with their labels they fit into a window of 1000
 NAME_SHARE = 0.88  # of the width of a small chart: the page may have a wider font than Vega measures
+TIME_AND_SCORE: Spec = {
+    "x": {
+        "field": "seconds",
+        "type": "quantitative",
+        "scale": {"type": "log"},
+        "axis": {"tickCount": 4, "format": "~g"},
+        "title": "seconds",
+    },
+    "y": {
+        "field": "score",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {"tickCount": 3},
+        "title": None,
+    },
+    "size": {"field": "cases", "type": "quantitative", "scale": {"range": [12, 260]}, "legend": None},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture, None where it could not be drawn, with what it says, and its numbers as a table."""
+    """A picture, None where it could not be drawn, with its description, and its numbers as a table."""
 
     name: str
     title: str
@@ -37,7 +54,7 @@ class Chart:
 
 
 def charts(report: Report) -> Iterator[Chart]:
-    """The charts that say something of this report."""
+    """Yield the charts for which the report has data."""
     if not report["metrics"]:
         return
     yield from _means(report)
@@ -48,7 +65,7 @@ def charts(report: Report) -> Iterator[Chart]:
 
 
 def _means(report: Report) -> Iterator[Chart]:
-    """One line a metric, where there are several that share a scale."""
+    """Yield a chart with one line for each metric, where several have scores between 0 and 1."""
     units = {name: stats for name, stats in report["metrics"].items() if is_unit(stats)}
     if len(units) < 2:
         return
@@ -74,13 +91,17 @@ def _means(report: Report) -> Iterator[Chart]:
 
 
 def _by_group(report: Report, group: GroupName) -> Iterator[Chart]:
-    """A small chart for each metric that tells the group's values apart, with one line a value."""
+    """Yield a small chart for each metric that several values of the group have, with one line for each value."""
     members = report["groups"][group]
     largest = sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN]
     values = names_shown(value for value in members if value in largest)
     names = names_shown(report["metrics"])
-    of_all: Found = {names[name]: _of_values(members, name, values) for name in report["metrics"]}
-    found = dict(item for item in of_all.items() if len(item[1]) > 1)
+    found: dict[str, Mapping[str, ScoreStatistics]] = {}
+    for name in report["metrics"]:
+        of_values = {values[value]: members[value]["metrics"].get(name) for value in values}
+        known = {shown: stats for shown, stats in of_values.items() if stats}
+        if len(known) > 1:
+            found[names[name]] = known
     if not found:
         return
     few = f" Of {len(members):,}, here are the {VALUES_SHOWN} with the most cases." * (len(members) > len(values))
@@ -96,16 +117,8 @@ def _by_group(report: Report, group: GroupName) -> Iterator[Chart]:
     )
 
 
-def _of_values(
-    members: Mapping[str, GroupReport], metric: str, values: Mapping[str, str]
-) -> dict[str, ScoreStatistics]:
-    """The statistics of a metric for those of the values that have it, by what they are called."""
-    found = {shown: members[value]["metrics"].get(metric) for value, shown in values.items()}
-    return {shown: stats for shown, stats in found.items() if stats}
-
-
 def _left_out(which: str, shown: Sized, of: Sized) -> str:
-    """What a chart says of the metrics that it does not draw."""
+    """Return what a chart says about the metrics that it does not draw."""
     if len(shown) == len(of):
         return ""
     return f" The {which} {len(shown)} of {len(of):,} metrics are drawn; the table has all."
@@ -121,7 +134,7 @@ def _dots(found: Found) -> list[Spec]:
 
 
 def _dots_and_intervals(values: Sequence[str], found: Found) -> Spec:
-    """One line a value: a dot at the mean, a rule from end to end of the interval."""
+    """Return one line for each value: a dot at the mean, a rule along the interval."""
     are_units = all(is_unit(stats) for by_value in found.values() for stats in by_value.values())
     scale = {"scale": {"domain": [0, 1]}} if are_units else {}
     x = {"type": "quantitative", "title": None, "axis": {"tickCount": 5}, **scale}
@@ -159,7 +172,7 @@ def _distributions(report: Report) -> Chart:
 
 
 def _times(report: Report) -> Iterator[Chart]:
-    """Prediction times against scores, as circles whose size is the number of cases."""
+    """Yield prediction times against scores, as circles whose size is the number of cases."""
     scores, metrics = timed_scores(report["cases"]), report["metrics"]
     timed = {name: scores[name] for name, stats in metrics.items() if name in scores and is_unit(stats)}
     if not timed:
@@ -178,24 +191,14 @@ def _times(report: Report) -> Iterator[Chart]:
         description="A circle stands for cases with about the same score and time, a larger one for more of them."
         " Predictions that took no time are left out, and metrics with scores that are not between 0 and 1."
         f"{_left_out('most frequent', largest, timed)}",
-        picture=drawn(_faceted(rows, {"mark": "circle", "encoding": _time_and_score()}, height=110)),
+        picture=drawn(_faceted(rows, {"mark": "circle", "encoding": TIME_AND_SCORE}, height=110)),
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
         rows=[(names[name], *row) for name, found in timed.items() for row in bands(found)],
     )
 
 
-def _time_and_score() -> Spec:
-    seconds = {"scale": {"type": "log"}, "axis": {"tickCount": 4, "format": "~g"}, "title": "seconds"}
-    score = {"scale": {"domain": [0, 1]}, "axis": {"tickCount": 3}, "title": None}
-    return {
-        "x": {"field": "seconds", "type": "quantitative", **seconds},
-        "y": {"field": "score", "type": "quantitative", **score},
-        "size": {"field": "cases", "type": "quantitative", "scale": {"range": [12, 260]}, "legend": None},
-    }
-
-
 def _faceted(rows: Sequence[Spec], spec: Spec, *, height: int = 0) -> Spec:
-    """One small chart a metric, in the order of the report, each with an axis of its own below."""
+    """Return one small chart for each metric, in the order of the report, each with its own axis."""
     order = list(dict.fromkeys(row["metric"] for row in rows))
     header = {"labelLimit": NAME_SHARE * WIDTH, "title": None}
     return {

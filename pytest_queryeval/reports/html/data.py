@@ -1,4 +1,4 @@
-"""The cases of a report as they stand in the page: packed, a list to filter and sort, details in pieces behind it."""
+"""The cases of a report in the page, compressed: a list to filter and sort, and the details of cases in pieces."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any, Literal, TypeAlias
 from pytest_queryeval.core.report import CaseReport, PredictionReport, QueryReport, Report
 from pytest_queryeval.text.visible import cut
 
-PIECE_CHARACTERS = 400_000  # a piece is unpacked when one of its cases is looked at
-TEXT_CHARACTERS = 300  # of a question and a message that the list has, to be searched
+PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
+TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
 SCORE_DIGITS = 6
 Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
-# What the list tells of a case already, or what a page does not show.
+# In the list already, or not shown in the page of a case.
 NOT_DETAILS = frozenset({*LISTED, "nodeid", "scores", "fingerprint"})
 
 
 def packed(text: str) -> str:
-    """A text deflated, in base64: the same for the same text, and without a character that is markup."""
+    """Return a text deflated, in base64: the same for the same text, and without characters of markup."""
     return base64.b64encode(zlib.compress(text.encode(errors="backslashreplace"))).decode("ascii")
 
 
 def json_text(value: Any) -> str:
-    """A value as short JSON."""
+    """Return a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def exact(value: Any) -> Any:
-    """The value with each number as the text that it is in report.json, behind a `#`; a text with a `#` gets another.
+    """Return the value with each number as its text in report.json after a `#`; texts that begin with `#` get another.
 
     JavaScript rounds integers beyond 2^53, and writes 1.0 as 1.
     """
@@ -57,16 +57,21 @@ def listed(report: Report) -> dict[str, object]:
     names = list(dict.fromkeys(name for case in cases for name in case["scores"]))
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
-        "nodeid": [_own_nodeid(case) for case in cases],
+        "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
         "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
-        "scores": {name: [_rounded(case["scores"].get(name)) for case in cases] for name in names},
+        "scores": {
+            name: [
+                None if (score := case["scores"].get(name)) is None else round(score, SCORE_DIGITS) for case in cases
+            ]
+            for name in names
+        },
     }
 
 
 def pieces(cases: Sequence[CaseReport]) -> Iterator[tuple[int, str]]:
-    """The details of all cases as JSON lists of some length, each with the number of its first case."""
+    """Yield the details of all cases as JSON lists of some length, each with the number of its first case."""
     first, length = 0, 0
     piece: list[str] = []
     for number, case in enumerate(cases):
@@ -80,13 +85,9 @@ def pieces(cases: Sequence[CaseReport]) -> Iterator[tuple[int, str]]:
 
 
 def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
-    """The packed parts of a page: the list, then each piece with the number of its first case."""
+    """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
     yield None, packed(json_text(listed(report)))
     yield from ((first, packed(piece)) for first, piece in pieces(report["cases"]))
-
-
-def _own_nodeid(case: CaseReport) -> str | None:
-    return None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"]
 
 
 def _details(case: CaseReport) -> dict[str, object]:
@@ -116,14 +117,10 @@ def _side(part: QueryReport | PredictionReport | None) -> dict[str, object] | No
     """Return an execution or a prediction with a short time; what came from a database or a system is `exact`."""
     if part is None:
         return None
-    foreign = {name: exact(value) for name, value in part.items() if name in ("sample", "metadata")}
-    return {**part, **foreign, "seconds": _short(part["seconds"])}
+    untrusted = {name: exact(value) for name, value in part.items() if name in ("sample", "metadata")}
+    return {**part, **untrusted, "seconds": _short(part["seconds"])}
 
 
 def _short(seconds: float) -> float:
     """Return three digits: the others are noise, which does not deflate."""
     return float(f"{seconds:.3g}")
-
-
-def _rounded(score: float | None) -> float | None:
-    return None if score is None else round(score, SCORE_DIGITS)

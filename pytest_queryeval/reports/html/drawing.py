@@ -1,4 +1,4 @@
-"""Vega-Lite specifications to SVG that stands within a page, in the page's own colours."""
+"""Vega-Lite specifications to SVG for a page, in the page's own colours."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Spec: TypeAlias = dict[str, Any]
 
 VEGA_LITE = "v6.4"
 NAME_CHARACTERS = 40
-# What every object of JavaScript has; Vega looks names up in objects, and breaks on these.
+# Members of every JavaScript object: Vega looks names up in objects, and fails on these.
 OF_EVERY_OBJECT = frozenset(
     (
         *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString"),
         *("valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
     )
 )
-# What Vega draws to hold other things, which is as empty on the page.
+# Containers of Vega that draw nothing.
 _EMPTY_PATH = re.compile(r'<path class="(?:back|fore)ground"[^>]*?(?:display="none"|pointer-events="none")/>')
 _GROUP = re.compile(r"<g [^>]*>")  # no text of a chart matches: what would be a tag is escaped in it
 _ROLE = re.compile(r' (?:role|aria-\w+)="[^"]*"')
@@ -56,7 +56,7 @@ CONFIG: Spec = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The inside of an SVG, markup in which all foreign text is escaped, and its size in pixels."""
+    """The inside of an SVG, markup in which all untrusted text is escaped, and its size in pixels."""
 
     inside: str
     width: int
@@ -64,22 +64,24 @@ class Picture:
 
 
 def drawn(spec: Spec) -> Picture | None:
-    """The picture of a specification, None where Vega fails at it; no data is loaded from anywhere."""
+    """Return the picture of a specification, None where Vega fails; no data is loaded from anywhere."""
     import vl_convert
 
     try:
         whole = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGA_LITE, config=CONFIG, allowed_base_urls=[])
-    except ValueError:  # whatever the script of Vega throws
+    except ValueError:  # any error of Vega's script
         return None
     opening = _OPENING.match(whole)
     assert opening is not None
     inside = _EMPTY_PATH.sub("", whole[opening.end() :].removesuffix("</svg>"))
-    inside = _GROUP.sub(lambda tag: _ROLE.sub("", tag[0]), inside)  # a group without a name is nothing to be told of
+    inside = _GROUP.sub(
+        lambda tag: _ROLE.sub("", tag[0]), inside
+    )  # screen readers would announce groups without a name
     return Picture(inside=inside, width=int(opening[1]), height=int(opening[2]))
 
 
 def names_shown(names: Iterable[str]) -> dict[str, str]:
-    """Names as charts show them, in one line and not too long, by what they are; those of two are never the same."""
+    """Return for each name what charts show: one short line, which no two names share."""
     shown: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:

@@ -1,4 +1,4 @@
-"""The page itself: what stands at its top, its style and its scripts, all in one text."""
+"""The page of a report with its style and its scripts, in one text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_queryeval.results.verdict import verdict
 
 SCRIPTS = ("text", "values", "texts_differ", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
-# Where an outcome stands in a list of cases; passed cases need no attention.
+# For each total, the outcome that the list of cases filters by, and the words beside the number.
 TOTALS = {
     "passed": ("passed", "passed"),
     "failed": ("failed", "failed"),
@@ -40,10 +40,15 @@ TOTALS = {
 
 
 def page(report: Report) -> str:
-    """The HTML of a report. Whatever came from a model or a database is escaped, or packed in base64."""
+    """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     from markupsafe import Markup
 
     style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    # Nothing is loaded, and only our own style and script count; the icon, the one picture, is in the page.
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     return template("report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
@@ -61,17 +66,17 @@ def page(report: Report) -> str:
         links_shown=LINKS_SHOWN,
         style=Markup(style),  # noqa: S704 - our own
         script=Markup(script),  # noqa: S704 - our own
-        policy=_policy(style, script),
+        policy=policy,
     )
 
 
 def case_link(nodeid: str) -> str:
-    """A fragment that opens a case."""
+    """Return the fragment of a URL that opens a case."""
     return f"#case={quote(nodeid.encode(errors='backslashreplace'), safe='')}"
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """What is known of the run, for the foot of the page."""
+    """Yield what is known about the run, for the foot of the page."""
     if "created" in report:
         yield "Created", report["created"]
     if sources := report.get("predictor", {}).get("sources"):
@@ -104,14 +109,6 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
 
 def _read(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing is loaded, and only our own style and script count; the icon, the one picture, stands in the page."""
-    return (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _source(text: str) -> str:

@@ -17,7 +17,7 @@ LINE_CHARACTERS = 400
 
 
 def template(name: str) -> Template:
-    """A template beside this module; raises `ReportError` where jinja2 is not installed."""
+    """Return a template of this folder; raise `ReportError` where jinja2 is not installed."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as error:
@@ -30,5 +30,5 @@ def template(name: str) -> Template:
 
 
 def line(text: object) -> str:
-    """A text in one visible line of at most LINE_CHARACTERS."""
+    """Return a text as one visible line of at most LINE_CHARACTERS."""
     return visible_line(str(text), LINE_CHARACTERS)
