@@ -41,7 +41,7 @@ class Driver(driver.Driver):
         """Send `query` and read the whole answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        request = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
+        request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)
         headers, body = send_query(request, settings, query)
         content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if settings["form"] in GRAPH_FORMS:

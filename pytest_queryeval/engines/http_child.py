@@ -34,7 +34,7 @@ class Driver(driver.Driver):
         """Send `query` and read all pages of the answer; raises those of `http.session`."""
         deadline = time.monotonic() + timeout
         register_secrets(settings)
-        request = RetryingRequest(self._sessions.of(settings), settings, STATUS_POLICY, deadline)
+        request = RetryingRequest(self._sessions.get(settings), settings, STATUS_POLICY, deadline)
         columns, rows = table_of(Pages(request, settings, query), settings)
         return make_answer(columns, encode_rows(rows))
 

@@ -67,7 +67,7 @@ class Sessions:
         self._trust_env = trust_env
         self._sessions: dict[str, requests.Session] = {}
 
-    def of(self, settings: dict[str, Any]) -> requests.Session:
+    def get(self, settings: dict[str, Any]) -> requests.Session:
         """Return the session for the settings of a source."""
         key = repr([settings[name] for name in ("url", "auth", "headers", "verify")])
         if key not in self._sessions:

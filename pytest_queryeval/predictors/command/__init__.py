@@ -167,7 +167,7 @@ def open_command(spec: PredictorSpec) -> Predictor:
     return kind(command, name, sends_schema=spec.settings.get(SEND_SCHEMA, False))
 
 
-def sent(settings: Mapping[str, Any]) -> frozenset[str]:
+def sent_surroundings(settings: Mapping[str, Any]) -> frozenset[str]:
     """Return what is sent of a case beside its question: all `SURROUNDINGS`, the schema only if the settings say so."""
     return SURROUNDINGS if settings.get(SEND_SCHEMA) or has_schema(settings) else SURROUNDINGS - {"schema"}
 
@@ -218,4 +218,6 @@ async def _start(command: Command, name: str) -> Process:
         raise PredictorError(f"{name} cannot be started: {reason}") from error
 
 
-COMMAND = PredictorType(opener=open_command, text_setting="run", check=check_command, shared=True, sends=sent)
+COMMAND = PredictorType(
+    opener=open_command, text_setting="run", check=check_command, shared=True, sends=sent_surroundings
+)

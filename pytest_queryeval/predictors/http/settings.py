@@ -56,7 +56,7 @@ def check(settings: Mapping[str, Any]) -> None:
         raise SettingError("url", "needs url")
     if found := _PLACEHOLDER_IN_URL.search(settings["url"]):
         raise SettingError("url", f"'url' takes no placeholders: put \"{found.group()}\" into `params`")
-    if settings.get(SEND_SCHEMA) and SCHEMA not in sent(settings):
+    if settings.get(SEND_SCHEMA) and SCHEMA not in sent_surroundings(settings):
         raise SettingError(
             SEND_SCHEMA, f"'{SEND_SCHEMA}' has no placeholder in this `body`: write \"{{schema}}\" into it"
         )
@@ -88,6 +88,6 @@ def body_of(settings: Mapping[str, Any]) -> Any:
     return body
 
 
-def sent(settings: Mapping[str, Any]) -> frozenset[str]:
+def sent_surroundings(settings: Mapping[str, Any]) -> frozenset[str]:
     """Return what is sent of a case beside its question."""
     return SURROUNDINGS & placeholders(settings.get("params"), body_of(settings))
