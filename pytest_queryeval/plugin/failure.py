@@ -1,4 +1,4 @@
-"""What a failed case says: first what was missed, then both queries, then where the answers differ."""
+"""The text of a failed case: first what was missed, then both queries, then where the answers differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BETWEEN = " · "
 
 
 class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
-    """A case whose scores do not meet its thresholds: failed, not broken, for reports that tell the two apart."""
+    """A case whose scores do not meet its thresholds: a failure, not an error, for reports that distinguish them."""
 
     def __init__(self, result: CaseResult) -> None:
         super().__init__(headline(result))
@@ -33,28 +33,23 @@ class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
 
 
 def headline(result: CaseResult) -> str:
-    """One line: the failure of the prediction if there is one, else the thresholds that were missed.
+    """Return one line: the failure of the prediction if there is one, else the thresholds that were missed.
 
-    Of several trials it tells first how many passed, and by which rule that is not enough.
+    Of several trials it begins with how many passed, and with the rule by which that is not enough.
     """
-    passed = sum(bool(trial.passed) for trial in result.trials)
-    told = f"{passed} of {len(result.trials)} trials passed ({_rule(result.case)}): " if len(result.trials) > 1 else ""
-    return told + _reason(result)
-
-
-def _rule(case: Case) -> str:
-    rule = case.trials_rule
-    return f"`trials_rule: {rule}`" if isinstance(rule, str) else f"`trials_rule: {{rate: {rule:g}}}`"
-
-
-def _reason(result: CaseResult) -> str:
     error = result.predicted.error
     if error is not None:
-        return f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
-    return ", ".join(
-        f"{violation.metric} {score_text(violation.value)} (needs {needed(violation.threshold)})"
-        for violation in result.violations
-    )
+        reason = f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
+    else:
+        reason = ", ".join(
+            f"{violation.metric} {score_text(violation.value)} (needs {needed(violation.threshold)})"
+            for violation in result.violations
+        )
+    if len(result.trials) == 1:
+        return reason
+    passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule
+    rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
+    return f"{passed} of {len(result.trials)} trials passed (`trials_rule: {rule_text}`): {reason}"
 
 
 def error_message(report: pytest.TestReport) -> str:
@@ -67,7 +62,7 @@ def error_message(report: pytest.TestReport) -> str:
 
 
 def failure_lines(result: CaseResult) -> Iterator[str]:
-    """The text of the failure, at most a screenful. Every line of foreign text stands behind a margin."""
+    """Yield the text of the failure, at most a screenful, with untrusted text behind a margin."""
     yield headline(result)
     if result.predicted.error is not None and result.violations:
         yield f"  missed     {', '.join(violation.metric for violation in result.violations)}"
@@ -85,7 +80,7 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
 
 
 def needed(threshold: Threshold) -> str:
-    """What a threshold asks for."""
+    """Return what a threshold requires."""
     low = () if threshold.minimum is None else (f"at least {threshold.minimum:g}",)
     high = () if threshold.maximum is None else (f"at most {threshold.maximum:g}",)
     return " and ".join((*low, *high)) or "any value"
@@ -107,7 +102,7 @@ def _cut(line: str) -> str:
 
 
 def _texts(details: Mapping[str, Any]) -> Iterator[str]:
-    """Where the texts of the queries differ, as far as a metric told."""
+    """Yield where the texts of the queries differ, as far as a metric found it."""
     for violation in details.get("violations", ())[:ROWS]:
         yield f"  violation  {both_ends(violation, LINE_CHARACTERS)}"
     found = details.get("exact_set_match")
@@ -150,7 +145,7 @@ def _equal_without_duplicates(result: CaseResult) -> bool:
 
 
 def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
-    """The cells in one line, which few of them share in large parts; those that look alike come with their types."""
+    """Return the cells in one line, the fewer the longer each; those in `typed`, which look alike, with their types."""
     shown = list(cells)
     room = max(LINE_CHARACTERS // max(len(shown), 1) - len(BETWEEN), CELL_CHARACTERS)
     texts = [_cell(cell, room) for cell in shown]
@@ -169,7 +164,7 @@ def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
 
 
 def _policy(case: Case) -> str:
-    """The settings of the policy that are not the default of the kind."""
+    """Return the settings of the policy that differ from the defaults of the kind."""
     usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
     settings = [(field.name, getattr(case.policy, field.name)) for field in fields(Policy)]
     changed = [f"{name}: {_cell(value)}" for name, value in settings if value != getattr(usual, name)]

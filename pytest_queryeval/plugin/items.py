@@ -31,7 +31,7 @@ class SuiteFile(pytest.File):
     """A suite file."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item a case; raises `CollectError` with every problem of the file."""
+        """Yield an item for each case; raise `CollectError` with every problem of the file."""
         run = self.config.stash[RUN]
         try:
             suite = run.load(self.path)
@@ -56,7 +56,7 @@ class SuiteFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """A case: all that may break is done in `setup`, so that `runtest` only compares scores with thresholds."""
+    """A case: `setup` does all that may fail with an error, `runtest` only compares scores with thresholds."""
 
     def __init__(self, *, case: Case, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -64,11 +64,8 @@ class CaseItem(pytest.Item):
         self.result: CaseResult | None = None
         self.progress = Progress()
         self.error_key: str | None = None
-        self._mark(case)
-
-    def _mark(self, case: Case) -> None:
         run = self.config.stash[RUN]
-        # What is computed from the gold's text costs a parse, which only a selection is worth before the run.
+        # A difficulty that is computed from gold's text takes a parse, which only -m and -k need while collecting.
         difficulty = difficulty_of(case) if run.selects_by_marker else case.difficulty
         for name in dict.fromkeys((case.kind, *case.tags, *((difficulty,) if difficulty else ()))):
             run.register_marker(name, "a tag, a kind or a difficulty of cases")
@@ -79,43 +76,38 @@ class CaseItem(pytest.Item):
             self.add_marker(pytest.mark.xfail(reason=one_line(case.xfail), raises=ThresholdMissed))
 
     def setup(self) -> None:
-        """Execute and score the case; whatever breaks is an error of the case, not a failure of the prediction."""
+        """Execute and score the case; a fault is an error of the case, not a failure of the prediction."""
         self.result, self.progress, self.error_key = None, Progress(), None
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         fault = ""
         try:
-            result = self._evaluated()
+            result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
+            if result.details.get("empty_gold"):
+                self.warn(QueryEvalWarning(EMPTY_GOLD))  # which filters may make an error
         except (QueryEvalError, QueryEvalWarning) as error:
             fault = _with_place(str(error), fault_location(self.case, error))
             self.error_key = error_key(error, self.case)
-        if fault:  # outside of the handler, or pytest would print both exceptions
+        if fault:  # outside the handler, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
         self.result = result
         scores = result.scores.items()
         self.user_properties += [(f"{PROPERTY}{name}", value) for name, value in scores if value is not None]
-
-    def _evaluated(self) -> CaseResult:
-        """Return the result; raises what breaks, and a warning of ours where filters make it an error."""
-        result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
-        if result.details.get("empty_gold"):
-            self.warn(QueryEvalWarning(EMPTY_GOLD))
-        return result
 
     def runtest(self) -> None:
         """Compare scores with thresholds."""
         if self.result is None or not self.result.fails:
             return
         if self.case.on_miss == "xfail" and not self.config.getoption("runxfail", default=True):
-            # Not pytest.xfail(), whose traceback takes pytest 60 ms to format, and nobody sees it.
+            # Not pytest.xfail(), whose traceback takes pytest 60 ms to format and is not shown.
             raise pytest.xfail.Exception(headline(self.result), pytrace=False)
         raise ThresholdMissed(self.result)
 
     def teardown(self) -> None:
-        """Let go of the answers: pytest keeps every item until the end of the run."""
+        """Free the answers: pytest keeps every item until the end of the run."""
         self.result, self.progress = None, Progress()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Our lines in the form that pytest keeps under xdist and in JUnit: one entry, and a headline of one line."""
+        """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
         if not isinstance(excinfo.value, ThresholdMissed):
             return super().repr_failure(excinfo, style)
         text: Any = excinfo.getrepr(style="value", chain=False)
@@ -129,12 +121,12 @@ class CaseItem(pytest.Item):
         crash.path, crash.lineno, crash.message = str(self.case.location.path), self.case.location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """The place of the case in its file, counted from 0, so that editors jump to it."""
+        """Return the place of the case in its file, with lines from 0."""
         return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), self.name
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
-        """The case as the report has it, once its outcome is known; None in the other phases."""
-        self._accuse(report, call)
+        """Return the case as the report has it, once its outcome is known; None in the other phases."""
+        self._undo_foreign_xfail(report, call)
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None
         run, outcome = self.config.stash[RUN], self._outcome(report)
@@ -143,16 +135,20 @@ class CaseItem(pytest.Item):
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         place = {"nodeid": self.nodeid, "path": run.relative(self.case.location.path)}
         state = None if outcome == "skipped" else run.session.source_fingerprint(self.case.source)
-        if self.result is None or report.when == "setup":  # which may break after ours, in hooks of others
+        if self.result is None or report.when == "setup":  # which hooks of other plugins may fail after ours
             message = error_message(report)
             return case_json(self.case, **place, outcome=outcome, message=message, progress=self.progress, state=state)
         message = headline(self.result) if self.result.fails else error_message(report)
         return result_json(self.result, **place, outcome=outcome, message=message, state=state)
 
-    def _accuse(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
-        """Take it back where pytest takes an error for an expected failure, as under a marker of somebody else."""
+    def _undo_foreign_xfail(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+        """Make it an error where an xfail marker of the user made an error of `setup` an expected failure."""
         intended = (pytest.skip.Exception, pytest.xfail.Exception)
-        if report.when == "setup" and hasattr(report, "wasxfail") and not isinstance(_raised(call), intended):
+        if (
+            report.when == "setup"
+            and hasattr(report, "wasxfail")
+            and not isinstance(call.excinfo and call.excinfo.value, intended)
+        ):
             report.outcome = "failed"
             del report.wasxfail
 
@@ -166,11 +162,7 @@ class CaseItem(pytest.Item):
         return "xpassed" if hasattr(report, "wasxfail") else "passed"
 
 
-def _raised(call: pytest.CallInfo[None]) -> BaseException | None:
-    return None if call.excinfo is None else call.excinfo.value
-
-
 def _with_place(text: str, place: Location) -> str:
-    """Foreign text with a place behind its first line; none of its lines starts where CI would read a command."""
+    """Return a message with a place after its first line; no other line starts where CI reads commands."""
     first, *others = printable(text).splitlines() or [""]
     return "\n".join((f"{log_line(first)} ({place})", *(f"  | {line}" for line in others)))

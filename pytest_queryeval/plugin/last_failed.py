@@ -1,4 +1,4 @@
-"""Cases missed under `on_miss: xfail` in pytest's cache: --lf and --ff take them for failed."""
+"""Cases missed under `on_miss: xfail` in pytest's cache, so that --lf and --ff treat them as failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LastFailed:
 
     @pytest.hookimpl(trylast=True)  # pytest writes its own before, without what it takes for an expected failure
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write them where pytest keeps its own."""
+        """Add them to the cache of failed tests."""
         cache = getattr(session.config, "cache", None)  # gone under -p no:cacheprovider
         missed = {nodeid: True for nodeid, case in self._collector.cases.items() if case["outcome"] == "missed"}
         if cache is not None and missed:

@@ -1,4 +1,4 @@
-"""The cases that a run left out, which gates need to know: those of all suite files below their folders."""
+"""The cases that a run left out, which gates have to count: those of all suite files below their folders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Suites:
-    """What suite files hold beside the cases that ran; nothing is known of those that are `unreadable`."""
+    """The cases of suite files that did not run, and the suite files that are `unreadable`."""
 
     left_out: list[LeftOut]
     unreadable: list[str]
@@ -41,10 +41,10 @@ def with_numbers_of_cases(
     cases: Collection[CaseReport],
     collected: Mapping[str, int],
 ) -> list[PendingGate]:
-    """The gates, each with how many `cases` it is about, None where a file that was not collected cannot be read.
+    """Return the gates, each with how many `cases` it is about, None where a file below cannot be read.
 
-    `cases` are those that ran, `collected` the numbers of cases of the files that were collected. Other files are read
-    for their cases alone: pytest collects no files outside of the paths that it was given, and --lf skips some.
+    `cases` are those that ran, `collected` the numbers of cases of the collected files. Other files are only read:
+    pytest collects no files outside the paths that it was given, and --lf skips some.
     """
     gates = list(gates)
     suites = _suites(session, {gate["folder"] for gate in gates}, cases, collected)
@@ -85,7 +85,7 @@ def _suites(
 
 
 def _suite_of(case: CaseReport) -> str:
-    """The suite file of a case, from the root; of one above the root, pytest may call it otherwise."""
+    """Return the suite file of a case, relative to the root, as in its node id."""
     return str(case["nodeid"]).partition("::")[0]
 
 
@@ -98,7 +98,7 @@ def _cases(run: Run, suite: str) -> Iterable[Any]:
 
 
 def _suite_files(folder: str, session: pytest.Session) -> Iterator[Path]:
-    """The suite files that pytest would collect below a folder, those that --ignore leaves out among them."""
+    """Yield the suite files that pytest would collect below a folder, with those that --ignore leaves out."""
     for place, folders, names in os.walk(folder, followlinks=True):
         hook = session.gethookproxy(Path(place))
         folders[:] = [name for name in folders if _is_collected(Path(place, name), session.config, hook)]
@@ -111,7 +111,7 @@ def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> 
 
 
 def _is_ignored(path: Path, config: pytest.Config) -> bool:
-    """Whether the path is left out by --ignore or --ignore-glob, and not for good."""
+    """Return whether the path is left out by --ignore or --ignore-glob."""
 
     def absolute(name: str) -> str:
         return os.path.abspath(config.invocation_params.dir / name)  # noqa: PTH100 - as pytest reads them

@@ -1,4 +1,4 @@
-"""Suites under a name that pytest does not collect them by."""
+"""Suites under names that are not collected."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.
 
 
 class Misnamed:
-    """Tells how to rename such a file where the command line names it, or a folder in which pytest found nothing else.
+    """Says how to rename such a file where the command line names it, or names a folder with nothing else to collect.
 
-    Without that, pytest would only say that nothing was found.
+    Otherwise pytest would only say that it found nothing.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Misnamed:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Tell so behind the error of pytest, or else in a warning for the first of them."""
+        """Add the remedy to the error of pytest, or else warn of the first such file."""
         run = session.config.stash[RUN]
         try:
             result = yield
@@ -47,7 +47,7 @@ class Misnamed:
         return result
 
     def _in_empty_folders(self, session: pytest.Session) -> Iterator[Path]:
-        """The files in those folders of the command line in which nothing was collected."""
+        """Yield the files in those folders of the command line in which nothing was collected."""
         for argument in session.config.args:
             folder = session.config.invocation_params.dir / argument.partition("::")[0]
             if not any(item.path.is_relative_to(folder) for item in session.items):
@@ -65,7 +65,7 @@ def _warn_of_first(paths: Iterable[Path]) -> None:
 
 
 def _is_suite(path: Path) -> bool:
-    """Whether a file has the keys of a suite."""
+    """Return whether a file has the keys of a suite."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES)

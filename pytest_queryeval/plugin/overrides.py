@@ -1,4 +1,4 @@
-"""What the command line says of all cases: who predicts, how often and how many at once, and what is required."""
+"""Options of the command line for all cases: their predictor, trials, concurrency and thresholds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Overrides:
         self._kinds: set[str] = set()
 
     def check(self) -> None:
-        """Raise a usage error for an option that cannot be read; what only cases can tell is checked after them."""
+        """Raise a usage error for an option that cannot be read; `Run.check_collected` checks what depends on cases."""
         for name in ("predictor", "baseline", "record", "replay"):
             if self._config.getoption(f"queryeval_{name}") == "":  # as of a variable that is not set
                 raise pytest.UsageError(f"--queryeval-{name}: expected a value, found nothing")
@@ -37,17 +37,17 @@ class Overrides:
         self._check_recording()
 
     def applied(self, case: Case) -> Case:
-        """The case as the command line wants it."""
+        """Return the case with the options applied."""
         from pytest_queryeval.metrics import METRICS, applies_to
 
         self._kinds.add(case.kind)
-        case = self._asked(case)
+        case = self._with_prediction_options(case)
         limits = self._thresholds.items()
         binding = {name: limit for name, limit in limits if name in METRICS and applies_to(name, case.kind)}
         return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
 
     def unbound_threshold(self) -> str:
-        """Why a threshold binds none of the cases that were met; empty where all do."""
+        """Return why a threshold applies to none of the collected cases; empty where all apply."""
         problems = [text for name in (self._thresholds if self._kinds else ()) if (text := self._unbound(name))]
         return f"--queryeval-threshold: {problems[0]}" if problems else ""
 
@@ -66,7 +66,7 @@ class Overrides:
             raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
 
     def missing_predictor(self) -> str:
-        """Why a file of the predictor for all cases is not there; empty where it is, or is not called."""
+        """Return why a file of the predictor for all cases is missing; empty where none is."""
         if self.predictor is None or self._config.getoption("queryeval_replay"):
             return ""
         from pytest_queryeval.core.errors import CaseError
@@ -80,7 +80,7 @@ class Overrides:
 
     @cached_property
     def recording(self) -> Recording | None:
-        """Where predictions and executions are kept, or come from; None where they are neither."""
+        """Where predictions and executions are recorded to or replayed from; None without either option."""
         place = self._config.getoption("queryeval_replay") or self._config.getoption("queryeval_record")
         if not place:
             return None
@@ -91,7 +91,7 @@ class Overrides:
 
     @cached_property
     def baseline(self) -> Report | None:
-        """The report to compare with, as it is before this run writes its own; None where none is named."""
+        """The report to compare with, read before this run writes its own; None where none is given."""
         path = self._config.getoption("queryeval_baseline")
         if not path:
             return None
@@ -116,8 +116,8 @@ class Overrides:
         except QueryEvalError as error:
             raise pytest.UsageError(str(error)) from error
 
-    def _asked(self, case: Case) -> Case:
-        """The case with its predictor, and with the trials and the concurrency that are asked for."""
+    def _with_prediction_options(self, case: Case) -> Case:
+        """Return the case with its predictor, and with the trials and the concurrency of the options."""
         from pytest_queryeval.core.model import PredictorSpec
         from pytest_queryeval.predictors import PREDICTORS
 
@@ -133,7 +133,7 @@ class Overrides:
         return case
 
     def _unbound(self, name: str) -> str:
-        """Why a threshold binds no case; empty where it binds one."""
+        """Return why a threshold applies to no case; empty where it applies to one."""
         from pytest_queryeval.core.errors import QueryEvalError
         from pytest_queryeval.metrics import applies_to
         from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold

@@ -1,4 +1,4 @@
-"""Secrets in what pytest itself tells of a case: captured output, logs, tracebacks, warnings."""
+"""Secrets in what pytest itself prints about a case: captured output, logs, tracebacks, warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_queryeval.text.redaction import redact
 
 
 def hide_secrets(report: pytest.TestReport) -> None:
-    """Take the secrets out of a test's report before it goes to the terminal, to JUnit or to another process."""
+    """Remove the secrets from a test's report before it goes to the terminal, to JUnit or to another process."""
     report.sections = [(title, redact(text)) for title, text in report.sections]
     report.user_properties = [(name, _clean(value)) for name, value in report.user_properties]
     report.longrepr = _clean(report.longrepr)
@@ -21,14 +21,14 @@ def hide_secrets(report: pytest.TestReport) -> None:
 
 
 def hide_in_warning(warning: WarningMessage) -> None:
-    """Take the secrets out of a warning that pytest has recorded."""
+    """Remove the secrets from a warning that pytest has recorded."""
     text = str(warning.message)
     if redact(text) != text:
         warning.message, warning.category = UserWarning(redact(text)), UserWarning
 
 
 def _clean(value: Any) -> Any:
-    """A text, or what pytest makes of an exception: dataclasses of texts, changed where they stand, and sequences."""
+    """Return a text, or what pytest makes of an exception, without secrets; its dataclasses are changed in place."""
     match value:
         case str():
             return redact(value)

@@ -1,4 +1,4 @@
-"""What the modules of the plugin share of a session: where its state is kept, and which nodes are suites."""
+"""What the modules of the plugin share: the stash keys of their state, and which nodes are suites."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
 
 
 def is_case(nodeid: str) -> bool:
-    """Whether a node is a suite file or a case of one."""
+    """Return whether a node is a suite file or a case of one."""
     return nodeid.partition("::")[0].endswith(SUFFIXES)

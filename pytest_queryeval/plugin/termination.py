@@ -1,4 +1,4 @@
-"""SIGTERM as Ctrl-C: a run that a time limit or a scheduler ends keeps its results and leaves nothing behind."""
+"""SIGTERM as Ctrl-C: a run that a time limit or a scheduler ends keeps its results and stops what it started."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pytest_queryeval.plugin.stash import is_case
 
 
 class Termination:
-    """The handler of SIGTERM while the cases of a run are evaluated, where nobody else has one.
+    """The handler of SIGTERM while the cases of a run are evaluated, unless another one is set.
 
     The first signal interrupts the run, a second one kills it. Workers of pytest-xdist ignore it, since they end with
-    their controller; sent to all processes, it would break them off.
+    their controller, and the signal may be sent to all processes.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._handler = self._ignore if hasattr(config, "workerinput") else self._interrupt
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Begin, where suites were collected."""
+        """Set the handler where suites were collected."""
         self._begin([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Begin, where a worker has collected suites."""
+        """Set the handler where a worker has collected suites."""
         self._begin(ids)
 
     def _begin(self, nodeids: Sequence[str]) -> None:
@@ -43,11 +43,11 @@ class Termination:
 
     @pytest.hookimpl(trylast=True)  # once the run has stopped what it started
     def pytest_unconfigure(self) -> None:
-        """End."""
+        """Restore the default."""
         self.restore()
 
     def restore(self) -> None:
-        """Restore the default, unless somebody else has set a handler by now."""
+        """Restore the default, unless another handler was set in the meantime."""
         if signal.getsignal(signal.SIGTERM) == self._handler:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -56,12 +56,12 @@ class Termination:
         raise KeyboardInterrupt("SIGTERM")
 
     def _ignore(self, signum: int, frame: FrameType | None) -> None:
-        """Do nothing; SIG_IGN would do so in the programs that are started, too."""
+        """Do nothing; started programs would inherit SIG_IGN."""
 
 
 @cache
 def _restore_in_children() -> None:
-    """Have forked children, such as processes of a predictor, restore the default."""
+    """Make forked children, such as processes of a predictor, restore the default."""
     os.register_at_fork(after_in_child=_restore)
 
 
