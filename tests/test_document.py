@@ -210,19 +210,19 @@ IN_BLOCK = f"{CASES}    gold: |\n      SELECT a\n"
         ("kind: sql\n- id: a\n", "2:1: a list item among the keys of a mapping: put it under a key"),
         (
             f"{IN_BLOCK}    FROM t\n",
-            "5:5: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
+            "5:5: a line of the text that begins on line 3 has to start with 6 spaces, this one starts with 4 spaces",
         ),
         (
             f"{CASES}    gold: |\n    SELECT a\n    predicted: x\n",
-            "4:5: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
+            "4:5: a line of the text that begins on line 3 has to start with 6 spaces, this one starts with 4 spaces",
         ),
         (
             f"{CASES}    gold: |\n    PREFIX : <http://e/>\n    PREFIX e: <http://e/e>\n    ASK {{}}\n",
-            "4:5: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
+            "4:5: a line of the text that begins on line 3 has to start with 6 spaces, this one starts with 4 spaces",
         ),
         (
             f"{IN_BLOCK}     prefix e: <http://e/>\n      ASK {{}}\n",
-            "5:6: this line ends the block of line 3: indent it by 6 spaces if it is part of that",
+            "5:6: a line of the text that begins on line 3 has to start with 6 spaces, this one starts with 5 spaces",
         ),
         ("thresholds:\n\tarity_f1: 1\n", "2:1: a tab, where YAML takes spaces only: replace it by spaces"),
         (f"{CASES}  \tgold: S\n", "3:3: a tab, where YAML takes spaces only: replace it by spaces"),

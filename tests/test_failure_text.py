@@ -30,7 +30,7 @@ def test_text_and_number_that_look_alike_come_with_their_types_and_the_setting_t
         "    columns  | a",
         "    missing  | 3 (integer)",
         "    extra    | 3 (text)",
-        "  hint       `compare: {text_numbers: true}` makes the text of a number equal to the number",
+        "  hint       if a number and its text may be equal, add `compare: {text_numbers: true}` to the case",
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_distinct_too_many_is_explained_by_how_often_rows_are_there():
         "    columns  | a",
         "    repeated | France (2 in gold, 1 in predicted)",
         "    repeated | Japan (3 in gold, 1 in predicted)",
-        "  hint       `compare: {duplicates: ignore}` makes the answers equal: only how often rows come differs",
+        "  hint       if duplicates do not matter, add `compare: {duplicates: ignore}` to the case",
     ]
 
 

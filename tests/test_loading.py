@@ -85,8 +85,8 @@ def test_problems_are_told_once_where_all_cases_share_them():
 
     assert problems(f"kind: sql\nsource: concerts\ncases:\n{cases}") == [
         (
-            "s.queryeval.yaml:2: 'concerts' is no name in `sources`, and neither its suffix nor a scheme names its "
-            "engine: known are .db, .sqlite, .sqlite3, .duckdb, .ttl, .nt, .nq, .trig, .rdf, .owl, .jsonld, https://…"
+            "s.queryeval.yaml:2: cannot tell which engine 'concerts' is for, and no source in `sources` has this name: "
+            "known are .db, .sqlite, .sqlite3, .duckdb, .ttl, .nt, .nq, .trig, .rdf, .owl, .jsonld, https://…"
         )
     ]
 
@@ -108,8 +108,10 @@ def test_paths_in_messages_are_absolute_outside_of_the_current_folder(here, monk
     assert str(caught.value) == f"{path}:1: a suite needs `cases`: add a list of them"
 
 
-EMPTY = ": it is empty: write `kind`, `source`, `predictor` and a list of `cases`"
+EMPTY = ": the file is empty: write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 NO_LIST = ":3: cases: expected a list, found"
+AS_ITEMS = "write each case as an item, `- {id: …, gold: …}`"
+NO_MAPPING = ":1: expected a mapping at the top of a suite, found a"
 A_CASE = (
     ":1: this is a case and not a suite: write `kind`, `predictor` and `cases:` above it and indent it as an item, "
     "`- id: …`; or rename the file to s.yaml and write `cases: s.yaml` into a suite beside it"
@@ -123,18 +125,25 @@ A_CASE = (
         ("# nothing\n", EMPTY),
         (
             "- id: a\n  gold: SELECT 1\n",
-            ":1: a list, where a suite is a mapping: put `cases:` above it, and `kind` and `source` if need be",
+            f"{NO_MAPPING} list: put `cases:` above it, with `kind` and `source` unless a queryeval.yaml sets them",
         ),
         (
             "just text",
-            ":1: a text, where a suite is a mapping: write `kind`, `source`, `predictor` and a list of `cases`",
+            f"{NO_MAPPING} text: write `kind: sql`, a `source`, a `predictor`, and a list of `cases`",
         ),
         (f"{SETTINGS}", ":1: a suite needs `cases`: add a list of them"),
-        (f"{SETTINGS}cases:\n", f"{NO_LIST} nothing: begin each case with `- id: `"),
+        (f"{SETTINGS}cases:\n", f"{NO_LIST} nothing: {AS_ITEMS}"),
         (f"{SETTINGS}cases: []\n", ": there is no case in it: add one"),
-        (f"{SETTINGS}cases:\n  a:\n    gold: x\n", f"{NO_LIST} a mapping: begin each case with `- id: `"),
-        (f"{SETTINGS}cases:\n  -id: a\n", f"{NO_LIST} a mapping: begin each case with `- id: `"),
+        (
+            f"{SETTINGS}cases:\n  a:\n    gold: x\n",
+            f"{NO_LIST} a mapping: {AS_ITEMS}",
+        ),
+        (f"{SETTINGS}cases:\n  -id: a\n", f"{NO_LIST} a mapping: {AS_ITEMS}"),
         (f"{SETTINGS}id: a\ngold: SELECT 1\n", A_CASE),
+        (
+            "- role: user\n  content: Which rivers?\n- role: assistant\n  content: '[]'\n",
+            f":1: this is a conversation and not a suite: {A_CASE.partition('; or ')[2]}",
+        ),
         ("id: a\nname: Trade\nconversation:\n  - {role: user, content: Hello, target: {}}\n", A_CASE),
     ],
 )

@@ -12,7 +12,7 @@ HEAD = "kind: sql\nsource: a.db\n"
 CASE = "cases:\n  - id: a\n    gold: SELECT 1\n    predicted: SELECT 1\n"
 NUMBER_OF_ROWS = "max_rows: expected a whole number from 1 on, found"
 NO_MARKER = "must consist of letters, digits, _ and -, and not start with _, to be a marker"
-NO_ENGINE = "is no name in `sources`, and neither its suffix nor a scheme names its engine"
+NO_ENGINE = "and no source in `sources` has this name"
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +47,8 @@ def said(text, name="s.queryeval.yaml"):
         ("metrics: [acuracy]", "unknown metric 'acuracy': did you mean 'execution_accuracy'?"),
         ("metrics: [Soft_F1]", "unknown metric 'Soft_F1': did you mean 'soft_f1'?"),
         ("metrics: [pass_rate]", "'pass_rate' is for gates: `thresholds` say when a case passes"),
-        ("thresholds: {soft_f1: 95}", "95 is no limit for 'soft_f1', whose scores are from 0 to 1: write 0.95"),
-        ("thresholds: {soft_f1: {max: 1.5}}", "1.5 is no limit for 'soft_f1', whose scores are from 0 to 1"),
+        ("thresholds: {soft_f1: 95}", "expected a limit from 0 to 1 for 'soft_f1', found 95: write 0.95"),
+        ("thresholds: {soft_f1: {max: 1.5}}", "expected a limit from 0 to 1 for 'soft_f1', found 1.5"),
         ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
         ("thresholds: {json_equal: 1}", "metric 'json_equal' does not apply to the kind 'sql': it is for json"),
         ("options: {alpha: 1}", "options for 'alpha', which is no metric and no kind: write {METRIC: {alpha: …}}"),
@@ -73,7 +73,7 @@ def test_a_mistake_in_a_setting(setting, message):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("sqlite", f"'sqlite' {NO_ENGINE}: write {{sqlite: FILE}}"),
+        ("sqlite", f"cannot tell which engine 'sqlite' is for, {NO_ENGINE}: write {{sqlite: FILE}}"),
         ("{postgres: localhost}", "unknown engine 'postgres': write {sqlalchemy: URL}"),
         ("{type: sqlite, path: a.db}", "unknown engine 'type': the engine's name is the key, as in {sqlite: FILE}"),
         ("{sqlite: {file: a.db}}", "unknown setting 'file': known are path, script"),
@@ -175,7 +175,7 @@ def test_a_mistake_in_the_files_of_cases(cases, message):
     ("gate", "message"),
     [
         ("{arity_f1: 0.8}", "a gate names its metric under a key: write {metric: arity_f1, min: NUMBER}"),
-        ("{metric: pass_rate, min: 90}", "90 is no limit for 'pass_rate', whose scores are from 0 to 1: write 0.9"),
+        ("{metric: pass_rate, min: 90}", "expected a limit from 0 to 1 for 'pass_rate', found 90: write 0.9"),
         ("{metric: pass_rate, min: 1, where: {tags: x}}", "unknown key 'tags': did you mean 'tag'?"),
         ("pass_rate", "item of gates: expected a mapping, found 'pass_rate': write `key: value`"),
     ],

@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_forgotten(tmp_path, code, s
         ("absent.py:predict", r"cannot be imported: FileNotFoundError: no file .*absent\.py"),
         (
             "no_such_module:predict",
-            "No module named 'no_such_module': install it, or add its folder to pytest's `pythonpath`",
+            "No module named 'no_such_module': install it, or add the folder that holds it to `pythonpath`",
         ),
         ("nul\0.py:predict", "cannot be imported: ValueError"),
         ("json:predict", "there is no function 'predict' in json"),

@@ -114,7 +114,7 @@ def test_settings_that_cannot_be_right_are_reported(written, problem_):
     ],
 )
 def test_a_host_without_a_scheme_gets_one_as_suggestion(written, url):
-    assert problem(f"source: '{written}'", head="kind: sparql\n").endswith(f"names its engine: did you mean '{url}'?")
+    assert problem(f"source: '{written}'", head="kind: sparql\n").endswith(f"has this name: did you mean '{url}'?")
 
 
 @pytest.mark.parametrize("written", ["data/graph.ttx", "data.v2/graph.ttx", "graph", "me:secret@h:78/q"])
@@ -160,7 +160,7 @@ def test_named_sources_are_found_by_their_names():
 def test_unknown_sources_and_engines_are_reported():
     named = "kind: sql\nsources: {concerts: a.db}\n"
 
-    assert problem("source: concert", head=named).endswith("names its engine: did you mean 'concerts'?")
+    assert problem("source: concert", head=named).endswith("has this name: did you mean 'concerts'?")
     assert problem("source: {sqlit: a.db}") == "unknown engine 'sqlit': did you mean 'sqlite'?"
     assert problem("source: {sqlite: a.db, duckdb: b}").endswith("such as sqlite: found sqlite and duckdb")
     assert problem("source: {headers: {}}").endswith("such as sqlite: found none")
@@ -180,7 +180,7 @@ def test_unknown_sources_and_engines_are_reported():
     ],
 )
 def test_a_file_that_a_source_can_be_made_of_is_told_how(written, remedy):
-    assert problem(f"source: {written}").endswith(f"names its engine: {remedy}")
+    assert problem(f"source: {written}").endswith(f"has this name: {remedy}")
 
 
 def test_a_source_knows_the_line_that_describes_it():

@@ -253,8 +253,8 @@ def _ended_block(lines: Sequence[str], number: int) -> tuple[Place, str] | None:
     indent = _indent(block[0]) if block else key.column + 2
     if indent <= place.column:
         return None
-    problem = f"this line ends the block of line {key.line + 1}"
-    return place, f"{problem}: indent it by {_spaces(indent)} if it is part of that"
+    problem = f"a line of the text that begins on line {key.line + 1} has to start with {_spaces(indent)}"
+    return place, f"{problem}, this one starts with {_spaces(place.column)}"
 
 
 def _misindented(lines: Sequence[str], number: int) -> tuple[Place, str] | None:

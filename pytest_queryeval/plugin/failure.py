@@ -131,9 +131,9 @@ def _answers(result: CaseResult) -> Iterator[str]:
     for row, times, predicted_times in found.repeated:
         yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
-        yield "  hint       `compare: {text_numbers: true}` makes the text of a number equal to the number"
+        yield "  hint       if a number and its text may be equal, add `compare: {text_numbers: true}` to the case"
     if found.repeated and _equal_without_duplicates(result):
-        yield "  hint       `compare: {duplicates: ignore}` makes the answers equal: only how often rows come differs"
+        yield "  hint       if duplicates do not matter, add `compare: {duplicates: ignore}` to the case"
 
 
 def _equal_without_duplicates(result: CaseResult) -> bool:

@@ -23,7 +23,10 @@ from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.text.plain import log_line, one_line, printable
 
 PROPERTY = "queryeval."
-NEVER_FAILS = "`on_miss: xfail` and no gate: no miss can fail the run; state `gates` in a queryeval.yaml"
+NEVER_FAILS = (
+    "with `on_miss: xfail` and no gate, no wrong answer can fail the run: "
+    "add `gates: [{metric: execution_accuracy, min: 0.9}]` to a queryeval.yaml"
+)
 EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
 
 

@@ -75,5 +75,5 @@ def _is_suite(path: Path) -> bool:
 
 
 def _remedy(path: Path) -> str:
-    problem = "has the keys of a suite, but suites are collected by their names"
-    return f"{path.name} {problem}: rename it to {path.stem.strip('.')}.queryeval{path.suffix}"
+    problem = f"{path.name} looks like a suite, but only files named *.queryeval.yaml are collected"
+    return f"{problem}: rename it to {path.stem.strip('.')}.queryeval{path.suffix}"

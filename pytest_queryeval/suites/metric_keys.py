@@ -105,7 +105,7 @@ def unreachable_threshold(name: str, threshold: Threshold) -> str:
         if max_score is not None and limit is not None and not 0 <= limit <= max_score:
             scores = "from 0 on" if math.isinf(max_score) else f"from 0 to {max_score:g}"
             hint = f": write {limit / 100:g}" if max_score == 1 and 10 <= limit <= 100 else ""  # a percentage
-            return f"{limit:g} is no limit for '{name}', whose scores are {scores}{hint}"
+            return f"expected a limit {scores} for '{name}', found {limit:g}{hint}"
     return ""
 
 

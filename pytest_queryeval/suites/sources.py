@@ -74,7 +74,7 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
         # The text as written: values from the environment may be secrets.
         written = discreet(str(source.node.value))
         raise source.node.problem(
-            f"'{written}' is no name in `sources`, and neither its suffix nor a scheme names its engine"
+            f"cannot tell which engine '{written}' is for, and no source in `sources` has this name"
             f"{_source_hint(written, named)}"
         )
     _check_engine(engine, source.node)

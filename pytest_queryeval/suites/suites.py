@@ -32,6 +32,7 @@ from pytest_queryeval.suites.settings import (
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
 JSONL_SUFFIX = ".queryeval.jsonl"
+NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,18 +141,18 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     problems.extend(document.problems)
     top = document.root
     if top is None:
-        raise file.problem("it is empty: write `kind`, `source`, `predictor` and a list of `cases`")
+        raise file.problem(f"the file is empty: {NEEDED}")
     if not isinstance(top.value, dict):
         if isinstance(top.value, list):
-            found, remedy = "list", "put `cases:` above it, and `kind` and `source` if need be"
+            if top.value and all(isinstance(item.value, dict) and "role" in item.value for item in top.value):
+                raise top.problem(f"this is a conversation and not a suite: {_as_case_file(file)}")
+            found, remedy = "list", "put `cases:` above it, with `kind` and `source` unless a queryeval.yaml sets them"
         else:
-            found, remedy = "text", "write `kind`, `source`, `predictor` and a list of `cases`"
-        raise top.problem(f"a {found}, where a suite is a mapping: {remedy}")
+            found, remedy = "text", NEEDED
+        raise top.problem(f"expected a mapping at the top of a suite, found a {found}: {remedy}")
     if "cases" not in top.value and not CASE_KEYS.isdisjoint(top.value):
-        name = file.path.name.replace(".queryeval.", ".")
         own = "write `kind`, `predictor` and `cases:` above it and indent it as an item, `- id: …`"
-        other = f"rename the file to {name} and write `cases: {name}` into a suite beside it"
-        raise top.problem(f"this is a case and not a suite: {own}; or {other}")
+        raise top.problem(f"this is a case and not a suite: {own}; or {_as_case_file(file)}")
     problems.attempt(check_required, top)
     values = read_keys(top, "file", problems)
     if "cases" not in values:
@@ -164,12 +165,17 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     return cases
 
 
+def _as_case_file(file: File) -> str:
+    name = file.path.name.replace(".queryeval.", ".")
+    return f"rename the file to {name} and write `cases: {name}` into a suite beside it"
+
+
 def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
     """Return the nodes of the cases under `cases`, or in the files that it names; raise `CaseError`."""
     if isinstance(cases.value, list):
         return cases.value
     if isinstance(cases.value, dict) or cases.empty:
-        raise unexpected(cases, "a list", ": begin each case with `- id: `")
+        raise unexpected(cases, "a list", ": write each case as an item, `- {id: …, gold: …}`")
     nodes: list[Node] = []
     for file in _files_of(cases):
         document = problems.attempt(read_yaml, file)

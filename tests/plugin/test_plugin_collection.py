@@ -192,7 +192,10 @@ def test_options_of_output_do_no_harm(suite, run_and_parse, options):
     assert "INTERNALERROR" not in run.text
 
 
-TOLD = "songs.yaml has the keys of a suite, but suites are collected by their names: rename it to songs.queryeval.yaml"
+TOLD = (
+    "songs.yaml looks like a suite, but only files named *.queryeval.yaml are collected: "
+    "rename it to songs.queryeval.yaml"
+)
 
 
 def test_suite_under_another_name_is_told_last_where_the_command_line_names_it(suite, run):

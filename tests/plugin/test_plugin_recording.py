@@ -178,7 +178,7 @@ def test_a_folder_that_is_not_there_cannot_be_replayed(suite, run):
     result = run("--queryeval-replay=nowhere")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*there is no folder *nowhere to replay: record it with --queryeval-record"])
+    result.stderr.fnmatch_lines(["*--queryeval-replay: there is no folder *nowhere: record it with --queryeval-record"])
 
 
 def test_recording_and_replaying_exclude_each_other(suite, run):

@@ -261,7 +261,7 @@ def test_threshold_that_no_score_reaches_is_a_collection_error_with_its_place(su
     result = run()
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"a.queryeval.yaml:4: * is no limit for '{metric}', whose scores are {reach}*"])
+    result.stdout.fnmatch_lines([f"a.queryeval.yaml:4: expected a limit {reach} for '{metric}', found *"])
 
 
 def test_gate_that_no_score_reaches_is_a_collection_error(suite, write, run):
@@ -272,7 +272,7 @@ def test_gate_that_no_score_reaches_is_a_collection_error(suite, write, run):
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(
-        ["queryeval.yaml:1: 85 is no limit for 'pass_rate', whose scores are from 0 to 1: write 0.85"]
+        ["queryeval.yaml:1: expected a limit from 0 to 1 for 'pass_rate', found 85: write 0.85"]
     )
 
 
@@ -282,7 +282,9 @@ def test_threshold_of_the_command_line_that_no_score_reaches_is_a_usage_error(su
     result = run("--queryeval-threshold=execution_accuracy=85")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --queryeval-threshold: 85 is no limit for 'execution_accuracy', *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --queryeval-threshold: expected a limit from 0 to 1 for 'execution_accuracy', found 85*"]
+    )
 
 
 def test_threshold_of_a_metric_of_ones_own_may_be_any_number(suite, write, run):

@@ -118,7 +118,7 @@ def test_suite_without_gates_whose_misses_never_fail_warns_once(suite, run, work
 
     told = [line for line in result.outlines if "QueryEvalWarning" in line]
     assert len(told) == 1
-    assert "`on_miss: xfail` and no gate: no miss can fail the run" in told[0]
+    assert "with `on_miss: xfail` and no gate, no wrong answer can fail the run" in told[0]
     assert "a.queryeval.yaml:3: " in told[0]
 
 
@@ -126,7 +126,7 @@ def test_warning_of_misses_that_never_fail_has_the_place_in_the_folder_that_says
     write("queryeval.yaml", "tags: [all]\non_miss: xfail\n")
     suite(case("bad", WRONG), name="sub/a.queryeval.yaml")
 
-    run().stdout.fnmatch_lines(["*queryeval.yaml:2: QueryEvalWarning: `on_miss: xfail` and no gate*"])
+    run().stdout.fnmatch_lines(["*queryeval.yaml:2: QueryEvalWarning: with `on_miss: xfail` and no gate*"])
 
 
 def test_suite_whose_folder_has_gates_does_not_warn(missed, run):
@@ -139,7 +139,7 @@ def test_suite_whose_misses_never_fail_is_refused_where_warnings_are_errors(suit
     result = run("-W", "error::pytest_queryeval.QueryEvalWarning")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["a.queryeval.yaml:3: `on_miss: xfail` and no gate: *"])
+    result.stdout.fnmatch_lines(["a.queryeval.yaml:3: with `on_miss: xfail` and no gate, *"])
 
 
 def test_errors_of_cases_fail_a_run_whose_gate_leaves_them_out(suite, write, run):

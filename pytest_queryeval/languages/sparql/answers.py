@@ -61,6 +61,6 @@ def _with_prefix(execution: Execution, query: Query) -> Execution:
     nearest = did_you_mean(prefix, [f"{declared}:" for declared in query.prefixes])
     remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
     hint = f"the prefix {prefix} is not declared{remedy}"
-    place, expected, _ = error.message.partition(": expected ")
-    message = f"{place}: {hint}" if expected else f"{error.message} ({hint})"
+    place, _, _ = error.message.removesuffix(": prefix not found").partition(": expected ")
+    message = f"{place}: {hint}" if place != error.message else f"{error.message} ({hint})"
     return replace(execution, error=replace(error, message=message))

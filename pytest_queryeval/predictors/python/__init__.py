@@ -172,7 +172,7 @@ def _hint(place: str, name: str, folder: Path) -> str:
     file = f"{place.replace('.', '/')}.py"
     if (folder / file).is_file():
         return f": did you mean '{file}:{name}'?"
-    return ": install it, or add its folder to pytest's `pythonpath`"
+    return ": install it, or add the folder that holds it to `pythonpath` in pytest's settings"
 
 
 def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
