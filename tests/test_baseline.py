@@ -479,7 +479,7 @@ def test_a_case_without_a_fingerprint_is_not_compared_in_that_and_the_report_say
     found = comparison(told(old), told(case(fingerprint={"golds": "0"})))
 
     assert (found["changes"], found["cases"]["unknown"]) == ([], 1)
-    assert "of 1 case a report does not tell thresholds, golds and policies" in text(found)
+    assert "for 1 case a report has no thresholds, golds and policies" in text(found)
 
 
 def text(found, width=10_000):

@@ -17,7 +17,7 @@ USAGE_ERROR = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0, what the subcommand says, or 2 for a call that cannot be served.
 
-    `arguments` are those behind the program's name, those of the process where None is given. Like argparse, this
+    `arguments` are those after the program's name, those of the process where None is given. Like argparse, this
     raises `SystemExit` for an option that is unknown or incomplete, and for `--help`.
     """
     parser = _parser()

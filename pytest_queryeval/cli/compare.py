@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, write, print; 0 whatever differs, 1 where a target could not be written.
+    """Compare, write, print; return 0 even where reports differ, 1 where a target could not be written.
 
     Raise `ReportError` for a report that cannot be used and a target that cannot be written.
     """

@@ -141,7 +141,7 @@ def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
     """Yield for how many cases a report does not have what a case is compared by."""
     if unknown := baseline["cases"]["unknown"]:
         cases = counted(unknown, "case")
-        yield (f"of {cases} a report does not tell thresholds, golds and policies, so no change of these is named",)
+        yield (f"for {cases} a report has no thresholds, golds and policies, so their changes are unknown",)
 
 
 def changes_table(baseline: BaselineReport) -> Table:

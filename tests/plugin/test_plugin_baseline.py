@@ -401,7 +401,7 @@ def test_a_case_without_a_fingerprint_is_compared_as_far_as_it_goes(pytester, su
     run = run_and_parse(BASELINE)
 
     assert (run.report["baseline"]["cases"]["unknown"], changes(run)) == (1, {})
-    run.result.stdout.fnmatch_lines(["of 1 case a report does not tell thresholds, golds and policies, so no*"])
+    run.result.stdout.fnmatch_lines(["for 1 case a report has no thresholds, golds and policies, so their*"])
 
 
 WORDS = """

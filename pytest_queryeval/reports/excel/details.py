@@ -69,7 +69,7 @@ def _columns(report: Report) -> Iterator[Column]:
         style = "score" if heading.scale == 1 else "share"
         yield Column(header=heading.text, read=read, style=style, note=details_note(column, report))
     for name in TIMES:
-        note = f"{name}: what the system told under this name, in seconds, as metadata of its prediction."
+        note = f"{name}: the value of this name in the metadata of the prediction, in seconds."
         yield Column(header=name, read=at("prediction", "metadata", name), style="seconds", note=note)
     yield from OWN
     beside = costs(report["metrics"])
@@ -90,7 +90,7 @@ def _score(metric: str, scale: int = 1) -> Callable[[CaseReport], Any]:
     return read
 
 
-GENERATED = "VQL Generated: the predicted query or answer, in whatever language."
+GENERATED = "VQL Generated: the predicted query or answer, in any language."
 GROUND_TRUTH = "Ground Truth VQL: the gold query or answer; of several golds the one that predicted came nearest to."
 OWN = (
     Column(header="Question", read=at("question"), width=40, style="wrapped"),

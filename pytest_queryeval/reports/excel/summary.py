@@ -1,4 +1,4 @@
-"""The sheet Summary: verdict, gates, metrics by difficulty with charts, and what stands in which column."""
+"""The sheet Summary: verdict, gates, metrics by difficulty with charts, and which metric each column has."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _found(column: Published, report: Report, member: GroupReport | Report) -> M
 
 def _notes(report: Report) -> Iterator[str]:
     counted = sum(member["totals"]["cases"] for member in report["groups"]["difficulty"].values())
-    yield "What stands in the columns of the sheets Summary and Details, by the names of this project's metrics:"
+    yield "The metrics in the columns of the sheets Summary and Details, by their names in this project:"
     for column in DETAILS:
         yield summary_note(column, report)
         if column.details != column.summary:

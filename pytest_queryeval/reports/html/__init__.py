@@ -1,4 +1,4 @@
-"""report.html: one file that needs no network, with charts, and every case behind a link of its own."""
+"""report.html: one file that needs no network, with charts, and a link to every case."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ function trials(kind, entries) {
 
 function predictionFacts(prediction) {
   if (!prediction) return [];
-  const told = Object.entries(exact(prediction.metadata ?? {})).map(([name, value]) => [oneLine(name, 60), valueText(value)]);
-  return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...told];
+  const metadata = Object.entries(exact(prediction.metadata ?? {})).map(([name, value]) => [oneLine(name, 60), valueText(value)]);
+  return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...metadata];
 }
 
 function casePage(cases, place, details) {
@@ -128,11 +128,11 @@ function casePage(cases, place, details) {
       facts([...predictionFacts(details.prediction), ["gold ran", seconds(details.gold?.seconds)], ["predicted ran", seconds(details.predicted?.seconds)], ["scoring took", seconds(details.scoring?.seconds)]]),
     ),
     section("About", facts([["where", `${list.path[place]}:${list.line[place]}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
-    Object.keys(others).length ? make("details", {}, make("summary", {}, "What the metrics tell besides"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,
+    Object.keys(others).length ? make("details", {}, make("summary", {}, "Details of the metrics"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,
   ];
 }
 
-// A report may come from anywhere: what is not as it should be is said, and the rest of the page goes on.
+// A report may come from another program: an invalid case is reported, and the rest of the page works.
 function safely(made) {
   try {
     return content(made());

@@ -1,4 +1,4 @@
-// The table of all cases: packed lists, filters, order, pages. Its state stands in the address, after the #.
+// The table of all cases: packed lists, filters, order, pages. Its state is in the fragment of the address.
 
 const ROWS = 100;
 const SCORES_SHOWN = 4;
@@ -77,7 +77,7 @@ class Cases {
     return state.sort ? this.sorted(found, state.sort, state.order === "desc" ? -1 : 1) : found;
   }
 
-  // In place where values are the same; cases without a value come last whatever the direction.
+  // In place where values are the same; cases without a value come last in both directions.
   sorted(places, name, sign) {
     const keys = new Map(places.map((place) => [place, sortKey(name, this.value(name, place))]));
     return places.sort((first, second) => {
@@ -146,7 +146,7 @@ function mostFrequent(scores) {
   return [...scores.keys()].filter((name) => largest.has(name));
 }
 
-// Which scores have columns: those that were asked for, else the most frequent ones.
+// Which scores have columns: those that the address names, else the most frequent ones.
 function scoreColumns(cases, state) {
   const names = [...cases.scores.keys()];
   if (state.scores === undefined) return cases.frequent;

@@ -9,7 +9,7 @@ function sameCells(row) {
   return JSON.stringify(row.map(key).sort());
 }
 
-// How often each row stands among the rows, whatever the order of its cells.
+// How often each row occurs, in any order of its cells.
 function counted(rows) {
   const counts = new Map();
   for (const row of rows) counts.set(sameCells(row), (counts.get(sameCells(row)) ?? 0) + 1);

@@ -18,10 +18,10 @@ const TOKENS = new Map([
   )],
 ]);
 const OTHER_TOKENS = new RegExp(`${TEXTS}|${WORD}|${REST}`, "gu");
-const MOST_PAIRS = 6_000_000; // of tokens that are compared: a blink
-const LEAST_SHARED = 0.15; // texts that have less in common are of two forms, and not two versions of one
+const MAX_PAIRS = 6_000_000; // of tokens that are compared: a fraction of a second
+const MIN_SHARED = 0.15; // texts with less in common are not versions of one text
 
-// A query without blank lines at its ends, and without what all of its lines are indented by.
+// A query without blank lines at its ends, and without the indentation that all of its lines share.
 function withoutMargins(text) {
   const lines = text.split("\n");
   const isBlank = (line) => /^[ \t\r]*$/.test(line);
@@ -40,20 +40,20 @@ function tokens(text, kind) {
   });
 }
 
-// Sets `alone` on the tokens that the other text does not have in this order; false where that would say nothing.
+// Sets `alone` on the tokens that the other text does not have in this order; false where the texts have too little in common.
 function markDifferences(gold, predicted) {
   const first = gold.filter((token) => token.sort !== "space");
   const second = predicted.filter((token) => token.sort !== "space");
   let start = 0;
   while (start < first.length && start < second.length && first[start].key === second[start].key) start += 1;
   let end = 0;
-  const most = Math.min(first.length, second.length) - start;
-  while (end < most && first.at(-1 - end).key === second.at(-1 - end).key) end += 1;
+  const longest = Math.min(first.length, second.length) - start;
+  while (end < longest && first.at(-1 - end).key === second.at(-1 - end).key) end += 1;
   const left = first.slice(start, first.length - end);
   const right = second.slice(start, second.length - end);
-  if (left.length * right.length > MOST_PAIRS) return false;
+  if (left.length * right.length > MAX_PAIRS) return false;
   const common = commonTokens(left, right);
-  if (start + end + common.length < LEAST_SHARED * Math.max(first.length, second.length)) return false;
+  if (start + end + common.length < MIN_SHARED * Math.max(first.length, second.length)) return false;
   const shared = new Set(common.flat());
   for (const token of [...left, ...right]) token.alone = !shared.has(token);
   return true;
@@ -82,7 +82,7 @@ function commonTokens(left, right) {
   return pairs;
 }
 
-// A text in colours; what stands alone is marked with `tag`, neighbours together.
+// A text in colours; tokens that only this text has are marked with `tag`, neighbours together.
 function coloured(found, tag) {
   const code = make("code");
   let mark = null;

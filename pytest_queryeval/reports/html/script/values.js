@@ -15,7 +15,7 @@ function exact(value) {
   return Object.fromEntries(Object.entries(value).map(([name, own]) => [name, exact(own)]));
 }
 
-// JSON of a value; with a margin it stands in several lines.
+// JSON of a value; with a margin it has several lines.
 function json(value, { margin, written = (numeral) => numeral.text } = {}) {
   if (value instanceof Numeral) return written(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

@@ -1,0 +1,59 @@
+"""What sections say: the same cells in each format that lays a section out."""
+
+import re
+from html import unescape
+
+from report_maker import make_compared, make_report
+
+from pytest_queryeval.reports.html import render_html
+from pytest_queryeval.reports.markdown import render_markdown
+from pytest_queryeval.reports.sections import GROUPS_SHOWN, changes_table, group_table, metrics_table
+from pytest_queryeval.reports.summary import summary_lines
+
+
+def in_terminal(report):
+    return {tuple(line.replace(" to ", "_to_").split()) for line, _ in summary_lines(report, width=300, verbosity=1)}
+
+
+def in_markdown(report):
+    lines = render_markdown(report).decode().split("\n")
+    rows = (line.strip("| ").replace("`", "").replace(" to ", "_to_").split("|") for line in lines)
+    return {tuple(" ".join(row).split()) for row in rows}
+
+
+def in_page(report):
+    rows = re.findall("<tr>(.*?)</tr>", render_html(report).decode())
+    cells = (" ".join(re.findall(r">([^<>]*)</t", row)) for row in rows)
+    return {tuple(unescape(row).replace(" to ", "_to_").split()) for row in cells}
+
+
+def rows_of(table):
+    return {tuple(" ".join(row).replace(" to ", "_to_").split()) for row in table.rows}
+
+
+def test_terminal_and_markdown_have_the_same_cells_of_metrics_and_groups():
+    report = make_report(60)
+    tables = [metrics_table(report), *(group_table(report, group) for group in GROUPS_SHOWN)]
+    rows = set.union(*map(rows_of, tables))
+
+    assert any("n/a" in row for row in rows)
+    assert any(row[-1] == "-" for row in rows)
+    assert rows <= in_terminal(report)
+    assert rows <= in_markdown(report)
+
+
+def test_the_page_has_the_same_cells_of_metrics(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.reports.html.charts.drawn", lambda spec: None)
+    report = make_report(60)
+
+    assert rows_of(metrics_table(report, ("mean", "95 % interval", "median", "n", "missed"))) <= in_page(report)
+
+
+def test_changes_since_the_baseline_have_the_same_cells_in_each_format(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.reports.html.charts.drawn", lambda spec: None)
+    report = make_compared(60)
+    rows = rows_of(changes_table(report["baseline"]))
+
+    assert rows <= in_terminal(report)
+    assert rows <= in_markdown(report)
+    assert rows <= in_page(report)
