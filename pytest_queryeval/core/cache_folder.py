@@ -1,4 +1,4 @@
-"""Where this package keeps what can be made again, and how processes take turns at making it."""
+"""The cache folder of this package, and locks for processes that fill it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KEPT_SECONDS = 30 * 24 * 3600  # what no run has used for so long is dropped
+KEPT_SECONDS = 30 * 24 * 3600  # what no run has used for that long is removed
 
 
 def cache_folder(name: str) -> Path:
-    """The folder of that name where the user keeps what can be made again, which may not exist yet.
+    """Return the folder of that name in the user's cache folder, which may not exist yet.
 
-    Raises OSError for a user without a home.
+    Raise OSError for a user without a home.
     """
     home = os.environ.get("XDG_CACHE_HOME", "")
     try:
@@ -27,9 +27,9 @@ def cache_folder(name: str) -> Path:
 
 
 def private_folder() -> Path:
-    """A folder of this user among the temporary files, for where the cache folder cannot be used.
+    """Return a folder of this user among the temporary files, for when the cache folder cannot be used.
 
-    Raises OSError, whose text names the folder, where it cannot be made or is somebody else's.
+    Raise OSError, whose text names the folder, where it cannot be made or belongs to another user.
     """
     folder = Path(tempfile.gettempdir()) / f"pytest-queryeval-{os.getuid()}"
     try:
@@ -44,7 +44,7 @@ def private_folder() -> Path:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time in; the others wait, or with `wait=False` meet BlockingIOError."""
+    """Hold a lock that one process at a time can have; others wait, or with `wait=False` get a BlockingIOError."""
     # Others may be able to write here: no link is followed, and nothing is cut.
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

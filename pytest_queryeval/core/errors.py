@@ -1,4 +1,4 @@
-"""What can go wrong, said in one line with its place."""
+"""Errors and warnings, with a message of one line and its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class QueryEvalError(Exception):
-    """Root of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class QueryEvalWarning(UserWarning):
@@ -54,11 +54,11 @@ class GoldError(QueryEvalError):
 
 
 class ReportError(QueryEvalError):
-    """A report cannot be written."""
+    """A report cannot be read, compared or written."""
 
 
 class UnknownNameError(QueryEvalError):
-    """A name that no registry knows."""
+    """A name that is not in its registry."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,7 +92,7 @@ class SuiteError(QueryEvalError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The tail of an error message that names the nearest known word, or all of them if few, or nothing.
+    """Return the end of an error message: the nearest known word, or all known ones if they are few, or nothing.
 
     >>> did_you_mean("golden", ["gold", "source"])
     ": did you mean 'gold'?"
@@ -119,7 +119,7 @@ def names_beside(path: Path, name: str) -> list[str]:
 
 
 def nearest_file(path: Path) -> str:
-    """Return the tail of a message on a missing file: the file beside it that is called nearly so, if there is one."""
+    """Return the tail of a message on a missing file: the file beside it with the nearest name, if there is one."""
     beside: dict[str, str] = {}
     with suppress(OSError, ValueError):
         beside |= {other.stem.lower(): other.name for other in path.parent.iterdir() if other.suffix == path.suffix}

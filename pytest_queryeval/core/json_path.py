@@ -1,4 +1,4 @@
-"""What a JSONPath (RFC 9535) selects of a JSON document, and what the kinds of its values are called.
+"""What a JSONPath (RFC 9535) selects from a JSON document, and the names of the kinds of values.
 
 Imported by child processes: needs nothing else of the package.
 """
@@ -19,7 +19,7 @@ _PATHS = JSONPathEnvironment(strict=True)
 
 
 def selected(path: str, document: Any) -> list[Any]:
-    """The values that the path selects, in their order; raises ValueError for what is no JSONPath."""
+    """Return the values that the path selects, in their order; raise ValueError for what is no JSONPath."""
     steps = _steps(path)
     if steps is not None:
         return _walked(steps, document)
@@ -34,9 +34,9 @@ def selected(path: str, document: Any) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def _steps(path: str) -> tuple[str, ...] | None:
-    """The names and stars of a path that has nothing else, None for other paths.
+    """Return the names and stars of a path that has nothing else, None for other paths.
 
-    Cells of nested rows are selected row by row, which the library takes 40 microseconds for.
+    Cells of nested rows are selected row by row; the library takes 40 microseconds for each.
     """
     if not _PLAIN_PATH.fullmatch(path):
         return None
@@ -55,13 +55,13 @@ def _walked(steps: tuple[str, ...], document: Any) -> list[Any]:
 
 
 def names_one(path: str) -> bool:
-    """Whether the path selects one value at most, whatever the document; raises ValueError."""
+    """Return whether the path selects at most one value of any document; raise ValueError for what is no JSONPath."""
     return compiled(path).singular_query()
 
 
 @lru_cache(maxsize=256)
 def compiled(path: str) -> JSONPath:
-    """The path, ready to select; raises ValueError for what is no JSONPath."""
+    """Return the compiled path; raise ValueError for what is no JSONPath."""
     try:
         found = _PATHS.compile(path)
     except JSONPathError as error:
@@ -72,7 +72,7 @@ def compiled(path: str) -> JSONPath:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a JSON value, in words."""
+    """Return the kind of a JSON value in words."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""Values as JSON knows them: None, bool, int, finite float, text, list and dict."""
+"""Values as plain JSON data: None, bool, int, finite float, text, list and dict."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TOO_LARGE = 10**INTEGER_DIGITS
 
 
 def plain(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = storable) -> Any:
-    """The value as JSON knows it, of the very types None, bool, int, float, str, list and dict.
+    """Return the value as plain JSON data, of exactly the types None, bool, int, float, str, list and dict.
 
     NaN, infinities, huge integers, bytes, dates and RDF terms become text; what is nested deeper than `levels`, or in
-    itself, becomes an ellipsis. `text` is what is done to each text, keys included.
+    itself, becomes an ellipsis. `text` is applied to each text, keys included.
     """
     match value:
         case None | bool():
@@ -37,35 +37,26 @@ def plain(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = stor
             return text(f"x'{value.hex()}'")
         case IRI() | BlankNode() | Literal():
             return text(_term(value))
-        case Mapping() | Sequence() | AbstractSet():
-            return _plain_items(value, levels, text) if levels else "…"
+        case Mapping() | Sequence() | AbstractSet() if not levels:
+            return "…"
+        case Mapping():
+            return {text(str(key)): plain(item, levels=levels - 1, text=text) for key, item in value.items()}
+        case Sequence() | AbstractSet():
+            return [plain(item, levels=levels - 1, text=text) for item in value]
         case _:
             return text(str(value))
 
 
-def _plain_items(
-    items: Mapping[Any, Any] | Sequence[Any] | AbstractSet[Any], levels: int, text: Callable[[str], str]
-) -> Any:
-    if isinstance(items, Mapping):
-        return {text(str(key)): plain(item, levels=levels - 1, text=text) for key, item in items.items()}
-    return [plain(item, levels=levels - 1, text=text) for item in items]
-
-
 def _term(term: IRI | BlankNode | Literal) -> str:
+    """Return an RDF term as text, a literal as short as it can be without looking like another one."""
     match term:
         case IRI(iri=text):
             return f"<{text}>"
         case BlankNode(label=text):
             return f"_:{text}"
-        case Literal(lexical=text, datatype=datatype, language=language):
-            return _literal(text, datatype, language)
-
-
-def _literal(text: str, datatype: str, language: str) -> str:
-    """A literal as short as it can be without looking like another one."""
-    if language:
-        return f'"{text}"@{language}'
-    if datatype.startswith(XSD):
-        return text
-    looks_typed = _LOOKS_TYPED.fullmatch(text) is not None
-    return f'"{text}"^^<{datatype}>' if datatype else f'"{text}"' if looks_typed else text
+        case Literal(lexical=text, language=language) if language:
+            return f'"{text}"@{language}'
+        case Literal(lexical=text, datatype=datatype):
+            if datatype and not datatype.startswith(XSD):
+                return f'"{text}"^^<{datatype}>'
+            return f'"{text}"' if not datatype and _LOOKS_TYPED.fullmatch(text) else text

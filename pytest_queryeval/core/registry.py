@@ -35,9 +35,9 @@ class Registry(Generic[T]):
         return name in self._members
 
     def __getitem__(self, name: str) -> T:
-        """The object called `name`; raises `UnknownNameError` with the nearest known name.
+        """Return the object called `name`.
 
-        Raises `QueryEvalError` where it cannot be imported.
+        Raise `UnknownNameError` with the nearest known name, and `QueryEvalError` where it cannot be imported.
         """
         if name not in self:
             raise UnknownNameError(f"unknown {self._noun} '{name}'{did_you_mean(name, self._members)}")
@@ -54,11 +54,11 @@ class Registry(Generic[T]):
             raise QueryEvalError(problem) from error
 
     def _admit(self, member: Any) -> T:
-        """What is kept of an object that was registered or imported."""
+        """Return what is stored for an object that was registered or imported."""
         return cast("T", member)
 
     def names(self) -> tuple[str, ...]:
-        """All names, in the order of their registration."""
+        """Return all names, in the order of their registration."""
         self._read_entry_points()
         return tuple(self._members)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition
 
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 NO_TABLE = -1  # of the column `*`
 Column: TypeAlias = tuple[str, str]  # table, column
 # table, column, type, and the table and column that it refers to, if any; a column with two foreign keys comes twice
@@ -33,7 +33,7 @@ class Schema:
 
 
 def schema_of_columns(described: Iterable[Sequence[Any]]) -> Schema:
-    """The schema of a database from its `DescribedColumn`s, as its engine lists them."""
+    """Return the schema of a database from its `DescribedColumn`s, as its engine lists them."""
     tables: dict[str, dict[str, None]] = {}
     keys: dict[tuple[Column, Column], None] = {}
     for table, column, _, other_table, other_column in described:
@@ -45,11 +45,11 @@ def schema_of_columns(described: Iterable[Sequence[Any]]) -> Schema:
 
 
 def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
-    """The schema in one entry of Spider's tables.json.
+    """Return the schema in one entry of Spider's tables.json.
 
     Such an entry has `table_names_original`, `column_names_original` as [number of the table, name] with [-1, "*"] in
     front, `foreign_keys` as pairs of numbers of columns, and perhaps `column_types` and `primary_keys`, numbers of
-    columns, or lists of them. Raises KeyError, IndexError, TypeError or ValueError for what is no such entry.
+    columns, or lists of them. Raise KeyError, IndexError, TypeError or ValueError for what is no such entry.
     """
     names = [_name(name) for name in entry["table_names_original"]]
     columns = [(table, _name(name)) for table, name in entry["column_names_original"]]
@@ -71,7 +71,7 @@ def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
 
 
 def _definitions(entry: Mapping[str, Any]) -> tuple[TableDefinition, ...]:
-    """Return the tables of an entry with their keys, names as it spells them; raises as `schema_of_entry` does."""
+    """Return the tables of an entry with their keys, names in its letter case; raise as `schema_of_entry` does."""
     names, columns = entry["table_names_original"], entry["column_names_original"]
     types = entry.get("column_types") or [""] * len(columns)
     if len(types) != len(columns):
@@ -100,8 +100,8 @@ def _name(name: Any) -> str:
     return name.lower()
 
 
-def _at(things: Sequence[Thing], number: Any, sort: str) -> Thing:
-    """The thing of this number, counted from 0; negative ones are no numbers of things."""
-    if type(number) is not int or not 0 <= number < len(things):
+def _at(items: Sequence[T], number: Any, sort: str) -> T:
+    """Return the item with this number, counted from 0; negative numbers are refused."""
+    if type(number) is not int or not 0 <= number < len(items):
         raise IndexError(f"a {sort} that is not listed")
-    return things[number]
+    return items[number]

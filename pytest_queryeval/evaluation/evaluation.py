@@ -1,14 +1,15 @@
-"""From a case to its scores: gold and predicted are executed, then compared by every metric that is asked for."""
+"""From a case to its scores: gold and predicted are executed, then compared by every requested metric."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Prediction, Stated, ThresholdViolation, Trial
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Prediction, Stated, Trial
 from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
@@ -19,8 +20,8 @@ from pytest_queryeval.languages.sql.unknown_names import nearest_name
 class Progress:
     """What is known of a case so far, for the report of one whose evaluation ends in an error.
 
-    `gold` is the one of that index: as it is stated, or with its answer once all golds have run. `prediction` is that
-    of the trial under way.
+    `gold` is the one with index `gold_index`: as the suite has it, or with its answer once all golds have run.
+    `prediction` is that of the current trial.
     """
 
     gold: Execution | None = None
@@ -31,18 +32,23 @@ class Progress:
 def evaluate_case(case: Case, session: Session, progress: Progress | None = None) -> CaseResult:
     """Execute and score one case, as often as it has trials.
 
-    Raises `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
+    Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
     and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it scores 0
     on metrics that need its answer.
     """
     progress = progress or Progress()
     golds = _golds(case, session, progress)
-    return result_of(case, [_trial(case, golds, session, number, progress) for number in range(1, case.trials + 1)])
+    trials: list[Trial] = []
+    for number in range(1, case.trials + 1):
+        progress.prediction = None
+        progress.prediction = session.predict(case, number)
+        trials.append(_score(case, golds, progress.prediction, session))
+    return result_of(case, trials)
 
 
 def fault_location(case: Case, fault: Exception) -> Location:
-    """Return the place in a suite where a fault can be mended: that of the source or the gold, if it is at fault."""
+    """Return the place in a suite where a fault can be fixed: that of the source or the gold, if one is at fault."""
     place = None
     if isinstance(fault, GoldError):
         place = fault.location
@@ -54,8 +60,8 @@ def fault_location(case: Case, fault: Exception) -> Location:
 def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Execution]:
     """Execute all golds of a case.
 
-    Where one fails, the system is asked all the same: its answer belongs in the report and in a recording. Where the
-    source is at fault, no other case could be scored either, so only a prediction that costs no call is kept.
+    Where one fails, the system is still called: its answer belongs in the report and in a recording. Where the source
+    is at fault, no other case can be scored either, so only a prediction that needs no call is kept.
     """
     try:
         golds = [_executed_gold(case, index, session, progress) for index in range(len(case.golds))]
@@ -84,7 +90,7 @@ def _executed_gold(case: Case, index: int, session: Session, progress: Progress)
 
 
 def _hint(gold: Execution, case: Case, session: Session) -> str:
-    """Return which table or column of the source a gold query may mean that names an unknown one."""
+    """Return a hint at the table or column of the source that is nearest to an unknown one in a gold query."""
     try:
         schema = session.schema(case)
     except SourceError:
@@ -92,22 +98,20 @@ def _hint(gold: Execution, case: Case, session: Session) -> str:
     return nearest_name(gold.query or "", gold.error.message if gold.error else "", schema)
 
 
-def _trial(case: Case, golds: Sequence[Execution], session: Session, number: int, progress: Progress) -> Trial:
-    progress.prediction = None
-    progress.prediction = session.predict(case, number)
-    return _scored(case, golds, progress.prediction, session)
-
-
-def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
+def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
     predicted = _executed(prediction.stated, case, session)
     began = perf_counter()
-    names = tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
+    names = requested_metrics(case)
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
     index = _best(candidates, names, case)
     best = candidates[index]
     scores = {name: best.value(name) for name in names}
-    best.tell_what_is_unproven()
-    violations = _violations(scores, case, best.reasons)
+    best.note_unproven_alignment()
+    for name in case.thresholds:
+        if scores[name] is None:
+            why = f": {best.reasons[name]}" if best.reasons.get(name) else ""
+            raise QueryEvalError(f"metric '{name}' does not apply to this case, but has a threshold{why}")
+    violations = threshold_violations(scores, case)
     return Trial(
         gold=best.gold,
         gold_index=index,
@@ -123,7 +127,7 @@ def _scored(case: Case, golds: Sequence[Execution], prediction: Prediction, sess
 
 
 def _executed(stated: Stated, case: Case, session: Session) -> Execution:
-    """What comes of a prediction, once what a model says around a query is taken off."""
+    """Execute a prediction, without what a model wrote around its query."""
     if stated.query is None or stated.answer is not None:
         return session.execute(stated, case)
     query, note = KINDS[case.kind].extract_query(stated.query)
@@ -132,9 +136,9 @@ def _executed(stated: Stated, case: Case, session: Session) -> Execution:
 
 
 def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
-    """Which of several golds counts: the first one with the highest value of the kind's first default metric.
+    """Return the index of the gold that counts: the first with the highest value of the kind's first default metric.
 
-    Where nothing is executed, the first metric that was asked for decides.
+    Where nothing is executed, the first requested metric decides.
     """
     if len(candidates) == 1:
         return 0
@@ -143,14 +147,3 @@ def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> in
         deciding = names[0]
     values = [candidate.value(deciding) or 0.0 for candidate in candidates]
     return values.index(max(values))
-
-
-def _violations(
-    scores: Mapping[str, float | None], case: Case, reasons: Mapping[str, str]
-) -> tuple[ThresholdViolation, ...]:
-    """The thresholds that are missed; raises `QueryEvalError` for one on a metric that does not apply."""
-    for name in case.thresholds:
-        if scores[name] is None:
-            why = f": {reasons[name]}" if reasons.get(name) else ""
-            raise QueryEvalError(f"metric '{name}' does not apply to this case, but has a threshold{why}")
-    return threshold_violations(scores, case)

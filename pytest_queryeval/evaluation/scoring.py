@@ -1,4 +1,4 @@
-"""One predicted answer against one gold: the values of metrics, and what there is to say about them."""
+"""One predicted answer against one gold: the values of metrics, with details and notes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ DEPENDS = "order: predicted is right only by such a choice, which a wrong query 
 class Scoring:
     """Scores `predicted` against `gold`; `gold` is then gold with what is known of the order of its rows.
 
-    Where one of two answers is an RDF graph, a table that is stated on the other side is read as a graph, too.
+    Where one of two answers is an RDF graph, a table that a suite or a predictor gives on the other side is read as a
+    graph, too.
 
-    `details` are those of the case in report.json, `reasons` why metrics gave None, as far as they said;
-    `depends_on_tie` is true where predicted is right only since a LIMIT of gold cuts through rows that tie.
+    `details` are those of the case in report.json, `reasons` why metrics gave None, if they gave a reason;
+    `depends_on_tie` is true where predicted is right only because a LIMIT of gold cuts through rows that tie.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class Scoring:
         self._prediction = prediction
         self._session = session
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
-        self._tell(gold)
+        self._begin_details(gold)
         self.gold = self._with_order(gold)
 
     def value(self, name: str) -> float | None:
-        """The score of one metric; 0 where it needs an answer and the prediction failed, None where it does not apply.
+        """Return a score: 0 where a metric needs an answer and the prediction failed, None where it does not apply.
 
-        Raises `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
+        Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
         again and cannot.
         """
         metric = METRICS[name]
@@ -59,19 +60,16 @@ class Scoring:
         if metric.input == "queries":
             return self._scored(name, gold.query, predicted.query)
         if predicted.error is not None:
-            return self._failed(name)
+            # An empty answer shows as well as any other whether the metric applies to gold.
+            empty = KINDS[self._case.kind].empty_answer
+            if empty is None or metric.input == "executions":
+                return 0.0
+            return None if self._scored(name, self.gold.answer, empty) is None else 0.0
         if metric.input == "executions":
             return self._scored(name, gold, predicted)
         return self._scored(name, gold.answer, predicted.answer)
 
-    def _failed(self, name: str) -> float | None:
-        """0, or None where the metric does not apply to gold, which an empty answer tells as well as any other."""
-        nothing = KINDS[self._case.kind].empty_answer
-        if nothing is None or METRICS[name].input == "executions":
-            return 0.0
-        return None if self._scored(name, self.gold.answer, nothing) is None else 0.0
-
-    def tell_what_is_unproven(self) -> None:
+    def note_unproven_alignment(self) -> None:
         """Note that the alignment of the answers may not be the best one."""
         gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
@@ -80,7 +78,7 @@ class Scoring:
             self._note([UNPROVEN])
 
     def _scored(self, name: str, gold: Any, predicted: Any) -> float | None:
-        """What the metric says; None where there is nothing that it could be asked about."""
+        """Return the value of the metric; None where one of its inputs is missing."""
         if gold is None or predicted is None:
             return None
         metric = METRICS[name]
@@ -89,7 +87,7 @@ class Scoring:
         injected = {key: self._injected(key) for key in metric.injected}
         try:
             score = metric.function(gold, predicted, **options, **injected)
-        except QueryEvalError:  # of a source that is asked again
+        except QueryEvalError:  # of a source that runs a query again
             raise
         except Exception as error:  # a metric of the user's may raise anything
             raise QueryEvalError(f"metric '{name}' raised {type(error).__name__}: {error}") from error
@@ -116,7 +114,7 @@ class Scoring:
                 return self._timed
 
     def _schema(self) -> Schema:
-        """The schema; an empty one and a note where the source cannot list its tables, no fault of a query."""
+        """Return the schema, or an empty one, with a note, where the source cannot list its tables."""
         try:
             return self._session.schema(self._case)
         except SourceError as error:
@@ -169,8 +167,8 @@ class Scoring:
             return execution.answer
         return execution.error.message if execution.error else "no table"
 
-    def _tell(self, gold: Execution) -> None:
-        """Begin the details with what the executions themselves say."""
+    def _begin_details(self, gold: Execution) -> None:
+        """Begin the details with those of the executions."""
         if isinstance(gold.answer, Table) and not gold.answer.rows and not self._case.allow_empty:
             self.details["empty_gold"] = True
         if note := _surplus(gold.answer, self.predicted.answer):
@@ -190,16 +188,14 @@ class Scoring:
             raise QueryEvalError(f"metric '{name}' gave details that are no mapping, or notes that are no list")
         if score.value is None:
             self.reasons[name] = "; ".join(notes)
-        if (
-            score.value is None or self.predicted.error is None
-        ):  # notes on the answer of a failed prediction mean nothing
+        if score.value is None or self.predicted.error is None:  # notes on a failed prediction mean nothing
             self._note(notes)
         self.details |= {key: value for key, value in details.items() if key not in ("notes", "counts")}
         if "counts" in details:
             self._count(details["counts"])
 
     def _count(self, counts: Any) -> None:
-        """Add what scores are made of; a metric of the user's may tell anything under this name."""
+        """Add the counts of a score; a metric of the user may have anything under this name."""
         known = self.details.get("counts")
         if isinstance(known, Mapping) and isinstance(counts, Mapping):
             counts = {**known, **counts}
@@ -212,7 +208,7 @@ class Scoring:
 
 
 def _as_graph(execution: Execution, other: Execution) -> Execution:
-    """Return the execution, a stated table of triples made a graph where the other answer is one."""
+    """Return the execution, with a table of triples made a graph where the other answer is one."""
     answer = execution.answer
     if not isinstance(answer, Table) or not isinstance(other.answer, Table) or not other.answer.is_graph:
         return execution

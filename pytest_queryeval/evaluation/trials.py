@@ -7,11 +7,11 @@ from math import comb, fsum
 
 from pytest_queryeval.core.model import OF_TRIALS, Case, CaseResult, ThresholdViolation, Trial
 
-FORGIVEN = 1e-9
+ROUNDING = 1e-9
 
 
 def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
-    """The result of a case: its scores are the means over the trials, `trials_rule` decides whether it fails.
+    """Return the result of a case: its scores are the means over the trials, `trials_rule` decides whether it fails.
 
     By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
     or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
@@ -34,7 +34,7 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
 
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:
-    """The thresholds of a case that scores do not meet; those of metrics without a score are none of them."""
+    """Return the thresholds of a case that scores do not meet; metrics without a score are left out."""
     known = ((name, threshold, scores[name]) for name, threshold in case.thresholds.items())
     return tuple(
         ThresholdViolation(metric=name, threshold=threshold, value=value)
@@ -44,7 +44,7 @@ def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tupl
 
 
 def pass_at(k: int, trials: int, passed: int) -> float:
-    """The chance that at least one of k trials passes, drawn from `trials` of which `passed` did.
+    """Return the probability that at least one of k trials passes, drawn from `trials` of which `passed` did.
 
     1 - C(n - c, k) / C(n, k), k at most n: the unbiased estimator of Chen et al. (2021), "Evaluating Large Language
     Models Trained on Code".
@@ -56,7 +56,7 @@ def pass_at(k: int, trials: int, passed: int) -> float:
 
 
 def pass_hat(k: int, trials: int, passed: int) -> float:
-    """The chance that all of k trials pass, drawn from `trials` of which `passed` did.
+    """Return the probability that all of k trials pass, drawn from `trials` of which `passed` did.
 
     C(c, k) / C(n, k), k at most n, as in Yao et al. (2024), "tau-bench".
 
@@ -73,7 +73,7 @@ def _is_met(case: Case, passed: int, trials: int) -> bool:
         case "any":
             return passed > 0
         case share:
-            return passed / trials >= float(share) - FORGIVEN
+            return passed / trials >= float(share) - ROUNDING
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
