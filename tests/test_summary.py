@@ -264,6 +264,14 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
     assert not [line for line in lines if re.search(r"[\x00-\x1f\u202e]|^::", line)]
 
 
+def test_a_list_of_cases_names_the_first_and_counts_the_others():
+    cases = [entry(id=str(number), details={"empty_gold": True}) for number in range(MAX_LISTED + 3)]
+
+    line = next(line for line in summary(*cases) if "without rows" in line)
+
+    assert line.endswith(": a::0, a::1, a::2, a::3, a::4 and 3 more")
+
+
 def test_a_run_without_cases_has_a_summary_of_one_line():
     assert summary() == ["0 cases: none ran"]
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from pytest_queryeval.cli.output import report_files, write_files, write_lines
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports.blocks import text_sentence
+from pytest_queryeval.reports.sections import first_names
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import read_report
@@ -55,7 +57,7 @@ def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:
     yield from (f"could not be read: {path}" for path in report["unreadable_files"])
     yield from (f"stopped before its end: {name}" for name, part in parts.items() if part["stopped"])
     if twice := repeated(parts):
-        named = f"{', '.join(twice[:MAX_LISTED])}{', …' * (len(twice) > MAX_LISTED)}"
+        named = text_sentence(first_names(twice, MAX_LISTED))
         yield f"{len(twice):,} case(s) in several parts, of which the last one counts: {named}"
     if "parts" in report["environment"]:
         yield "the parts were made in different environments: the report names them"

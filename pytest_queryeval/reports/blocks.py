@@ -40,8 +40,14 @@ def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
             header, *rows = ([_plain(cell) for cell in row] for row in (block.header, *block.rows))
             yield from (line for part in parts_of(header, rows, width=width) for line in part.lines)
         else:
-            words = "".join(map(_plain, block))
-            yield from wrap(words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            yield from wrap(
+                text_sentence(block), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
+
+
+def text_sentence(sentence: Iterable[str]) -> str:
+    """Return a sentence as plain text in one line."""
+    return "".join(map(_plain, sentence))
 
 
 def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:

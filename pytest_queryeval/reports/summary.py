@@ -10,12 +10,13 @@ from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
-from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines
+from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines, text_sentence
 from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
     baseline_blocks,
     changes_besides,
     dimensions_table,
+    first_names,
     group_table,
     headline,
     metrics_table,
@@ -175,21 +176,17 @@ def _notes(report: Report) -> Iterator[Line]:
     if empty := [case["nodeid"] for case in report["cases"] if case["details"].get("empty_gold")]:
         yield "", {}
         rule = "gold answer(s) without rows, which any query that returns nothing matches"
-        yield f"{len(empty):,} {rule}: {_first(empty)}", {"yellow": True}
+        yield f"{len(empty):,} {rule}: {text_sentence(first_names(empty, MAX_LISTED))}", {"yellow": True}
     if text := ties_text(report):
         yield "", {}
         tied = [case["nodeid"] for case in report["cases"] if case["depends_on_tie"]]
-        yield f"{text}: {_first(tied)}", {"yellow": True}
+        yield f"{text}: {text_sentence(first_names(tied, MAX_LISTED))}", {"yellow": True}
     notes = [note.partition(": answered by ") for case in report["cases"] for note in case["details"].get("notes", ())]
     engines = Counter(engine.partition(",")[0] for _, is_answered, engine in notes if is_answered)
     for name, number in engines.items():
         yield "", {}
         answers = f"{number:,} answer(s) by {one_line(name)}"
         yield f"{answers}, since the engine before it refused the query", {"yellow": True}
-
-
-def _first(nodeids: Sequence[str]) -> str:
-    return f"{', '.join(map(one_line, nodeids[:MAX_LISTED]))}{', …' * (len(nodeids) > MAX_LISTED)}"
 
 
 def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:
