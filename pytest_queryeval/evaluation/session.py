@@ -154,7 +154,10 @@ class Session:
             self._executions.move_to_end(key)
             return self._executions[key]
         execution = self.execute(stated, case)
-        self._remember(key, execution)
+        self._executions[key] = execution
+        self._cached_cells += _cells(execution)
+        while self._cached_cells > CACHE_CELLS:
+            self._cached_cells -= _cells(self._executions.popitem(last=False)[1])
         return execution
 
     def schema(self, case: Case) -> Schema:
@@ -248,12 +251,6 @@ class Session:
         if model not in self._embedders:
             self._embedders[model] = Embedder(model, tell=self._tell)
         return self._embedders[model]
-
-    def _remember(self, key: tuple[object, ...], execution: Execution) -> None:
-        self._executions[key] = execution
-        self._cached_cells += _cells(execution)
-        while self._cached_cells > CACHE_CELLS:
-            self._cached_cells -= _cells(self._executions.popitem(last=False)[1])
 
 
 def _cells(execution: Execution) -> int:

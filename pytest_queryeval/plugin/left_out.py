@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,6 +23,7 @@ from pytest_queryeval.suites.suites import is_suite_file
 if TYPE_CHECKING:
     import pluggy
 
+    from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import CaseReport, PendingGate
     from pytest_queryeval.plugin.run import Run
 
@@ -86,10 +87,10 @@ def _suites(
 
 def _suite_of(case: CaseReport) -> str:
     """Return the suite file of a case, relative to the root, as in its node id."""
-    return str(case["nodeid"]).partition("::")[0]
+    return case["nodeid"].partition("::")[0]
 
 
-def _cases(run: Run, suite: str) -> Iterable[Any]:
+def _cases(run: Run, suite: str) -> Iterable[Case]:
     path = Path(os.path.abspath(run.root / suite))  # noqa: PTH100 - resolve() would follow links
     try:
         return load_suite(path, root=Path(path.anchor), require_prediction=False).cases
