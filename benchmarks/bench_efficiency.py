@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.model import Case, Source, Stated
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -65,8 +65,8 @@ def case_of(gold, predicted, folder):
         source=Source(name="sales", engine="sqlite", settings={"path": "sales.db"}, folder=folder),
         question="",
         evidence="",
-        golds=(Stated(query=gold),),
-        predicted=Stated(query=predicted),
+        golds=(QueryOrAnswer(query=gold),),
+        predicted=QueryOrAnswer(query=predicted),
         predictor=None,
         metrics=METRICS,
         options={},

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.api import evaluate
     from pytest_queryeval.core.case_view import CaseView
     from pytest_queryeval.core.errors import PredictorError, QueryEvalError, QueryEvalWarning
-    from pytest_queryeval.core.model import Case, Prediction, Stated
+    from pytest_queryeval.core.model import Case, Prediction, QueryOrAnswer
     from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.suites import load_cases
     from pytest_queryeval.text.redaction import register_secret
@@ -21,7 +21,7 @@ _HOMES = {
     "PredictorError": "core.errors",
     "QueryEvalError": "core.errors",
     "QueryEvalWarning": "core.errors",
-    "Stated": "core.model",
+    "QueryOrAnswer": "core.model",
     "evaluate": "api",
     "load_cases": "suites",
     "register_secret": "text.redaction",
@@ -35,7 +35,7 @@ __all__ = [
     "PredictorError",
     "QueryEvalError",
     "QueryEvalWarning",
-    "Stated",
+    "QueryOrAnswer",
     "evaluate",
     "load_cases",
     "register_secret",

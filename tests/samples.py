@@ -10,8 +10,8 @@ from pytest_queryeval.core.model import (
     Execution,
     Failure,
     Prediction,
+    QueryOrAnswer,
     Source,
-    Stated,
     Threshold,
     Trial,
 )
@@ -28,11 +28,11 @@ def table(*rows, columns=None):
 
 
 def query(text):
-    return Stated(query=text)
+    return QueryOrAnswer(query=text)
 
 
 def answer(*rows):
-    return Stated(answer=table(*rows))
+    return QueryOrAnswer(answer=table(*rows))
 
 
 def make_case(**changes):
@@ -78,7 +78,7 @@ def make_result(case, *, gold, predicted, **changes):
         "case": case,
         "gold": Execution(query=None, answer=gold),
         "gold_index": 0,
-        "prediction": Prediction(stated=Stated(answer=predicted), predictor="inline"),
+        "prediction": Prediction(content=QueryOrAnswer(answer=predicted), predictor="inline"),
         "predicted": Execution(query=None, answer=predicted),
         "scores": {},
         "violations": (),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import fake_source, make_case, make_result, table
 
-from pytest_queryeval.core.model import Execution, Failure, Prediction, Stated, Threshold, ThresholdViolation
+from pytest_queryeval.core.model import Execution, Failure, Prediction, QueryOrAnswer, Threshold, ThresholdViolation
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, result_difference, result_json
@@ -151,7 +151,7 @@ def test_any_cell_is_plain_and_short_in_samples_and_differences(cell):
     )
 )
 def test_whatever_a_predictor_and_a_metric_tell_is_plain(told):
-    prediction = Prediction(stated=Stated(query="x"), predictor="ours", metadata={"told": told})
+    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", metadata={"told": told})
 
     made = scored(table((1,)), table((1,)), prediction=prediction, details={"told": told})
 
@@ -160,7 +160,7 @@ def test_whatever_a_predictor_and_a_metric_tell_is_plain(told):
 
 def test_numbers_in_metadata_stay_numbers():
     metadata = {"tokens": 7, "cost": 0.5, "level": Level.HARD, "huge": 10**5000}
-    prediction = Prediction(stated=Stated(query="x"), predictor="ours", seconds=1.5, metadata=metadata)
+    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", seconds=1.5, metadata=metadata)
 
     made = scored(table((1,)), table((1,)), prediction=prediction)["prediction"]
 
@@ -176,7 +176,7 @@ def test_numbers_in_metadata_stay_numbers():
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 10**400, None, "fast"], ids=repr)
 def test_a_time_that_is_no_finite_number_is_0(seconds):
-    prediction = Prediction(stated=Stated(query="x"), predictor="ours", seconds=seconds)
+    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="ours", seconds=seconds)
 
     assert scored(table((1,)), table((1,)), prediction=prediction)["prediction"]["seconds"] == 0.0
 
@@ -257,7 +257,7 @@ def planted(value, secret):
         case Table():
             rows = [planted(row, secret) for row in value.rows]
             return replace(value, columns=planted(value.columns, secret), rows=rows)
-        case Execution() | Prediction() | Stated() | Failure():
+        case Execution() | Prediction() | QueryOrAnswer() | Failure():
             own = {name: planted(getattr(value, name), secret) for name in vars_of(value) if name not in NAMES}
             return replace(value, **own)
     return value
@@ -279,7 +279,9 @@ def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
     )
     result = make_result(case, gold=gold, predicted=table(("Bo", 2, IRI("http://b"), b"y")))
     details = {"notes": ["a note"], "violations": {"path": "$.a"}}
-    prediction = Prediction(stated=Stated(query="x" * before), predictor="p", metadata={"tokens": {"model": "m"}})
+    prediction = Prediction(
+        content=QueryOrAnswer(query="x" * before), predictor="p", metadata={"tokens": {"model": "m"}}
+    )
     shown = replace(
         result.shown,
         gold=planted(replace(result.gold, query="x" * before), secret),

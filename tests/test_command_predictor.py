@@ -136,7 +136,7 @@ def test_a_program_is_told_the_case_on_stdin(tmp_path):
 
     (found,) = answers(program(tmp_path, "import json, sys\nprint(json.dumps({'predicted': sys.stdin.read()}))"), case)
 
-    assert json.loads(found.stated.query) == {
+    assert json.loads(found.content.query) == {
         "id": "a",
         "question": "wie viele Züge?",
         "evidence": "count",
@@ -159,8 +159,8 @@ def test_an_argument_holds_the_schema_where_it_has_a_place_for_it(tmp_path):
     found = answers(opened(tmp_path, **settings), *views)
 
     filled = "CREATE TABLE t (n TEXT DEFAULT '{schema}')"
-    assert found[0].stated.query == f"{[f'Tables: {filled}', filled, '{question}']} False"
-    assert found[1].stated.query == "['Tables: ', '', '{question}'] False"
+    assert found[0].content.query == f"{[f'Tables: {filled}', filled, '{question}']} False"
+    assert found[1].content.query == "['Tables: ', '', '{question}'] False"
     assert "schema" in PREDICTORS["command"].sees(settings)
 
 
@@ -169,7 +169,7 @@ def test_a_program_is_sent_the_schema_where_that_is_asked_for(tmp_path):
 
     found = answers(program(tmp_path, code, send_schema=True), make_view(schema="CREATE TABLE t (n)"))
 
-    assert found[0].stated.query == "CREATE TABLE t (n)"
+    assert found[0].content.query == "CREATE TABLE t (n)"
     with pytest.raises(PredictorError, match="KeyError: 'schema'"):
         answer(program(tmp_path, code))
 
@@ -177,7 +177,7 @@ def test_a_program_is_sent_the_schema_where_that_is_asked_for(tmp_path):
 def test_text_on_stdout_is_the_answer(tmp_path):
     found = answer(program(tmp_path, READ + "print('SELECT 1 -- é\\n  FROM t')", env={"PYTHONUTF8": "1"}))
 
-    assert found.stated == query("SELECT 1 -- é\n  FROM t")
+    assert found.content == query("SELECT 1 -- é\n  FROM t")
     assert found.predictor == f"command:{Path(sys.executable).name} ask.py"
     assert found.metadata == {}
     assert found.seconds > 0
@@ -188,7 +188,7 @@ def test_an_object_with_predicted_tells_the_answer_and_metadata(tmp_path):
 
     found = answer(program(tmp_path, READ + code))
 
-    assert (found.stated, found.metadata, found.seconds) == (query("SELECT 1"), {"tokens": 7}, 2.5)
+    assert (found.content, found.metadata, found.seconds) == (query("SELECT 1"), {"tokens": 7}, 2.5)
 
 
 def test_seconds_that_are_no_number_are_metadata(tmp_path):
@@ -207,13 +207,13 @@ def test_what_only_repeats_the_case_is_no_metadata(tmp_path):
     "printed", ['{"a": 1.10}', '{"a": 1, "a": 2}', '[{"predicted": 1}]', '{"predicted"', "{?s ?p ?o}"]
 )
 def test_any_other_output_is_the_answer_as_it_stands(tmp_path, printed):
-    assert answer(program(tmp_path, f"print({printed!r})"), kind="json").stated == query(printed)
+    assert answer(program(tmp_path, f"print({printed!r})"), kind="json").content == query(printed)
 
 
 def test_a_value_under_predicted_is_json_where_answers_are_values(tmp_path):
     code = 'print(\'{"predicted": {"a": [1]}}\')'
 
-    assert answer(program(tmp_path, code), kind="json").stated == query('{"a": [1]}')
+    assert answer(program(tmp_path, code), kind="json").content == query('{"a": [1]}')
     assert "ask.py returned dict, not text" in str(fault(program(tmp_path, code)))
 
 
@@ -226,7 +226,7 @@ def test_predicted_that_stands_twice_is_refused(tmp_path):
 
 
 def test_nothing_on_stdout_is_an_empty_answer(tmp_path):
-    assert answer(program(tmp_path, "pass")).stated == query("")
+    assert answer(program(tmp_path, "pass")).content == query("")
 
 
 def test_stderr_of_a_program_that_answers_is_kept(tmp_path):
@@ -287,7 +287,7 @@ def test_output_that_is_not_utf8_is_an_error(tmp_path):
 def test_a_byte_order_mark_is_no_part_of_the_answer(tmp_path):
     code = "import sys\nsys.stdout.buffer.write(b'\\xef\\xbb\\xbfSELECT 1\\r\\n')"
 
-    assert answer(program(tmp_path, code)).stated == query("SELECT 1")
+    assert answer(program(tmp_path, code)).content == query("SELECT 1")
 
 
 @pytest.mark.parametrize("mode", ["each", "lines"])
@@ -306,12 +306,12 @@ def test_much_stderr_hinders_nobody(tmp_path, mode):
 
     found = answer(program(tmp_path, code, mode=mode))
 
-    assert found.stated == query("SELECT 1" if mode == "lines" else '"SELECT 1"')
+    assert found.content == query("SELECT 1" if mode == "lines" else '"SELECT 1"')
 
 
 @pytest.mark.parametrize("code", ["print('x')", "import os, sys\nos.close(0)\nprint('x')"])
 def test_a_program_need_not_read_its_stdin(tmp_path, code):
-    assert answer(program(tmp_path, code), question="long " * 100_000).stated == query("x")
+    assert answer(program(tmp_path, code), question="long " * 100_000).content == query("x")
 
 
 @pytest.mark.parametrize("mode", ["each", "lines"])
@@ -333,7 +333,7 @@ IGNORES = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); t
 def test_a_child_that_holds_the_pipes_neither_hinders_the_answer_nor_stays(tmp_path, code):
     found = answer(program(tmp_path, READ + TOLD_PID + SLEEPER.format(code=code) + "print('SELECT 1')"), limit=5.0)
 
-    assert found.stated == query("SELECT 1")
+    assert found.content == query("SELECT 1")
     assert is_gone(told_pid(tmp_path))
 
 
@@ -351,7 +351,7 @@ def test_a_child_that_has_left_the_session_does_not_hold_up_the_answer(tmp_path)
     waits = "while not (os.path.exists('pid') and open('pid').read()): time.sleep(0.01)\n"
 
     try:
-        assert answer(program(tmp_path, READ + leaves + waits + "print('x')"), limit=10.0).stated == query("x")
+        assert answer(program(tmp_path, READ + leaves + waits + "print('x')"), limit=10.0).content == query("x")
     finally:
         os.kill(told_pid(tmp_path), signal.SIGKILL)
 
@@ -391,7 +391,7 @@ def test_it_works_with_the_other_watcher_of_children_as_well(tmp_path):
 
     asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     try:
-        assert in_thread(asked()).stated == query("x")
+        assert in_thread(asked()).content == query("x")
     finally:
         asyncio.set_child_watcher(None)
 
@@ -410,7 +410,7 @@ def test_lines_are_answered_by_one_process(tmp_path):
 
     found = answers(predictor, *(make_view(id=name, question=name) for name in "abc"))
 
-    assert [prediction.stated.query for prediction in found] == ["a", "b", "c"]
+    assert [prediction.content.query for prediction in found] == ["a", "b", "c"]
     assert len({prediction.metadata["pid"] for prediction in found}) == 1
     assert is_gone(found[0].metadata["pid"])
 
@@ -420,20 +420,20 @@ def test_lines_that_are_asked_at_once_are_answered_by_a_process_each(tmp_path):
 
     found = answers(predictor, *(make_view(id=name) for name in "abc"), together=True)
 
-    assert [prediction.stated.query for prediction in found] == ["a", "b", "c"]
+    assert [prediction.content.query for prediction in found] == ["a", "b", "c"]
     pids = {prediction.metadata["pid"] for prediction in found}
     assert len(pids) == 3
     assert all(map(is_gone, pids))
 
 
 def test_a_line_may_be_a_text(tmp_path):
-    assert answer(lines(tmp_path, "say('SELECT 1')")).stated == query("SELECT 1")
+    assert answer(lines(tmp_path, "say('SELECT 1')")).content == query("SELECT 1")
 
 
 def test_a_long_line_crosses_both_ways(tmp_path):
     question = "é" * 300_000
 
-    assert answer(lines(tmp_path, "say(case['question'])"), question=question).stated == query(question)
+    assert answer(lines(tmp_path, "say(case['question'])"), question=question).content == query(question)
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_a_process_that_prints_anything_else_is_replaced(tmp_path, said, told):
     before, bad, after = answers(lines(tmp_path, code), *(make_view(id=name) for name in ("good", "bad", "good")))
 
     assert told in str(bad)
-    assert before.stated == after.stated == query("x")
+    assert before.content == after.content == query("x")
     assert before.metadata["pid"] != after.metadata["pid"]
 
 
@@ -473,7 +473,7 @@ def test_a_late_second_line_is_not_taken_for_the_next_answer(tmp_path):
         finally:
             await predictor.close()
 
-    assert in_thread(two()).stated == query("x")
+    assert in_thread(two()).content == query("x")
 
 
 def test_a_process_that_dies_is_replaced_at_the_next_call(tmp_path):
@@ -483,7 +483,7 @@ def test_a_process_that_dies_is_replaced_at_the_next_call(tmp_path):
 
     assert str(bad).endswith("ask.py ended with exit code 1:\nno key")
     assert bad.temporary
-    assert good.stated == query("x")
+    assert good.content == query("x")
 
 
 @pytest.mark.parametrize("end", ["break", "os.close(1); time.sleep(0.05); break", "time.sleep(0.05); break"])
@@ -503,7 +503,7 @@ def test_a_process_that_ends_between_two_cases_is_replaced(tmp_path, end, pause)
 
     found = in_thread(three())
 
-    assert [prediction.stated for prediction in found] == [query(name) for name in "abc"]
+    assert [prediction.content for prediction in found] == [query(name) for name in "abc"]
     assert len({prediction.metadata["pid"] for prediction in found}) == 3
 
 
@@ -518,7 +518,7 @@ def test_a_process_that_dies_between_two_cases_is_replaced(tmp_path):
         finally:
             await predictor.close()
 
-    assert [prediction.stated for prediction in in_thread(two())] == [query("x")] * 2
+    assert [prediction.content for prediction in in_thread(two())] == [query("x")] * 2
 
 
 def test_a_new_process_that_ends_before_it_answers_is_told_of(tmp_path):
@@ -558,22 +558,22 @@ def test_a_late_answer_does_not_meet_the_next_case(tmp_path):
     slow, quick = answers(lines(tmp_path, code), make_view(id="slow"), make_view(id="quick"), limit=LIMIT)
 
     assert isinstance(slow, TimeoutError)
-    assert quick.stated == query("quick")
+    assert quick.content == query("quick")
 
 
 def test_the_environment_is_inherited_and_added_to(tmp_path, monkeypatch):
     monkeypatch.setenv("OURS", "1")
     code = "import os\nprint(os.environ['OURS'], os.environ['THEIRS'], os.environ['NUMBER'])"
 
-    assert answer(program(tmp_path, code, env={"THEIRS": "", "NUMBER": 7})).stated == query("1  7")
+    assert answer(program(tmp_path, code, env={"THEIRS": "", "NUMBER": 7})).content == query("1  7")
 
 
 def test_a_program_works_in_the_folder_of_its_suite_or_another(tmp_path):
     (tmp_path / "deep").mkdir()
     where = [sys.executable, "-c", "import os; print(os.getcwd())"]
 
-    assert answer(opened(tmp_path, run=where)).stated == query(str(tmp_path))
-    assert answer(opened(tmp_path, run=where, cwd="deep")).stated == query(str(tmp_path / "deep"))
+    assert answer(opened(tmp_path, run=where)).content == query(str(tmp_path))
+    assert answer(opened(tmp_path, run=where, cwd="deep")).content == query(str(tmp_path / "deep"))
 
 
 def test_a_program_with_a_slash_is_found_from_the_folder_of_its_suite(tmp_path):
@@ -584,7 +584,7 @@ def test_a_program_with_a_slash_is_found_from_the_folder_of_its_suite(tmp_path):
 
     found = answer(opened(tmp_path, run="bin/ask 'SELECT $HOME;' | cat", cwd="bin"))
 
-    assert found.stated == query("SELECT $HOME;")
+    assert found.content == query("SELECT $HOME;")
     assert found.predictor == "command:bin/ask"
 
 
@@ -662,7 +662,7 @@ def test_a_setting_that_cannot_be_right_is_named(settings, setting, told):
 
 
 def test_numbers_among_the_arguments_are_texts(tmp_path):
-    assert answer(opened(tmp_path, run=["sh", "-c", "echo $0", 7])).stated == query("7")
+    assert answer(opened(tmp_path, run=["sh", "-c", "echo $0", 7])).content == query("7")
 
 
 def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(tmp_path):
@@ -672,4 +672,4 @@ def test_an_object_that_lacks_the_answer_to_a_question_for_a_query_is_an_error(t
     (value,) = answers(program(tmp_path, code), make_view(kind="json"))
 
     assert "printed an object with `sql`, `tokens`: the answer belongs under `predicted`" in str(found)
-    assert json.loads(value.stated.query) == {"sql": "SELECT 1", "tokens": 3}
+    assert json.loads(value.content.query) == {"sql": "SELECT 1", "tokens": 3}

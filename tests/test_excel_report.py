@@ -19,7 +19,7 @@ from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.excel import render_excel, sheet
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.text.plain import storable
+from pytest_queryeval.text.escaping import utf8_safe
 
 SUMMARY = [
     *("Difficulty", "Percent Subset", "Percent Correct Queries", "Number of Samples", "Mean Time (s)", "Time Std Dev"),
@@ -507,7 +507,7 @@ def test_every_text_is_seen_as_it_is_with_escapes_for_what_would_act_or_hide(tex
 @costly
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_any_text_makes_a_workbook_that_is_xml(text):
-    report = hostile_report([storable(text)])
+    report = hostile_report([utf8_safe(text)])
 
     assert parts(report)
     assert {cell.data_type for cell in cells(opened(report))} == {"s", "n"}

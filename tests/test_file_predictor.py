@@ -36,7 +36,7 @@ def predictions(*lines, name="preds.jsonl", encoding="utf-8", **settings):
 
 
 def answered(predictor, trial=1, **changes):
-    return predictor.predict(make_case(**changes), trial).stated.query
+    return predictor.predict(make_case(**changes), trial).content.query
 
 
 def problem(*lines, **settings):
@@ -106,7 +106,7 @@ def test_every_format_tells_the_same(name, lines, encoding, end):
 
     prediction = predictor.predict(make_case(), 1)
 
-    assert prediction.stated == query("é")
+    assert prediction.content == query("é")
     assert prediction.metadata == {"tokens": 7}
 
 
@@ -138,7 +138,7 @@ def test_cells_of_other_columns_are_numbers_where_they_look_so():
 
     prediction = predictions(*lines, name="p.csv").predict(make_case(), 1)
 
-    assert (prediction.stated, prediction.seconds) == (query("007"), 1.5)
+    assert (prediction.content, prediction.seconds) == (query("007"), 1.5)
     assert prediction.metadata == {"cost": 0.002, "code": "007", "ok": True}
 
 
@@ -224,7 +224,7 @@ def test_plain_lines_are_in_the_order_of_the_cases_of_each_suite():
     predictor.register_cases([*reversed(cases("a", "b", "c")), *cases("x", "y", "z", suite="t.queryeval.yaml")])
 
     (*_, third), (first, second, _) = cases("a", "b", "c"), cases("x", "y", "z", suite="t.queryeval.yaml")
-    assert [predictor.predict(case, 2).stated.query for case in (first, second, third)] == ["SELECT 1", "", "SELECT 3"]
+    assert [predictor.predict(case, 2).content.query for case in (first, second, third)] == ["SELECT 1", "", "SELECT 3"]
     assert predictor.unused() == ()
 
 
@@ -247,7 +247,7 @@ def test_line_ends_and_a_byte_order_mark_are_no_part_of_plain_lines():
 
     predictor.register_cases(both)
 
-    assert [predictor.predict(case, 1).stated.query for case in both] == ["x", "y\u2028z"]
+    assert [predictor.predict(case, 1).content.query for case in both] == ["x", "y\u2028z"]
 
 
 def test_entries_that_no_case_asks_for_are_named_once():

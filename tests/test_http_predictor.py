@@ -175,7 +175,7 @@ def test_what_is_predicted_is_the_answer_and_the_rest_is_metadata():
     with serving(said({"predicted": "SELECT 1", "tokens": 7, "model": {"name": "m"}})) as running:
         prediction = asked(running.url)
 
-    assert prediction.stated.query == "SELECT 1"
+    assert prediction.content.query == "SELECT 1"
     assert prediction.predictor == running.url
     assert prediction.metadata == {"tokens": 7, "model": {"name": "m"}}
     assert 0 < prediction.seconds < 30
@@ -195,24 +195,24 @@ def test_what_is_predicted_is_the_answer_and_the_rest_is_metadata():
 )
 def test_a_text_is_the_answer(body, content_type, text):
     with serving(said(body, content_type=content_type)) as running:
-        assert asked(running.url).stated.query == text
+        assert asked(running.url).content.query == text
 
 
 def test_a_text_is_read_in_its_charset():
     with FaultServer(answers("SELECT 'é'".encode("latin-1"), 200, "text/plain; charset=ISO-8859-1")) as server:
-        assert asked(server.url).stated.query == "SELECT 'é'"
+        assert asked(server.url).content.query == "SELECT 'é'"
 
 
 def test_the_answer_is_what_its_path_selects():
     with serving(said({"choices": [{"message": {"content": "SELECT 1"}}]}, content_type="text/plain")) as running:
-        assert asked(running.url, answer="$.choices[0].message.content").stated.query == "SELECT 1"
+        assert asked(running.url, answer="$.choices[0].message.content").content.query == "SELECT 1"
 
 
 @pytest.mark.parametrize("kind", ["json", "sdmx"])
 @pytest.mark.parametrize("value", [{"a": [1, "é"]}, ["x"], 7, True])
 def test_a_value_is_an_answer_where_answers_are_values(kind, value):
     with serving(said({"result": value})) as running:
-        text = asked(running.url, case=make_view(kind=kind), answer="$.result").stated.query
+        text = asked(running.url, case=make_view(kind=kind), answer="$.result").content.query
 
     assert json.loads(text) == value
 
@@ -351,7 +351,7 @@ def test_credentials_are_sent(scheme):
         predictor = opened(server.url, auth={scheme: CREDENTIALS[scheme]})
         first, *_ = ran(predictor, make_view())
 
-    assert first.stated.query == "SELECT 1"
+    assert first.content.query == "SELECT 1"
 
 
 @pytest.mark.parametrize("challenge", ["Digest oh", 'Digest realm="r"', 'Digest realm="r", nonce="n", algorithm=X'])
@@ -440,7 +440,7 @@ def test_headers_are_sent_and_one_of_ours_can_be_replaced():
 @pytest.mark.parametrize("verify", ["ca.pem", False])
 def test_a_certificate_of_its_own_is_accepted_on_demand(secure, certificate, verify):
     with FaultServer(answers(), secure) as server:
-        assert asked(server.url, certificate.parent, verify=verify).stated.query == "SELECT 1"
+        assert asked(server.url, certificate.parent, verify=verify).content.query == "SELECT 1"
 
 
 def test_a_certificate_of_its_own_is_not_trusted_else(secure):
@@ -613,7 +613,7 @@ def test_a_huge_answer_is_not_read_to_its_end(encoded):
 def test_an_answer_just_below_the_limit_is_read():
     text = "x" * CAP
     with FaultServer(answers(text, 200, "text/plain")) as server:
-        assert asked(server.url).stated.query == text
+        assert asked(server.url).content.query == text
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -639,7 +639,7 @@ def test_redirect_within_the_origin_is_followed_with_the_question(status, method
         prediction = asked(running.url, auth={"bearer": "t0ken"})
 
     first, second = running.asked
-    assert prediction.stated.query == "SELECT 2"
+    assert prediction.content.query == "SELECT 2"
     assert (second.method, second.headers["authorization"]) == (method, "Bearer t0ken")
     assert second.body == (first.body if method == "POST" else "")
 
@@ -701,7 +701,7 @@ def test_a_fault_does_not_touch_calls_that_are_under_way_beside_it():
         answered = asyncio.run(run(opened(server.url, params={"q": "{question}"})))
 
     assert isinstance(answered.pop(7), PredictorError)
-    assert [prediction.stated.query for prediction in answered] == [str(n) for n in range(40) if n != 7]
+    assert [prediction.content.query for prediction in answered] == [str(n) for n in range(40) if n != 7]
 
 
 def test_proxies_are_those_of_the_environment(monkeypatch):
@@ -709,7 +709,7 @@ def test_proxies_are_those_of_the_environment(monkeypatch):
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         prediction = asked("http://nobody.invalid/ask")
 
-    assert prediction.stated.query == "by proxy"
+    assert prediction.content.query == "by proxy"
     assert proxy.asked[0].origin == "http://nobody.invalid"
 
 
@@ -811,7 +811,7 @@ def test_the_denodo_ai_sdk_is_asked_as_documented():
         "music",
         False,
     )
-    assert prediction.stated.query == "SELECT COUNT(*) FROM concert"
+    assert prediction.content.query == "SELECT COUNT(*) FROM concert"
     assert prediction.metadata == {
         "tokens": 100,
         "input_tokens": 90,
@@ -833,5 +833,5 @@ def test_a_chat_endpoint_is_asked_as_documented():
     system, user = json.loads(running.asked[0].body)["messages"]
     assert system["content"].endswith("CREATE TABLE t (x)")
     assert user == {"role": "user", "content": 'a "q"\ne'}
-    assert prediction.stated.query == "SELECT 1"
+    assert prediction.content.query == "SELECT 1"
     assert prediction.metadata == {"tokens": 10, "input_tokens": 9, "output_tokens": 1, "finish_reason": "stop"}

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from samples import make_case
 
-from pytest_queryeval.core.model import CaseResult, Source, Stated
+from pytest_queryeval.core.model import CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
@@ -98,8 +98,10 @@ def judge(engine: tuple[str, Source]) -> Iterator[Callable[..., CaseResult]]:
 
         def judged(gold: str, rows: list[tuple[object, ...]], **changes: object) -> CaseResult:
             columns = tuple(f"c{number}" for number in range(len(rows[0]) if rows else 1))
-            predicted = Stated(answer=Table(columns=columns, rows=rows))
-            return evaluate_case(replace(case, golds=(Stated(query=gold),), predicted=predicted, **changes), session)
+            predicted = QueryOrAnswer(answer=Table(columns=columns, rows=rows))
+            return evaluate_case(
+                replace(case, golds=(QueryOrAnswer(query=gold),), predicted=predicted, **changes), session
+            )
 
         yield judged
 

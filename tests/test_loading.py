@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from suites import BLOCK, HEAD, enter, load, problems, write
 
 from pytest_queryeval.core.errors import SuiteError
-from pytest_queryeval.core.model import PredictorSpec, Source, Stated, Threshold
+from pytest_queryeval.core.model import PredictorSpec, QueryOrAnswer, Source, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites import load_cases
@@ -36,7 +36,7 @@ def test_the_least_that_works():
     assert loaded.kind == "sql"
     assert loaded.source == Source(name="concerts.db", engine="sqlite", settings={"path": "concerts.db"}, folder=here)
     assert loaded.question == "How many singers are there per country?"
-    assert loaded.golds == (Stated(query="SELECT country, count(*) FROM singer GROUP BY country\n"),)
+    assert loaded.golds == (QueryOrAnswer(query="SELECT country, count(*) FROM singer GROUP BY country\n"),)
     assert loaded.predicted is None
     assert loaded.predictor == PredictorSpec(kind="python", settings={"target": "predict.py:predict"}, folder=here)
     assert loaded.metrics == KINDS["sql"].default_metrics
@@ -207,7 +207,7 @@ def test_a_glob_names_files_with_one_case_or_a_list_each():
         ("a2", "imf/2024/a.yaml:2"),
         ("b", "imf/b.yaml:1"),
     ]
-    assert loaded[2].golds == (Stated(query="SELECT 2"),)
+    assert loaded[2].golds == (QueryOrAnswer(query="SELECT 2"),)
     assert [one.source.folder.name for one in loaded] == [Path.cwd().name, Path.cwd().name, "imf"]
 
 

@@ -9,19 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
-from pytest_queryeval.results.case_json import plain_cell
-from pytest_queryeval.text.plain import (
-    CELL_CHARACTERS,
-    both_ends,
-    one_line,
-    printable,
-    shortened,
-    storable,
-    without_middle,
-)
-from pytest_queryeval.text.visible import visible
+from pytest_queryeval.results.case_json import report_cell
+from pytest_queryeval.text.escaping import escape_invisible, terminal_safe, utf8_safe
+from pytest_queryeval.text.truncation import CELL_CHARACTERS, one_line, one_line_with_end, truncate, truncate_middle
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 HOSTILE_TEXT = ANY_TEXT | st.text(st.sampled_from("\x1b\r\n\t\x9b#:\ud800\u202e\u061c\u2028ab "), max_size=40)
@@ -67,7 +59,7 @@ def types_in(value):
 
 @given(HOSTILE_TEXT)
 def test_printable_text_cannot_command_a_terminal_or_a_ci_service(text):
-    shown = printable(text)
+    shown = terminal_safe(text)
 
     assert "##" not in shown
     assert all(character.isprintable() or character.isspace() or ord(character) > 0x7F for character in shown)
@@ -76,17 +68,17 @@ def test_printable_text_cannot_command_a_terminal_or_a_ci_service(text):
 
 @given(st.text(st.characters(categories=["L", "N"], include_characters=" \t\n.,-"), max_size=60))
 def test_ordinary_text_is_printed_as_it_is(text):
-    assert printable(text) == text
+    assert terminal_safe(text) == text
 
 
 def test_control_characters_are_printed_as_escapes():
-    assert printable("a\x1b[2Jb\x9b\u202ec\ud800") == r"a\x1b[2Jb\x9b\u202ec\ud800"
-    assert printable("a\r\nb\rc") == "a\nb\\x0dc"
+    assert terminal_safe("a\x1b[2Jb\x9b\u202ec\ud800") == r"a\x1b[2Jb\x9b\u202ec\ud800"
+    assert terminal_safe("a\r\nb\rc") == "a\nb\\x0dc"
 
 
 @pytest.mark.parametrize("hashes", range(2, 7))
 def test_a_command_of_a_ci_service_is_taken_apart(hashes):
-    assert "##" not in printable("#" * hashes + "[group]")
+    assert "##" not in terminal_safe("#" * hashes + "[group]")
 
 
 @given(HOSTILE_TEXT, st.integers(1, 80))
@@ -99,7 +91,7 @@ def test_one_line_is_one_line_of_at_most_that_many_characters(text, characters):
 
 @given(ANY_TEXT, st.integers(1, 80))
 def test_shortened_text_is_its_own_beginning(text, characters):
-    short = shortened(text, characters)
+    short = truncate(text, characters)
 
     assert len(short) <= characters
     assert short == text if len(text) <= characters else text.startswith(short.removesuffix("…"))
@@ -107,7 +99,7 @@ def test_shortened_text_is_its_own_beginning(text, characters):
 
 @given(ANY_TEXT, st.integers(1, 80))
 def test_a_text_without_its_middle_has_its_beginning_and_its_end(text, characters):
-    short = without_middle(text, characters)
+    short = truncate_middle(text, characters)
 
     assert len(short) == min(len(text), characters)
     if short != text:
@@ -119,7 +111,7 @@ def test_a_text_without_its_middle_has_its_beginning_and_its_end(text, character
 
 @given(HOSTILE_TEXT, st.integers(1, 80))
 def test_a_line_without_its_middle_is_the_ends_of_the_whole_line(text, characters):
-    assert both_ends(text, characters) == without_middle(one_line(text, 10_000), characters)
+    assert one_line_with_end(text, characters) == truncate_middle(one_line(text, 10_000), characters)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +142,10 @@ def test_a_line_without_its_middle_is_the_ends_of_the_whole_line(text, character
 def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(character, escape):
     text = f"a{character}b"
 
-    assert printable(text) == visible(text) == one_line(text) == both_ends(text, 80) == f"a{escape}b"
-    assert storable(text) == plain(text) == plain_cell(text) == text
+    assert (
+        terminal_safe(text) == escape_invisible(text) == one_line(text) == one_line_with_end(text, 80) == f"a{escape}b"
+    )
+    assert utf8_safe(text) == to_jsonable(text) == report_cell(text) == text
 
 
 @pytest.mark.parametrize(
@@ -163,19 +157,19 @@ def test_invisible_characters_are_escaped_where_people_read_and_kept_in_data(cha
     ],
 )
 def test_what_words_and_pictures_are_made_with_stays(text):
-    assert printable(text) == visible(text) == text
+    assert terminal_safe(text) == escape_invisible(text) == text
 
 
 def test_a_look_is_that_of_one_picture_and_no_letter_has_one():
     assert (
-        visible("\u2764\ufe0f\ufe0f a\ufe0e \ufe0f \u2800\ufe0f")
+        escape_invisible("\u2764\ufe0f\ufe0f a\ufe0e \ufe0f \u2800\ufe0f")
         == "\u2764\ufe0f\\ufe0f a\\ufe0e \\ufe0f \\u2800\\ufe0f"
     )
 
 
 @given(HOSTILE_TEXT)
 def test_storable_text_can_be_written_as_utf8_and_only_surrogates_change(text):
-    stored = storable(text)
+    stored = utf8_safe(text)
 
     stored.encode()
     assert stored == "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) <= 0xDFFF else c for c in text)
@@ -183,7 +177,7 @@ def test_storable_text_can_be_written_as_utf8_and_only_surrogates_change(text):
 
 @given(VALUES)
 def test_any_value_becomes_plain_json(value):
-    made = plain(value)
+    made = to_jsonable(value)
 
     assert types_in(made) <= PLAIN_TYPES
     assert json.loads(json.dumps(made, allow_nan=False)) == made
@@ -191,7 +185,7 @@ def test_any_value_becomes_plain_json(value):
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab"), st.lists, max_leaves=8))
 def test_what_is_plain_already_stays_as_it_is(value):
-    assert plain(value) == value
+    assert to_jsonable(value) == value
 
 
 @pytest.mark.parametrize(
@@ -213,12 +207,12 @@ def test_what_is_plain_already_stays_as_it_is(value):
     ],
 )
 def test_what_json_does_not_know_becomes_text(value, expected):
-    assert plain(value) == expected
+    assert to_jsonable(value) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [(Level.HARD, 3), (Score(0.5), 0.5), (Word("ok"), "ok")])
 def test_subclasses_become_the_plain_type(value, expected):
-    made = plain(value)
+    made = to_jsonable(value)
 
     assert type(made) in PLAIN_TYPES
     assert made == expected
@@ -226,18 +220,18 @@ def test_subclasses_become_the_plain_type(value, expected):
 
 @pytest.mark.parametrize("value", [10**200, -(10**5000)], ids=["200 digits", "5000 digits"])
 def test_an_integer_that_python_would_not_read_again_is_described(value):
-    assert plain(value) == "an integer of more than 200 digits"
+    assert to_jsonable(value) == "an integer of more than 200 digits"
 
 
 def test_the_largest_integer_that_is_kept_is_kept_exactly():
-    assert plain(10**200 - 1) == 10**200 - 1
+    assert to_jsonable(10**200 - 1) == 10**200 - 1
 
 
 def test_a_value_within_itself_ends_in_an_ellipsis():
     ring = {"name": "ring"}
     ring["inner"] = [ring]
 
-    text = json.dumps(plain(ring), ensure_ascii=False)
+    text = json.dumps(to_jsonable(ring), ensure_ascii=False)
 
     assert "…" in text
     assert text.startswith('{"name": "ring", "inner": [{"name": "ring"')
@@ -245,7 +239,7 @@ def test_a_value_within_itself_ends_in_an_ellipsis():
 
 @given(SCALARS)
 def test_a_cell_is_a_scalar_and_its_text_is_short(value):
-    made = plain_cell(value)
+    made = report_cell(value)
 
     assert type(made) in PLAIN_TYPES - {list, dict}
     assert not isinstance(made, str) or len(made) <= CELL_CHARACTERS
@@ -254,7 +248,7 @@ def test_a_cell_is_a_scalar_and_its_text_is_short(value):
 
 @pytest.mark.parametrize("value", ["x" * 5000, b"\xff" * 10_000_000, Decimal("9" * 5000)])
 def test_a_long_cell_ends_in_an_ellipsis(value):
-    made = plain_cell(value)
+    made = report_cell(value)
 
     assert len(made) == CELL_CHARACTERS
     assert made.endswith("…")

@@ -70,7 +70,7 @@ class AsyncSystem(System):
 
 
 def answer(text):
-    return Prediction(stated=query(text), predictor="system")
+    return Prediction(content=query(text), predictor="system")
 
 
 async def said(case, nth):
@@ -113,7 +113,7 @@ def questions(made, number, **changes):
 
 
 def texts(calls, cases):
-    return [calls.prediction(case, 1).stated.query for case in cases]
+    return [calls.prediction(case, 1).content.query for case in cases]
 
 
 def test_a_function_is_called_in_turn_in_the_thread_of_the_tests(calls, install):
@@ -367,7 +367,7 @@ def test_the_other_trials_of_a_case_are_asked_for_where_it_is_run_again_after_an
 
     with pytest.raises(PredictorError, match=r"^no$"):
         calls.prediction(case, 1)
-    assert [calls.prediction(case, trial).stated.query for trial in (1, 2, 200)] == ["q0", "q0", "q0"]
+    assert [calls.prediction(case, trial).content.query for trial in (1, 2, 200)] == ["q0", "q0", "q0"]
 
 
 def test_what_is_no_prediction_is_an_error(calls, install):

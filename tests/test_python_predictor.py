@@ -7,7 +7,7 @@ import pytest
 from samples import make_view, query, table
 
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Prediction, PredictorSpec, Stated
+from pytest_queryeval.core.model import Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.predictors import PREDICTORS
 
 PREDICT = "def predict(case):\n    return "
@@ -27,7 +27,7 @@ def function(folder, code, target="predict.py:predict"):
 
 
 def answered(predictor):
-    return predictor.predict(make_view(), 1).stated.query
+    return predictor.predict(make_view(), 1).content.query
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_a_function_is_called_with_the_case(tmp_path):
 
     prediction = predictor.predict(make_view(question="how many", evidence="count"), 1)
 
-    assert prediction.stated == query("SELECT how many count")
+    assert prediction.content == query("SELECT how many count")
     assert prediction.predictor == "python:predict.py:predict"
     assert prediction.seconds > 0
 
@@ -63,28 +63,28 @@ def test_a_function_of_a_module_is_called(tmp_path, monkeypatch):
 
 def test_a_prediction_that_a_function_returns_is_kept(tmp_path):
     code = """
-        from pytest_queryeval.core.model import Prediction, Stated
+        from pytest_queryeval.core.model import Prediction, QueryOrAnswer
         from pytest_queryeval.core.table import Table
         def predict(case):
-            stated = Stated(answer=Table(columns=("n",), rows=((1,),)))
-            return Prediction(stated=stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
+            stated = QueryOrAnswer(answer=Table(columns=("n",), rows=((1,),)))
+            return Prediction(content=stated, predictor="ours", seconds=2.5, metadata={"tokens": 7})
     """.replace("\n        ", "\n")
 
     prediction = function(tmp_path, code).predict(make_view(), 1)
 
-    assert prediction.stated.answer.rows == ((1,),)
+    assert prediction.content.answer.rows == ((1,),)
     assert (prediction.predictor, prediction.seconds, prediction.metadata) == ("ours", 2.5, {"tokens": 7})
 
 
 @pytest.mark.parametrize(
     "prediction",
     [
-        Prediction(stated=Stated(), predictor="ours"),
-        Prediction(stated=Stated(query=7), predictor="ours"),
-        Prediction(stated=Stated(answer=[[1]]), predictor="ours"),
-        Prediction(stated="SELECT 1", predictor="ours"),
-        Prediction(stated=query("SELECT 1"), predictor=None),
-        Prediction(stated=Stated(answer=table((1,))), predictor="ours", metadata=None),
+        Prediction(content=QueryOrAnswer(), predictor="ours"),
+        Prediction(content=QueryOrAnswer(query=7), predictor="ours"),
+        Prediction(content=QueryOrAnswer(answer=[[1]]), predictor="ours"),
+        Prediction(content="SELECT 1", predictor="ours"),
+        Prediction(content=query("SELECT 1"), predictor=None),
+        Prediction(content=QueryOrAnswer(answer=table((1,))), predictor="ours", metadata=None),
     ],
     ids=str,
 )
@@ -176,14 +176,14 @@ def test_an_async_function_is_awaited(tmp_path):
     code = "async def predict(case):\n    from beside_it import START\n    return START + case.question"
     predictor = function(tmp_path, code)
 
-    assert awaited(predictor, question="1").stated == query("SELECT 1")
+    assert awaited(predictor, question="1").content == query("SELECT 1")
     assert predictor.concurrency == 8
 
 
 def test_an_object_whose_call_is_async_is_awaited(tmp_path):
     code = "class Ask:\n    async def __call__(self, case):\n        return 'x'\npredict = Ask()"
 
-    assert awaited(function(tmp_path, code)).stated == query("x")
+    assert awaited(function(tmp_path, code)).content == query("x")
 
 
 def test_what_an_async_function_raises_is_an_error_of_the_predictor(tmp_path):

@@ -23,7 +23,7 @@ from selections import selected
 
 from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, Source, Stated
+from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, QueryOrAnswer, Source
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
@@ -68,7 +68,9 @@ DOCUMENTS = st.recursive(
 SPEC = PredictorSpec(kind="python", settings={"target": "bot.py:ask"}, folder=Path())
 SEEN = "its source, dialect, tags or difficulty has changed since"
 SCHEMA = "the schema that its predictor sees has changed since"
-SAID = Prediction(stated=Stated(query="SELECT 1"), predictor="python:bot.py:ask", seconds=0.25, metadata={"tokens": 7})
+SAID = Prediction(
+    content=QueryOrAnswer(query="SELECT 1"), predictor="python:bot.py:ask", seconds=0.25, metadata={"tokens": 7}
+)
 
 
 def stored(value):
@@ -184,17 +186,17 @@ def test_a_prediction_comes_back_with_what_the_system_told_about_it(tmp_path):
 
 
 def test_a_predicted_answer_comes_back(tmp_path):
-    said = Prediction(stated=Stated(answer=table((1, "a"), (None, "b"))), predictor="python")
+    said = Prediction(content=QueryOrAnswer(answer=table((1, "a"), (None, "b"))), predictor="python")
     case = record(tmp_path, said=said)
 
-    back = replayer(tmp_path).call(case, SPEC, 1).load().stated
+    back = replayer(tmp_path).call(case, SPEC, 1).load().content
 
     assert back.query is None
     assert back.answer.rows == [(1, "a"), (None, "b")]
 
 
 def test_an_empty_answer_of_the_system_is_recorded_too(tmp_path):
-    said = Prediction(stated=Stated(query=""), predictor="python")
+    said = Prediction(content=QueryOrAnswer(query=""), predictor="python")
 
     assert replayer(tmp_path).call(record(tmp_path, said=said), SPEC, 1).load() == said
 
@@ -208,7 +210,7 @@ def test_an_entry_reads_well(tmp_path):
     record(
         tmp_path,
         case=make_case(id="a", question="How\nmany?"),
-        said=Prediction(stated=Stated(query="SELECT 1\nFROM t"), predictor="p"),
+        said=Prediction(content=QueryOrAnswer(query="SELECT 1\nFROM t"), predictor="p"),
     )
 
     text = only_file(tmp_path).read_text(encoding="utf-8")
@@ -234,7 +236,7 @@ def test_what_is_there_is_not_touched(tmp_path):
     path = only_file(tmp_path)
     before = path.stat().st_ino, path.read_bytes()
 
-    record(tmp_path, case=case, said=Prediction(stated=Stated(query="SELECT 1"), predictor="p", seconds=9.0))
+    record(tmp_path, case=case, said=Prediction(content=QueryOrAnswer(query="SELECT 1"), predictor="p", seconds=9.0))
 
     assert (path.stat().st_ino, path.read_bytes()) == before
 
@@ -417,7 +419,7 @@ def test_what_a_function_does_to_its_case_changes_nothing(tmp_path):
 
 
 def saying(query):
-    return Prediction(stated=Stated(query=query), predictor="http", seconds=1.0)
+    return Prediction(content=QueryOrAnswer(query=query), predictor="http", seconds=1.0)
 
 
 def test_two_cases_that_are_one_to_a_predictor_get_the_answer_that_a_replay_will_find(tmp_path):
@@ -456,7 +458,7 @@ def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
 
 
 def test_what_is_kept_comes_back_as_a_replay_will_give_it(tmp_path):
-    told = Prediction(stated=SAID.stated, predictor="p", metadata={"at": date(2024, 5, 1)})
+    told = Prediction(content=SAID.content, predictor="p", metadata={"at": date(2024, 5, 1)})
 
     assert recorder(tmp_path).call(make_case(), SPEC, 1).save(told).metadata == {"at": "2024-05-01"}
 
@@ -559,12 +561,12 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PIN_TOKEN", "73646464")
     source = fake_live(monkeypatch)
     recording = recorder(tmp_path)
-    said = Prediction(stated=Stated(query=f"SELECT '{secret}'"), predictor=secret, metadata={secret: [secret]})
+    said = Prediction(content=QueryOrAnswer(query=f"SELECT '{secret}'"), predictor=secret, metadata={secret: [secret]})
     case = make_case(question=f"What is {secret}?", metadata={"a": secret})
     recording.call(case, http(auth={"bearer": "bearer-secret-1"}, url="https://me:pass-secret-2@h/"), 1).save(said)
     cells = (secret, secret.encode(), IRI(secret), Literal(secret), 73646464)
     recording.save_execution(
-        said.stated.query, source, Execution(query=secret, answer=table(cells), note=secret), **LIMITS
+        said.content.query, source, Execution(query=secret, answer=table(cells), note=secret), **LIMITS
     )
     recording.save_execution("q", source, Execution(query="q", error=Failure(kind="invalid", message=secret)), **LIMITS)
     recording.save_ddl(source, f"CREATE TABLE t (n) -- {secret}")
@@ -578,7 +580,7 @@ def test_no_secret_is_written(tmp_path, monkeypatch):
 
 def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
-    case = record(tmp_path, said=Prediction(stated=Stated(query="SELECT 'hunter2-hunter2'"), predictor="p"))
+    case = record(tmp_path, said=Prediction(content=QueryOrAnswer(query="SELECT 'hunter2-hunter2'"), predictor="p"))
     before = only_file(tmp_path).read_bytes()
 
     assert recorder(tmp_path).call(case, SPEC, 1).load() is None
@@ -587,7 +589,7 @@ def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypa
     record(
         tmp_path,
         case=case,
-        said=Prediction(stated=Stated(query="SELECT 'hunter2-hunter2'"), predictor="p", seconds=3.0),
+        said=Prediction(content=QueryOrAnswer(query="SELECT 'hunter2-hunter2'"), predictor="p", seconds=3.0),
     )
     assert only_file(tmp_path).read_bytes() == before
 
@@ -595,7 +597,8 @@ def test_what_held_a_secret_is_not_replayed_as_something_else(tmp_path, monkeypa
 def test_a_secret_in_what_the_system_told_beside_its_answer_does_not_matter(tmp_path, monkeypatch):
     monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
     case = record(
-        tmp_path, said=Prediction(stated=Stated(query="SELECT 1"), predictor="p", metadata={"a": "hunter2-hunter2"})
+        tmp_path,
+        said=Prediction(content=QueryOrAnswer(query="SELECT 1"), predictor="p", metadata={"a": "hunter2-hunter2"}),
     )
 
     assert replayer(tmp_path).call(case, SPEC, 1).load().metadata == {"a": "[redacted]"}
@@ -921,7 +924,7 @@ def test_an_answer_that_cannot_be_written_is_one_error(tmp_path):
     with pytest.raises(
         PredictorError, match=r"^the prediction for 'a' cannot be recorded: a value of the type timedelta$"
     ):
-        record(tmp_path, said=Prediction(stated=Stated(answer=table((timedelta(1),))), predictor="p"))
+        record(tmp_path, said=Prediction(content=QueryOrAnswer(answer=table((timedelta(1),))), predictor="p"))
 
 
 def test_an_answer_that_nests_too_deep_is_one_error(tmp_path):
@@ -930,7 +933,7 @@ def test_an_answer_that_nests_too_deep_is_one_error(tmp_path):
         deep = [deep]
 
     with pytest.raises(PredictorError, match=r"^the prediction for 'a' cannot be recorded: it nests too deep$"):
-        record(tmp_path, said=Prediction(stated=Stated(answer=JsonAnswer(deep)), predictor="p"))
+        record(tmp_path, said=Prediction(content=QueryOrAnswer(answer=JsonAnswer(deep)), predictor="p"))
     assert files(tmp_path) == []
 
 

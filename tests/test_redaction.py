@@ -11,11 +11,13 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_queryeval.text.plain import told
 
-from pytest_queryeval.core.jsonable import plain
-from pytest_queryeval.results.case_json import plain_cell
-from pytest_queryeval.text.plain import both_ends, one_line, printable, shortened, told
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.results.case_json import report_cell
+from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.redaction import MARK, redact, register_secrets
+from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"
 ODD = "p@ss/w0rd+ü'\"<&\\ 1%"
@@ -210,13 +212,13 @@ def test_what_is_filled_into_a_secret_setting_is_no_secret():
 @pytest.mark.parametrize(
     "shown",
     [
-        printable,
+        terminal_safe,
         one_line,
         told,
-        lambda text: both_ends(str(plain_cell(text)), 200),
-        lambda text: both_ends(text, 200),
-        lambda text: shortened(f"{text}{'x' * 300}", 300),
-        lambda text: plain({text: [text]}, text=told),
+        lambda text: one_line_with_end(str(report_cell(text)), 200),
+        lambda text: one_line_with_end(text, 200),
+        lambda text: truncate(f"{text}{'x' * 300}", 300),
+        lambda text: to_jsonable({text: [text]}, text=told),
     ],
 )
 def test_every_way_to_an_output_takes_secrets_out(monkeypatch, shown):
@@ -233,20 +235,20 @@ def test_every_way_to_an_output_takes_secrets_out(monkeypatch, shown):
 def test_a_secret_is_taken_out_before_the_text_is_cut(monkeypatch, value, cut):
     monkeypatch.setenv("A_TOKEN", value)
 
-    assert one_line(f"ab {value} cd", cut) == shortened(f"ab {MARK} cd", cut)
-    assert shortened(f"ab {value} cd", cut) == shortened(f"ab {MARK} cd", cut) or len(f"ab {value} cd") <= cut
+    assert one_line(f"ab {value} cd", cut) == truncate(f"ab {MARK} cd", cut)
+    assert truncate(f"ab {value} cd", cut) == truncate(f"ab {MARK} cd", cut) or len(f"ab {value} cd") <= cut
 
 
 def test_bytes_that_hold_a_secret_do_not_show_it(monkeypatch):
     monkeypatch.setenv("A_TOKEN", PLAIN)
 
-    assert redact(plain_cell(b"\x00" + PLAIN.encode() + b"\xff")) == f"x'00{MARK}ff'"
+    assert redact(report_cell(b"\x00" + PLAIN.encode() + b"\xff")) == f"x'00{MARK}ff'"
 
 
 def test_what_predictors_are_sent_stays_as_it_is(monkeypatch):
     monkeypatch.setenv("A_TOKEN", PLAIN)
 
-    assert plain({"note": PLAIN}) == {"note": PLAIN}
+    assert to_jsonable({"note": PLAIN}) == {"note": PLAIN}
 
 
 def test_threads_may_find_secrets_while_the_environment_changes(monkeypatch):

@@ -6,18 +6,18 @@ from samples import entry
 from suites import case, problem
 
 from pytest_queryeval import evaluate
-from pytest_queryeval.core.model import Execution, Failure, Prediction, Stated
+from pytest_queryeval.core.model import Execution, Failure, Prediction, QueryOrAnswer
 from pytest_queryeval.metrics import METRICS, need_answers
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.measures import MAX_MEASURES, measure_statistics
 
 HEAD = "kind: json\npredictor: predict.py:predict\nmetrics: [json_equal, prediction_seconds, 'metadata[tokens]']\n"
 PREDICT = """
-from pytest_queryeval import Prediction, Stated
+from pytest_queryeval import Prediction, QueryOrAnswer
 
 def predict(case):
     told = {"tokens": 300, "model": "x"}
-    return Prediction(stated=Stated(query='{"a": 1}'), predictor="mine", seconds=2.5, metadata=told)
+    return Prediction(content=QueryOrAnswer(query='{"a": 1}'), predictor="mine", seconds=2.5, metadata=told)
 """
 
 
@@ -68,7 +68,7 @@ def test_they_are_told_of_answers_that_fail_too():
 
 def test_a_query_that_fails_has_taken_its_time():
     failed = Execution(query="x", error=Failure(kind="timeout", message="late"), seconds=30.0)
-    prediction = Prediction(stated=Stated(query="x"), predictor="mine")
+    prediction = Prediction(content=QueryOrAnswer(query="x"), predictor="mine")
 
     assert METRICS["execution_seconds"].function(failed, prediction) == 30.0
 

@@ -6,7 +6,7 @@ import json
 
 from selections import dataset, selected, selection
 
-from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Term
 from pytest_queryeval.languages.sdmx.details import MAX_DIMENSIONS, MAX_TERMS, details_text
 from pytest_queryeval.metrics.macro_precision import macro_f1, macro_precision, macro_recall
@@ -186,7 +186,7 @@ def test_the_text_can_be_rendered_from_a_stored_report():
     found = details(gold, predicted)
     stored = json.loads(json.dumps(found))
 
-    assert plain(found) == found == stored
+    assert to_jsonable(found) == found == stored
     assert details_text(stored["dimensions"]) == found["indicator_selection"]
 
 

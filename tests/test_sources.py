@@ -5,7 +5,7 @@ from suites import case, enter, load, problem, problems, top_problem
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.metric import Metric
-from pytest_queryeval.core.model import PredictorSpec, Source, Stated
+from pytest_queryeval.core.model import PredictorSpec, QueryOrAnswer, Source
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
@@ -423,7 +423,7 @@ def test_unknown_predictors_are_reported():
 def test_a_prediction_in_the_case_comes_before_the_predictor():
     loaded = case(head="kind: sql\nsource: a.db\npredictor: predict.py:f\n")
 
-    assert (loaded.predicted, loaded.predictor) == (Stated(query="SELECT 2"), None)
+    assert (loaded.predicted, loaded.predictor) == (QueryOrAnswer(query="SELECT 2"), None)
 
 
 @pytest.mark.parametrize("head", ["", "predictor: inline\n"])

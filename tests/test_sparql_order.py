@@ -7,7 +7,7 @@ from every_engine import SPARQL, source_on
 from samples import make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS
-from pytest_queryeval.core.model import Stated
+from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.scoring import DEPENDS
@@ -34,7 +34,7 @@ def judge(request, tmp_path_factory):
         case = make_case(kind="sparql", source=source, thresholds={}, max_rows=100, timeout=30.0)
 
         def judged(gold, predicted, **changes):
-            stated = {"golds": (Stated(query=gold),), "predicted": Stated(query=predicted)}
+            stated = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
             return evaluate_case(replace(case, policy=Policy(text_numbers=True), **stated, **changes), session)
 
         yield judged

@@ -11,7 +11,7 @@ from every_engine import SQL, source_on
 from samples import make_case
 
 from pytest_queryeval.comparison.ties import CUT, NO_KEYS, SELECTED_KEYS
-from pytest_queryeval.core.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.core.model import Case, CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.evaluation import evaluate_case
@@ -42,7 +42,7 @@ def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def case(gold: str, predicted: str, source: Source) -> Case:
-    golds, prediction = (Stated(query=gold),), Stated(query=predicted)
+    golds, prediction = (QueryOrAnswer(query=gold),), QueryOrAnswer(query=predicted)
     return make_case(source=source, golds=golds, predicted=prediction, thresholds={}, max_rows=1000, allow_empty=True)
 
 

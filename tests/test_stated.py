@@ -1,7 +1,7 @@
 import pytest
 from suites import BLOCK, HEAD, case, enter, problem, problems, write
 
-from pytest_queryeval.core.model import Stated
+from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Table
 
 
@@ -35,7 +35,7 @@ def test_predicted_null_is_refused(written):
 
 
 def test_an_empty_answer_can_be_stated():
-    assert case('predicted: ""').predicted == Stated(query="")
+    assert case('predicted: ""').predicted == QueryOrAnswer(query="")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_queries_that_yaml_would_change_are_refused(written):
     ],
 )
 def test_other_queries_are_read_as_yaml_says(written, query):
-    assert case(f"gold: {written}", f"predicted: {written}").golds == (Stated(query=query),)
+    assert case(f"gold: {written}", f"predicted: {written}").golds == (QueryOrAnswer(query=query),)
 
 
 def test_a_query_with_a_colon_on_a_line_of_its_own_is_seen():
@@ -135,7 +135,7 @@ def test_tables_need_columns_and_rows_and_nothing_else():
 def test_query_files_are_read_whole():
     write("\ufeffSELECT 1 -- all\n", "sql/a.sql")
 
-    assert case("gold_file: sql/a.sql").golds == (Stated(query="SELECT 1 -- all\n"),)
+    assert case("gold_file: sql/a.sql").golds == (QueryOrAnswer(query="SELECT 1 -- all\n"),)
 
 
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("a.tsv", "\t")])

@@ -27,7 +27,7 @@ class Script:
         self._answers = answers
 
     def predict(self, case, trial):
-        return Prediction(stated=query(self._answers[trial - 1]), predictor="script", seconds=trial)
+        return Prediction(content=query(self._answers[trial - 1]), predictor="script", seconds=trial)
 
     def close(self):
         pass

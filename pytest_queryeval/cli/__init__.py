@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from pytest_queryeval.cli import compare, merge, render
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.text.plain import log_line
+from pytest_queryeval.text.escaping import log_line
 
 COMMANDS = (merge, compare, render)
 USAGE_ERROR = 2

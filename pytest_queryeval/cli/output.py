@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import check_target, files_of
-from pytest_queryeval.text.plain import log_line
+from pytest_queryeval.text.escaping import log_line
 
 
 def write_lines(lines: Iterable[str]) -> None:

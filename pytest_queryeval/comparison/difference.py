@@ -11,7 +11,7 @@ from pytest_queryeval.comparison.canonical import canonical, canonical_rows, is_
 from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Row, Table
-from pytest_queryeval.text.plain import counted
+from pytest_queryeval.text.formatting import pluralize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     if repeated:
         gold_more = sum(times[row] > other_times[row] for row in repeated)
         sides = {"gold": gold_more, "predicted": len(repeated) - gold_more}
-        more = [f"{counted(number, 'row')} more often in {side}" for side, number in sides.items() if number]
+        more = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
         summary += f", but the duplicates differ: {' and '.join(more)}"
     return Difference(
         columns=gold.columns,
@@ -77,7 +77,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
 
 
 def _shape(table: Table) -> str:
-    return f"{counted(len(table.rows), 'row')} of {counted(len(table.columns), 'column')}"
+    return f"{pluralize(len(table.rows), 'row')} of {pluralize(len(table.columns), 'column')}"
 
 
 def _same_rows(both: Pair, columns: tuple[int, ...]) -> str:

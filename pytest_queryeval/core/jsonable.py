@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
-from pytest_queryeval.text.plain import storable
+from pytest_queryeval.text.escaping import utf8_safe
 
 INTEGER_DIGITS = 200  # Python writes and reads no integer of more than 4,300 digits
 LEVELS = 20
@@ -18,7 +18,7 @@ _LOOKS_TYPED = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?|true|false|\d{4}-\d\d
 _TOO_LARGE = 10**INTEGER_DIGITS
 
 
-def plain(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = storable) -> Any:
+def to_jsonable(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = utf8_safe) -> Any:
     """Return the value as plain JSON data, of exactly the types None, bool, int, float, str, list and dict.
 
     NaN, infinities, huge integers, bytes, dates and RDF terms become text; what is nested deeper than `levels`, or in
@@ -40,9 +40,9 @@ def plain(value: Any, *, levels: int = LEVELS, text: Callable[[str], str] = stor
         case Mapping() | Sequence() | AbstractSet() if not levels:
             return "…"
         case Mapping():
-            return {text(str(key)): plain(item, levels=levels - 1, text=text) for key, item in value.items()}
+            return {text(str(key)): to_jsonable(item, levels=levels - 1, text=text) for key, item in value.items()}
         case Sequence() | AbstractSet():
-            return [plain(item, levels=levels - 1, text=text) for item in value]
+            return [to_jsonable(item, levels=levels - 1, text=text) for item in value]
         case _:
             return text(str(value))
 

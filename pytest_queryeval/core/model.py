@@ -127,7 +127,7 @@ class PredictorSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class QueryOrAnswer:
     """A gold or predicted answer as it is stated: a query to run, or an answer that needs no running.
 
     It holds both where the answer is what its text says, as in JSON. `location` is where a suite states it, or the file
@@ -164,8 +164,8 @@ class Case:
     source: Source | None
     question: str
     evidence: str
-    golds: tuple[Stated, ...]
-    predicted: Stated | None
+    golds: tuple[QueryOrAnswer, ...]
+    predicted: QueryOrAnswer | None
     predictor: PredictorSpec | None
     metrics: tuple[str, ...]
     options: Mapping[str, Mapping[str, Any]]
@@ -198,7 +198,7 @@ class Prediction:
     `seconds` is the wall time of the call; `metadata` is whatever the system told about it.
     """
 
-    stated: Stated
+    content: QueryOrAnswer
     predictor: str
     seconds: float = 0.0
     metadata: Mapping[str, Any] = field(default_factory=dict)

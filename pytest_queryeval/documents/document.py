@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, nearest_file
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MEBIBYTE = 1024 * 1024
 MAX_DEPTH = 100

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 S = TypeVar("S")
 T = TypeVar("T")

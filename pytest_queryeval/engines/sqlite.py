@@ -17,7 +17,7 @@ from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.files import file_path
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.sandbox.host import Hosts
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 # A quoted text or name, a comment, or a semicolon that is in none of them.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Prediction, Stated, Trial
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.evaluation.session import Session
@@ -99,7 +99,7 @@ def _hint(gold: Execution, case: Case, session: Session) -> str:
 
 
 def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
-    predicted = _executed(prediction.stated, case, session)
+    predicted = _executed(prediction.content, case, session)
     began = perf_counter()
     names = requested_metrics(case)
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
@@ -126,12 +126,12 @@ def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, sessi
     )
 
 
-def _executed(stated: Stated, case: Case, session: Session) -> Execution:
+def _executed(stated: QueryOrAnswer, case: Case, session: Session) -> Execution:
     """Execute a prediction, without what a model wrote around its query."""
     if stated.query is None or stated.answer is not None:
         return session.execute(stated, case)
     query, note = KINDS[case.kind].extract_query(stated.query)
-    execution = session.execute(Stated(query=query), case)
+    execution = session.execute(QueryOrAnswer(query=query), case)
     return replace(execution, note="; ".join(filter(None, (note, execution.note)))) if note else execution
 
 

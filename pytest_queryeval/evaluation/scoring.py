@@ -10,7 +10,7 @@ from typing import Any
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.metric import LARGEST, Metric, Score
-from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, Stated
+from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
@@ -141,7 +141,11 @@ class Scoring:
         if execution.query is None:
             return execution
         query = rewrite(execution.query)
-        return execution if query == execution.query else self._session.execute_cached(Stated(query=query), self._case)
+        return (
+            execution
+            if query == execution.query
+            else self._session.execute_cached(QueryOrAnswer(query=query), self._case)
+        )
 
     def _with_order(self, gold: Execution) -> Execution:
         predicted = self.predicted.answer
@@ -162,7 +166,7 @@ class Scoring:
         return gold if table is answer else replace(gold, answer=table)
 
     def _table_of(self, query: str) -> Table | str:
-        execution = self._session.execute_cached(Stated(query=query), self._case)
+        execution = self._session.execute_cached(QueryOrAnswer(query=query), self._case)
         if isinstance(execution.answer, Table):
             return execution.answer
         return execution.error.message if execution.error else "no table"

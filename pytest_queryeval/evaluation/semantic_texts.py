@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import Answer, Case, Stated
+from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, options_of
 from pytest_queryeval.sandbox.host import Hosts
@@ -54,7 +54,7 @@ def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
         yield from ((gold, predicted) for gold in golds)
 
 
-def _answer(stated: Stated, case: Case) -> Answer | None:
+def _answer(stated: QueryOrAnswer, case: Case) -> Answer | None:
     """Return what a stated prediction says, whether it conforms to a schema or not."""
     try:
         execution = KINDS[case.kind].read_without_running(stated, replace(case, json_schema=None), Hosts())

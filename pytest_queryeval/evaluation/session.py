@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
-from pytest_queryeval.core.model import Case, Execution, Prediction, Source, Stated
+from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
@@ -118,7 +118,7 @@ class Session:
         """Return the system's answer where no call is needed for it, as where the suite states it; else None."""
         return self._predictors.prediction_at_hand(case)
 
-    def execute(self, stated: Stated, case: Case) -> Execution:
+    def execute(self, stated: QueryOrAnswer, case: Case) -> Execution:
         """Read what is stated as the case's kind does, or run it; raise `SourceError` or `PredictorError`."""
         answered = KINDS[case.kind].read_without_running(stated, case, self._hosts)
         if answered is not None:
@@ -139,7 +139,7 @@ class Session:
             self._recording.save_execution(query, case.source, found, **limits)
         return found
 
-    def execute_cached(self, stated: Stated, case: Case) -> Execution:
+    def execute_cached(self, stated: QueryOrAnswer, case: Case) -> Execution:
         """Execute a query, or return what it answered before with the same source, timeout and `max_rows`.
 
         An answer that is stated is returned as it is. At most CACHE_CELLS cells are kept, those that were used last.

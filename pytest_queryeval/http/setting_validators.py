@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text
 from pytest_queryeval.http.template import is_parameters
-from pytest_queryeval.text.credentials import discreet
+from pytest_queryeval.text.credentials import mask_credentials
 
 SCHEMES = ("basic", "digest", "bearer")
 # A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.
@@ -37,7 +37,7 @@ def suggested_url(value: Any) -> str:
     if not isinstance(value, str) or "@" in value or not _HOST.match(value):
         return ""
     scheme = "http" if _LOCAL.match(value) else "https"
-    return f": did you mean '{discreet(f'{scheme}://{value}')}'?"
+    return f": did you mean '{mask_credentials(f'{scheme}://{value}')}'?"
 
 
 def is_auth(value: Any) -> bool:

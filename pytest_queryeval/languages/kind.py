@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.core.model import Answer, Case, Execution, Stated
+from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.sandbox.host import Hosts
@@ -35,27 +35,27 @@ class Kind(ABC):
         """Raise `SettingError` for an option of the kind with an invalid value."""
 
     @abstractmethod
-    def read_gold(self, node: Node) -> Stated:
+    def read_gold(self, node: Node) -> QueryOrAnswer:
         """Read the value of `gold`, or an item of `gold_any`; raise `CaseError`."""
 
     @abstractmethod
-    def read_predicted(self, node: Node) -> Stated:
+    def read_predicted(self, node: Node) -> QueryOrAnswer:
         """Read the value of `predicted`; raise `CaseError` for what no predictor could have answered."""
 
     @abstractmethod
-    def read_file(self, node: Node) -> Stated:
+    def read_file(self, node: Node) -> QueryOrAnswer:
         """Read the file that `gold_file` or `predicted_file` names; raise `CaseError`."""
 
-    def read_table(self, node: Node) -> Stated:
+    def read_table(self, node: Node) -> QueryOrAnswer:
         """Read the value of `gold_table` or `predicted_table`; raise `CaseError`."""
         raise node.problem(f"answers of the kind '{self.name}' are no tables: write the answer under `gold`")
 
-    def check_gold(self, gold: Stated, case: Case) -> Stated:
+    def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Return the gold with what the case's settings add to it; raise `ValueError` where it breaks them."""
         return gold
 
     @abstractmethod
-    def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
+    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         """Return the answer of a prediction that no source has to run; None where one has to.
 
         Raise `PredictorError` for an answer that is none of this kind.

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import Difference, difference
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Answer, Case, Execution, Stated
+from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
@@ -41,25 +41,25 @@ class QueryLanguage(Kind):
         """Return a cell of a CSV file, whose texts are not quoted like those in a suite."""
         return self.stated_cell(cell)
 
-    def read_gold(self, node: Node) -> Stated:
+    def read_gold(self, node: Node) -> QueryOrAnswer:
         if isinstance(node.value, dict) and not node.value.keys().isdisjoint(TABLE_KEYS):
             return self.read_table(node)
         query = _query(node)
         if node.empty or not query.strip():
             hint = "indent its lines below `|`" if node.form in ("literal", "folded") else "write the right query"
             raise node.problem(f"gold is empty: {hint}")
-        return Stated(query=query)
+        return QueryOrAnswer(query=query)
 
-    def read_predicted(self, node: Node) -> Stated:
-        return Stated(query=_query(node))
+    def read_predicted(self, node: Node) -> QueryOrAnswer:
+        return QueryOrAnswer(query=_query(node))
 
-    def read_table(self, node: Node) -> Stated:
-        return Stated(answer=read_table(node, self.stated_cell))
+    def read_table(self, node: Node) -> QueryOrAnswer:
+        return QueryOrAnswer(answer=read_table(node, self.stated_cell))
 
-    def read_file(self, node: Node) -> Stated:
+    def read_file(self, node: Node) -> QueryOrAnswer:
         return stated_file(node, table_readers(self.stated_cell, self.csv_cell))
 
-    def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
+    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         if predicted.query is not None:
             return None
         if not isinstance(predicted.answer, Table):

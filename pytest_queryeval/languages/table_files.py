@@ -7,14 +7,14 @@ import io
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from pytest_queryeval.core.model import Stated
+from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import read_json
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.languages.files import MAX_STATED_BYTES, FileReader, text_file
 from pytest_queryeval.languages.tables import read_table
-from pytest_queryeval.text.plain import counted
+from pytest_queryeval.text.formatting import pluralize
 
 CellReader: TypeAlias = Callable[[Cell], Cell]
 
@@ -26,29 +26,29 @@ def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str,
         ".rq": text_file,
         ".csv": lambda file: _separated(file, ",", csv_cell),
         ".tsv": lambda file: _tsv(file, csv_cell),
-        ".json": lambda file: Stated(answer=read_table(read_json(file), stated_cell)),
+        ".json": lambda file: QueryOrAnswer(answer=read_table(read_json(file), stated_cell)),
         ".srj": _sparql_results,
         ".srx": _sparql_results,
     }
 
 
-def _sparql_results(file: File) -> Stated:
+def _sparql_results(file: File) -> QueryOrAnswer:
     from pytest_queryeval.languages.sparql.results import read_results
 
     try:
-        return Stated(answer=read_results(file.text(MAX_STATED_BYTES), file.path.suffix.lower()))
+        return QueryOrAnswer(answer=read_results(file.text(MAX_STATED_BYTES), file.path.suffix.lower()))
     except ValueError as error:
         raise file.problem(str(error)) from error
 
 
-def _tsv(file: File, read_cell: CellReader) -> Stated:
+def _tsv(file: File, read_cell: CellReader) -> QueryOrAnswer:
     """Read SPARQL TSV results, which have a `?` before each variable, or another table."""
     if all(name.startswith("?") for name in file.text(MAX_STATED_BYTES).partition("\n")[0].split("\t")):
         return _sparql_results(file)
     return _separated(file, "\t", read_cell)
 
 
-def _separated(file: File, delimiter: str, read_cell: CellReader) -> Stated:
+def _separated(file: File, delimiter: str, read_cell: CellReader) -> QueryOrAnswer:
     lines = csv.reader(io.StringIO(file.text(MAX_STATED_BYTES), newline=""), delimiter=delimiter, strict=True)
     try:
         header = next((tuple(line) for line in lines if line), None)
@@ -57,10 +57,10 @@ def _separated(file: File, delimiter: str, read_cell: CellReader) -> Stated:
         rows = []
         for line in lines:
             if line and len(line) != len(header):
-                counts = f"{counted(len(line), 'cell')} in a table of {counted(len(header), 'column')}"
+                counts = f"{pluralize(len(line), 'cell')} in a table of {pluralize(len(header), 'column')}"
                 raise file.problem(counts, lines.line_num)
             if line:
                 rows.append(tuple(read_cell(scalar(Node(cell, lines.line_num, "plain", file))) for cell in line))
     except csv.Error as error:
         raise file.problem(str(error), lines.line_num) from error
-    return Stated(answer=Table(columns=header, rows=rows))
+    return QueryOrAnswer(answer=Table(columns=header, rows=rows))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, items, known_entries, scalar, text, unexpected
-from pytest_queryeval.text.plain import counted
+from pytest_queryeval.text.formatting import pluralize
 
 TABLE_KEYS = ("columns", "rows")
 
@@ -27,5 +27,5 @@ def read_table(node: Node, read_cell: Callable[[Cell], Cell]) -> Table:
 def _row(number: int, node: Node, *, width: int, read_cell: Callable[[Cell], Cell]) -> tuple[Cell, ...]:
     cells = items(node)
     if len(cells) != width:
-        raise node.problem(f"row {number} has {counted(len(cells), 'cell')}, the table {counted(width, 'column')}")
+        raise node.problem(f"row {number} has {pluralize(len(cells), 'cell')}, the table {pluralize(width, 'column')}")
     return tuple(map(read_cell, each(cells, scalar)))

@@ -8,7 +8,7 @@ from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.selection import Selection
 from pytest_queryeval.languages.sdmx.matching import Matched
 from pytest_queryeval.languages.sdmx.scores import check_options, in_target, match_dimensions, precision_of, recall_of
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 80
 MAX_NAMES = 12

@@ -6,7 +6,7 @@ import math
 
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Prediction
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 80
 

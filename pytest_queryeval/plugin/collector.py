@@ -137,7 +137,7 @@ class ReportCollector:
         """Print the summary of the report, and what went wrong with it."""
         if self.report is None and not self.faults:
             return
-        from pytest_queryeval.text.plain import log_line
+        from pytest_queryeval.text.escaping import log_line
 
         verbosity = self.config.option.verbose
         if self.report is not None and verbosity >= MIN_VERBOSITY and not self.config.option.no_summary:
@@ -231,7 +231,7 @@ class ReportCollector:
 def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
     """Return a case that failed after it was evaluated, as in a teardown: without its scores."""
     from pytest_queryeval.plugin.failure import error_message
-    from pytest_queryeval.text.plain import storable
+    from pytest_queryeval.text.escaping import utf8_safe
 
     return {
         **case,
@@ -239,7 +239,7 @@ def _in_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
         "scores": {},
         "violations": [],
         "depends_on_tie": False,
-        "message": storable(error_message(report)),
+        "message": utf8_safe(error_message(report)),
     }
 
 

@@ -14,8 +14,10 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.results.case_json import ShortLabels, plain_cell, result_difference, stated_text
-from pytest_queryeval.text.plain import both_ends, one_line, printable, score_text
+from pytest_queryeval.results.case_json import ShortLabels, report_cell, result_difference, stated_text
+from pytest_queryeval.text.escaping import terminal_safe
+from pytest_queryeval.text.formatting import format_score
+from pytest_queryeval.text.truncation import one_line, one_line_with_end
 
 ROWS = 8
 QUERY_LINES = 12
@@ -42,7 +44,7 @@ def headline(result: CaseResult) -> str:
         reason = f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
     else:
         reason = ", ".join(
-            f"{violation.metric} {score_text(violation.value)} (needs {needed(violation.threshold)})"
+            f"{violation.metric} {format_score(violation.value)} (needs {needed(violation.threshold)})"
             for violation in result.violations
         )
     if len(result.trials) == 1:
@@ -75,7 +77,7 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
     if changed := _policy(result.case):
         yield f"  compare    {changed}"
-    yield f"  scores     {', '.join(f'{name} {score_text(value)}' for name, value in result.scores.items())}"
+    yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
     yield f"  case       {result.case.location}"
 
 
@@ -90,7 +92,7 @@ def _query(label: str, query: str | None) -> Iterator[str]:
     if query is None:
         yield f"  {label:<10} | (a stated answer)"
         return
-    lines = printable(query).strip("\n").splitlines() or [""]
+    lines = terminal_safe(query).strip("\n").splitlines() or [""]
     for number, line in enumerate(lines[:QUERY_LINES]):
         yield f"  {label if number == 0 else '':<10} | {_cut(line)}".rstrip()
     if len(lines) > QUERY_LINES:
@@ -104,7 +106,7 @@ def _cut(line: str) -> str:
 def _texts(details: Mapping[str, Any]) -> Iterator[str]:
     """Yield where the texts of the queries differ, as far as a metric found it."""
     for violation in details.get("violations", ())[:ROWS]:
-        yield f"  violation  {both_ends(violation, LINE_CHARACTERS)}"
+        yield f"  violation  {one_line_with_end(violation, LINE_CHARACTERS)}"
     found = details.get("exact_set_match")
     if isinstance(found, Mapping):
         parts = [f"predicted cannot be read: {found['unreadable']}"] if "unreadable" in found else []
@@ -157,10 +159,10 @@ def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
     if isinstance(cell, str):
-        return both_ends(repr(cell) if cell != cell.strip() or not cell else cell, room)
+        return one_line_with_end(repr(cell) if cell != cell.strip() or not cell else cell, room)
     if isinstance(cell, bool):
         return str(cell).lower()
-    return "NULL" if cell is None else both_ends(str(plain_cell(cell)), room)
+    return "NULL" if cell is None else one_line_with_end(str(report_cell(cell)), room)
 
 
 def _policy(case: Case) -> str:

@@ -81,7 +81,9 @@ class ErrorFolding:
 def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
     """Return the reports to show, the last of equal ones with the number of the others, and a line for each number."""
     from pytest_queryeval.results.verdict import first_line
-    from pytest_queryeval.text.plain import counted, log_line, one_line
+    from pytest_queryeval.text.escaping import log_line
+    from pytest_queryeval.text.formatting import pluralize
+    from pytest_queryeval.text.truncation import one_line
 
     numbers = Counter(getattr(report, "queryeval_error", None) for report in reports)
     seen: Counter[str | None] = Counter()
@@ -92,7 +94,7 @@ def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
         if key is None or seen[key] <= SHOWN_IN_FULL:
             shown.append(report)
         if key is not None and seen[key] == SHOWN_IN_FULL < numbers[key]:
-            note = f"same error in {counted(numbers[key] - SHOWN_IN_FULL, 'more case')}"
+            note = f"same error in {pluralize(numbers[key] - SHOWN_IN_FULL, 'more case')}"
             shown[-1] = copy.copy(report)
             shown[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
             shown[-1].longrepr.addsection(note, "")

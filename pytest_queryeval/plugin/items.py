@@ -20,7 +20,8 @@ from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.gates import with_gate_metrics
 from pytest_queryeval.suites.requirements import MissingExtraError
-from pytest_queryeval.text.plain import log_line, one_line, printable
+from pytest_queryeval.text.escaping import log_line, terminal_safe
+from pytest_queryeval.text.truncation import one_line
 
 PROPERTY = "queryeval."
 NEVER_FAILS = (
@@ -167,5 +168,5 @@ class CaseItem(pytest.Item):
 
 def _with_place(text: str, place: Location) -> str:
     """Return a message with a place after its first line; no other line starts where CI reads commands."""
-    first, *others = printable(text).splitlines() or [""]
+    first, *others = terminal_safe(text).splitlines() or [""]
     return "\n".join((f"{log_line(first)} ({place})", *(f"  | {line}" for line in others)))

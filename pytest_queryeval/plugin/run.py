@@ -241,14 +241,14 @@ def _cases(items: list[pytest.Item]) -> list[Case]:
 def _concurrency_remedy(case: Case, workers: int) -> str:
     """Return what to write so that a predictor may be called by this many workers."""
     from pytest_queryeval.predictors import PREDICTORS
-    from pytest_queryeval.text.credentials import discreet
+    from pytest_queryeval.text.credentials import mask_credentials
 
     either = f"--queryeval-concurrency={workers}, or fewer workers"
     name = case.predictor.kind if case.predictor is not None else ""
     text = case.predictor.settings.get(PREDICTORS[name].text_setting) if case.predictor is not None else None
     if not isinstance(text, str):
         return f"set `concurrency: {workers}` beside `{name}`, or {either}"
-    return f"write `predictor: {{{name}: {discreet(text)}, concurrency: {workers}}}`, or {either}"
+    return f"write `predictor: {{{name}: {mask_credentials(text)}, concurrency: {workers}}}`, or {either}"
 
 
 def _may_be_skipped(item: pytest.Item) -> bool:

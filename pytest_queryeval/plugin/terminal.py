@@ -26,7 +26,7 @@ class VerdictPrinter:
         result = yield
         if self._collector.report is not None and not terminalreporter.no_summary:
             from pytest_queryeval.reports.summary import missed_gate_lines
-            from pytest_queryeval.text.plain import log_line
+            from pytest_queryeval.text.escaping import log_line
 
             for line, markup in missed_gate_lines(self._collector.report):
                 terminalreporter.write_line(log_line(line), **markup)
@@ -42,7 +42,7 @@ class VerdictPrinter:
             return result
         if option.verbose >= MIN_VERBOSITY and not option.no_summary:
             from pytest_queryeval.reports.summary import verdict_line
-            from pytest_queryeval.text.plain import log_line
+            from pytest_queryeval.text.escaping import log_line
 
             line, markup = verdict_line(report)
             terminal.write_line(log_line(line), **markup)
@@ -59,11 +59,12 @@ def record_in_junit(config: pytest.Config, report: Report) -> None:
     """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
     from pytest_queryeval.results.gates import gate_line
     from pytest_queryeval.results.verdict import verdict
-    from pytest_queryeval.text.plain import told
+    from pytest_queryeval.text.escaping import utf8_safe
+    from pytest_queryeval.text.redaction import redact
 
     if (junit := junit_plugin(config)) is None:
         return
-    junit.add_global_property("queryeval.verdict", told(verdict(report).line.removeprefix("queryeval: ")))
+    junit.add_global_property("queryeval.verdict", utf8_safe(redact(verdict(report).line.removeprefix("queryeval: "))))
     for gate in report["gates"]:
         if gate["ok"] is False:
-            junit.add_global_property("queryeval.gate", told(gate_line(gate)))
+            junit.add_global_property("queryeval.gate", utf8_safe(redact(gate_line(gate))))

@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError, TimeLimitExceeded
-from pytest_queryeval.core.model import Answer, Prediction, Stated
+from pytest_queryeval.core.model import Answer, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MAX_FRAMES = 3
 MAX_LEVELS = 20  # of a path to a value that JSON cannot hold
 _LIBRARIES = (str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"), "<frozen")
 
 
-def read_answer(answer: object, kind: str, *, by: str) -> Stated:
+def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
     """Return an answer as text: a text as it is, or a value as JSON where the kind's answers are values.
 
     Raises `PredictorError` for any other answer; `by` is who gave it, for messages.
     """
     if isinstance(answer, str):
-        return Stated(query=str.__str__(answer))
+        return QueryOrAnswer(query=str.__str__(answer))
     if answer is None:
         raise PredictorError(f'{by} returned nothing (None): an empty answer is ""')
     returned = f"{by} returned {type(answer).__name__}"
@@ -39,7 +39,7 @@ def read_answer(answer: object, kind: str, *, by: str) -> Stated:
     if not isinstance(answer, dict | list | int | float):
         raise PredictorError(f"{returned}, neither text nor a dict, a list or a number")
     try:
-        return Stated(query=json.dumps(answer, ensure_ascii=False))
+        return QueryOrAnswer(query=json.dumps(answer, ensure_ascii=False))
     except RecursionError:
         raise PredictorError(f"{returned} that nests too deep for JSON") from None
     except Exception as error:  # values of types of the user's own may raise anything
@@ -54,7 +54,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
     if isinstance(answer, Prediction):
         if _is_valid(answer):
             return answer
-        wrong = "a Prediction that lacks a query's text or an answer under `stated`, or a text as `predictor`"
+        wrong = "a Prediction that lacks a query's text or an answer under `content`, or a text as `predictor`"
         raise PredictorError(f"{by} returned {wrong}")
     try:
         stated = read_answer(answer, kind, by=by)
@@ -62,7 +62,7 @@ def prediction_of(answer: object, kind: str, *, by: str, predictor: str, seconds
         if isinstance(answer, dict | tuple) and KINDS[kind].answer_type is Table:
             raise PredictorError(f"{error}: return the query, or a `Prediction` to tell more than that") from error
         raise
-    return Prediction(stated=stated, predictor=predictor, seconds=seconds)
+    return Prediction(content=stated, predictor=predictor, seconds=seconds)
 
 
 @contextmanager
@@ -124,8 +124,8 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 def _is_valid(prediction: Prediction) -> bool:
     """Return whether a prediction that a user made holds values of its types, which Python does not check."""
-    stated: Any = prediction.stated
-    if not isinstance(stated, Stated) or not isinstance(prediction.predictor, str):
+    stated: Any = prediction.content
+    if not isinstance(stated, QueryOrAnswer) or not isinstance(prediction.predictor, str):
         return False
     has_answer = isinstance(stated.query, str) if stated.answer is None else isinstance(stated.answer, Answer)
     return has_answer and isinstance(prediction.metadata, Mapping)

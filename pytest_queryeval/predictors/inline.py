@@ -17,7 +17,7 @@ class Inline:
         """Return the case's own prediction; raises `PredictorError` where it has none."""
         if case.predicted is None:
             raise PredictorError(f"'{case.id}' has no `predicted`")
-        return Prediction(stated=case.predicted, predictor="inline")
+        return Prediction(content=case.predicted, predictor="inline")
 
     def close(self) -> None:
         """Do nothing."""

@@ -8,8 +8,8 @@ from textwrap import wrap
 from typing import TypeAlias
 
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
-from pytest_queryeval.text.plain import one_line
-from pytest_queryeval.text.text_table import parts_of
+from pytest_queryeval.text.tables import parts_of
+from pytest_queryeval.text.truncation import one_line
 
 NAME_CHARACTERS = 80
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport
-from pytest_queryeval.text.visible import visible
+from pytest_queryeval.text.escaping import escape_invisible
 
 Cell: TypeAlias = str | int | float | None
 # As they stand in the metadata of a prediction.
@@ -15,10 +15,10 @@ TIMES = ("sql_execution_time", "vector_store_search_time", "llm_time", "total_ex
 
 
 def cell(value: Any) -> Cell:
-    """Return a plain value as a cell: numbers and None as they are, other values as `visible` text or JSON."""
+    """Return a plain value as a cell: numbers and None as they are, other values as `escape_invisible` text or JSON."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
-    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return escape_invisible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def metric_names(cases: Iterable[CaseReport]) -> list[str]:

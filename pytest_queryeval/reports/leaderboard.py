@@ -8,7 +8,7 @@ from typing import Literal
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.sections import first_names, p_text
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, System
-from pytest_queryeval.text.plain import counted, interval_text, score_text
+from pytest_queryeval.text.formatting import format_interval, format_score, pluralize
 
 MAX_METRICS = 100  # beside that of the ranking
 RANKING_HEADER = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")
@@ -22,7 +22,7 @@ OTHER_CASES = "means are over other cases, and each p is over those that a syste
 def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
     """Yield the ranking by one metric, the means of the others, and what makes the systems hard to compare."""
     systems, metric = board["systems"], board["metric"]
-    start = f"{counted(len(systems), 'system')}, {counted(board['cases'], 'case')}, "
+    start = f"{pluralize(len(systems), 'system')}, {pluralize(board['cases'], 'case')}, "
     first = ", the lowest first" if board["better"] == "lower" else ""
     ranked = () if metric is None else (start, "ranked by the mean of ", Untrusted(metric), first)
     yield ranked or (start, "no score to rank by")
@@ -31,7 +31,7 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
         yield (NOTE,)
     yield from _other_metrics(systems, metric)
     if metric is not None and board["common"] < board["scored"]:
-        shared = f"only {board['common']:,} of {counted(board['scored'], 'case')} with a score of "
+        shared = f"only {board['common']:,} of {pluralize(board['scored'], 'case')} with a score of "
         yield (shared, Untrusted(metric), f" have one in all ranked systems: {OTHER_CASES}")
     yield from _changes(systems)
 
@@ -41,8 +41,8 @@ def _ranked(system: System, metric: str | None) -> Sequence[str]:
     return (
         Untrusted(system["name"]),
         "-" if system["rank"] is None else str(system["rank"]),
-        score_text(found["mean"] if found else None),
-        (interval_text(found["ci95"]) if found else "") or "-",
+        format_score(found["mean"] if found else None),
+        (format_interval(found["ci95"]) if found else "") or "-",
         f"{found['n'] if found else 0:,}",
         "-" if system["p"] is None else p_text(system["p"]),
         f"{counts['passed']:,}",
@@ -61,7 +61,7 @@ def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Bl
         means = [system["metrics"].get(name) for system in systems]
         differ = len({found["n"] for found in means if found}) > 1
         numbers = [f" (n {found['n']:,})" if differ and found else "" for found in means]
-        cells = [score_text(found["mean"] if found else None) for found in means]
+        cells = [format_score(found["mean"] if found else None) for found in means]
         columns.append([Untrusted(name), *map("".join, zip(cells, numbers, strict=True))])
     corner_and_systems = ["mean", *(Untrusted(system["name"]) for system in systems)]
     if len(systems) < len(shown):
@@ -70,7 +70,7 @@ def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Bl
         header, *rows = zip(corner_and_systems, *columns, strict=True)
         yield Table(header, rows)
     if len(names) > len(shown):
-        yield (f"and {counted(len(names) - len(shown), 'metric')} more: the JSON form has all",)
+        yield (f"and {pluralize(len(names) - len(shown), 'metric')} more: the JSON form has all",)
 
 
 def _changes(systems: Sequence[System]) -> Iterator[Sentence]:
@@ -86,6 +86,6 @@ def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eas
     """Return the names of the systems with changes, by these changes in words."""
     found: dict[str, list[str]] = {}
     for system in systems:
-        if changes := [f"{change['what']} ({counted(len(change['cases']), 'case')})" for change in system[member]]:
+        if changes := [f"{change['what']} ({pluralize(len(change['cases']), 'case')})" for change in system[member]]:
             found.setdefault(", ".join(changes), []).append(system["name"])
     return found

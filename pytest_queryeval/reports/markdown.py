@@ -26,7 +26,7 @@ from pytest_queryeval.reports.sections import (
 )
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import reason, ties_text, verdict, worst_first
-from pytest_queryeval.text.plain import counted
+from pytest_queryeval.text.formatting import pluralize
 
 MAX_BYTES = 900 * 1024
 MAX_COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
@@ -96,7 +96,7 @@ def markdown_within(report: Report, room: int) -> bytes:
     others = _cases("the other cases that did not pass", worst[listed:], MAX_BYTES)
     text, _ = others.within(room - sum(_size(part) + 1 for part in parts) - _size(REST) - 2)
     if text:
-        parts += [REST, f"The other {counted(others.count, 'case')} that did not pass:", text]
+        parts += [REST, f"The other {pluralize(others.count, 'case')} that did not pass:", text]
     return _bytes("\n\n".join(parts) + "\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pytest_queryeval.text.visible import visible
+from pytest_queryeval.text.escaping import escape_invisible
 
 SPAN_CHARACTERS = 300
 _READ_CHARACTERS = 10 * SPAN_CHARACTERS
@@ -14,7 +14,7 @@ _TICKS = re.compile("`+")
 
 def code_span(text: str, *, cell: bool = False) -> str:
     """Return untrusted text as a code span, without markup, links or mentions; in a `cell` bars are escaped."""
-    text = visible(" ".join(text[:_READ_CHARACTERS].split())).replace("##", "#\\x23")
+    text = escape_invisible(" ".join(text[:_READ_CHARACTERS].split())).replace("##", "#\\x23")
     text = text if len(text) <= SPAN_CHARACTERS else f"{text[: SPAN_CHARACTERS - 1]}…"
     text = text.replace("|", "\\|") if cell else text
     fence = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))

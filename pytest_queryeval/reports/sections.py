@@ -8,7 +8,7 @@ from typing import Literal
 from pytest_queryeval.core.model import GroupName
 from pytest_queryeval.core.report import BaselineReport, GroupReport, MetricChange, MetricReport, Report
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.text.plain import counted, interval_text, score_text
+from pytest_queryeval.text.formatting import format_interval, format_score, pluralize
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
 CHANGE = "change in cases of both"
@@ -46,10 +46,10 @@ def metrics_table(report: Report, columns: Sequence[str] = ("mean", "95 % interv
 
 def _metric_cells(found: MetricReport, change: MetricChange | None) -> Mapping[str, str]:
     return {
-        "mean": score_text(found["mean"]),
+        "mean": format_score(found["mean"]),
         CHANGE: signed(change["change"]) if change else "new",
-        "95 % interval": interval_text(found["ci95"]),
-        "median": score_text(found["median"]),
+        "95 % interval": format_interval(found["ci95"]),
+        "median": format_score(found["median"]),
         "n": f"{found['n']:,}",
         "missed": f"{found['missed']:,}" if found["missed"] else "-",
     }
@@ -64,7 +64,7 @@ def group_table(report: Report, group: GroupName) -> Table:
             Untrusted(value),
             f"{member['totals']['cases']:,}",
             f"{member['totals']['passed']:,}",
-            *(score_text(mean_of(member, name)) for name in names),
+            *(format_score(mean_of(member, name)) for name in names),
         )
         for value, member in members.items()
     ]
@@ -93,7 +93,7 @@ def dimensions_table(report: Report) -> Table:
     rows = []
     for name, found in report.get("dimensions", {}).items():
         known = (found.get("precision"), found.get("recall"))
-        pairs = [(score_text(one["mean"]), f"{one['n']:,}") if one else ("n/a", "0") for one in known]
+        pairs = [(format_score(one["mean"]), f"{one['n']:,}") if one else ("n/a", "0") for one in known]
         rows.append((Untrusted(name), *pairs[0], *pairs[1]))
     return Table(("dimension", "precision", "n", "recall", "n"), rows)
 
@@ -123,9 +123,9 @@ def headline(baseline: BaselineReport) -> Sentence:
     if not counts["common"]:
         return (*place, ": no case in common; node ids begin at the root folder, which has to be the same")
     fixes, regressions = len(baseline["fixes"]), len(baseline["regressions"])
-    numbers = [f"{fixes:,} fix{'es' * (fixes != 1)}", counted(regressions, "regression")]
+    numbers = [f"{fixes:,} fix{'es' * (fixes != 1)}", pluralize(regressions, "regression")]
     numbers += [f"{counts[name]:,} {word}" for name, word in COUNTS.items() if counts[name]]
-    return (*place, f": {counted(counts['common'], 'case')} in both, {', '.join(numbers)}")
+    return (*place, f": {pluralize(counts['common'], 'case')} in both, {', '.join(numbers)}")
 
 
 def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
@@ -133,14 +133,14 @@ def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
     for change in baseline["changes"]:
         what = ("changed besides the system: ", Untrusted(change["what"]))
         cases = change["cases"]
-        yield (*what, f" ({counted(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else what
+        yield (*what, f" ({pluralize(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else what
     yield from unknown_changes(baseline)
 
 
 def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
     """Yield for how many cases a report does not have what a case is compared by."""
     if unknown := baseline["cases"]["unknown"]:
-        cases = counted(unknown, "case")
+        cases = pluralize(unknown, "case")
         yield (f"for {cases} a report has no thresholds, golds and policies, so their changes are unknown",)
 
 
@@ -149,14 +149,14 @@ def changes_table(baseline: BaselineReport) -> Table:
     rows = [
         (
             Untrusted(name),
-            score_text(found["before"]),
-            score_text(found["after"]),
+            format_score(found["before"]),
+            format_score(found["after"]),
             signed(found["change"]),
-            interval_text(found["ci95"], signed),
+            format_interval(found["ci95"], signed),
             f"{found['n']:,}",
             p_text(found["p_holm"]),
             # None where so few cases can prove no drop at all
-            "none" if found["detectable"] is None else score_text(found["detectable"]),
+            "none" if found["detectable"] is None else format_score(found["detectable"]),
         )
         for name, found in baseline["metrics"].items()
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports.markdown import MAX_BYTES, markdown_within
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_SUMMARY_BYTES = 2**20  # GitHub drops all of a summary that is larger

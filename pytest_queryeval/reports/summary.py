@@ -33,8 +33,9 @@ from pytest_queryeval.results.verdict import (
     verdict,
     worst_first,
 )
-from pytest_queryeval.text.plain import both_ends, counted, one_line, score_text, without_middle
-from pytest_queryeval.text.text_table import parts_of
+from pytest_queryeval.text.formatting import format_score, pluralize
+from pytest_queryeval.text.tables import parts_of
+from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate_middle
 
 Line: TypeAlias = tuple[str, dict[str, bool]]
 MAX_LISTED = 5
@@ -106,7 +107,7 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
     """Yield the lines of a table; unless it is whole, of its first rows and parts, and how much is left out."""
     if not table.rows:
         return
-    header = [both_ends(cell, NAME_WIDTH) if isinstance(cell, Untrusted) else cell for cell in table.header]
+    header = [one_line_with_end(cell, NAME_WIDTH) if isinstance(cell, Untrusted) else cell for cell in table.header]
     parts = parts_of(header, table.rows if is_whole else table.rows[:MAX_ROWS], width=width)
     shown = parts if is_whole else parts[:max_parts]
     for part in shown:
@@ -117,7 +118,7 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
         left_out = {table.header[0]: len(table.rows) - MAX_ROWS, "metric": len(header) - 1 - columns}
         for noun, number in left_out.items():
             if number > 0:
-                yield f"… {counted(number, noun)} more: -v, or a report", {}
+                yield f"… {pluralize(number, noun)} more: -v, or a report", {}
 
 
 def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
@@ -129,8 +130,8 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
     levels = [name for name, level in table.items() if level["count"] and name != "all"]
     pairs = table["all"]["count"]
     if not is_whole and (len(levels) < 2 or pairs < MIN_PAIRS):
-        mean = f"exact match {score_text(table['all']['exact_match'])}"
-        yield f"Spider's table of {counted(pairs, 'pair')}: {mean}; the rest: -v, or a report", {}
+        mean = f"exact match {format_score(table['all']['exact_match'])}"
+        yield f"Spider's table of {pluralize(pairs, 'pair')}: {mean}; the rest: -v, or a report", {}
         return
     yield "Spider's table", {"bold": True}
     lines = spider_lines(report)
@@ -155,7 +156,7 @@ def _worst(report: Report, width: int) -> Iterator[Line]:
     wide = max(map(len, names))
     has_columns = 2 + wide + 2 + max(map(len, reasons)) <= width
     for case, name, why in zip(weak, names, reasons, strict=False):
-        lines = [f"  {name.ljust(wide)}  {why}"] if has_columns else [f"  {without_middle(name, width - 2)}"]
+        lines = [f"  {name.ljust(wide)}  {why}"] if has_columns else [f"  {truncate_middle(name, width - 2)}"]
         lines += [] if has_columns else wrap(why, width, initial_indent="    ", subsequent_indent="    ")
         yield from ((line.rstrip(), {"red": case["outcome"] != "missed"}) for line in lines)
 
@@ -168,7 +169,7 @@ def _slowest(cases: Sequence[CaseReport], width: int) -> Iterator[Line]:
         yield "slowest cases", {"bold": True}
     for seconds, nodeid in slow:
         start = f"  {seconds:8.2f} s  "
-        yield f"{start}{both_ends(nodeid, width - len(start))}", {}
+        yield f"{start}{one_line_with_end(nodeid, width - len(start))}", {}
 
 
 def _notes(report: Report) -> Iterator[Line]:
@@ -199,4 +200,4 @@ def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:
         word = GATE_WORDS[gate["ok"]].upper() if gate["ok"] is False else GATE_WORDS[gate["ok"]]
         yield f"gate {word}: {one_line(gate_text(gate), GATE_CHARACTERS)}", {colour: True}
     if met := len(gates) - len(shown):
-        yield f"{counted(met, 'gate')} met", {"green": True}
+        yield f"{pluralize(met, 'gate')} met", {"green": True}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
-from pytest_queryeval.core.jsonable import plain
-from pytest_queryeval.core.model import OF_TRIALS, Case, Stated
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.model import OF_TRIALS, Case, QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.report import CaseFingerprint
 from pytest_queryeval.core.schema import Schema
@@ -37,7 +37,7 @@ def case_fingerprint(case: Case, state: str | None) -> CaseFingerprint:
     schemas = {"json_schema": case.json_schema, "structure": case.structure, "db_schema": case.db_schema}
     return {
         "answers": "asked" if case.predicted is None else "stated",
-        "context": _digest([plain(case.metadata), messages]) if case.metadata or messages else None,
+        "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
         "metrics": [*requested_metrics(case), *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
         "thresholds": {name: {"min": own.minimum, "max": own.maximum} for name, own in case.thresholds.items()},
         "on_miss": case.on_miss,
@@ -76,7 +76,7 @@ def _schema_digest(shared: _SharedSchema) -> str:
     return _digest([schema.document, dict(schema.others)] if isinstance(schema, JsonSchema) else asdict(schema))
 
 
-def _gold_content(gold: Stated) -> Any:
+def _gold_content(gold: QueryOrAnswer) -> Any:
     answer = gold.answer
     if answer is None:
         return gold.query
@@ -88,7 +88,7 @@ def _gold_content(gold: Stated) -> Any:
     try:
         return encode_answer(answer)
     except TypeError:  # a cell of the user's own type
-        return plain(getattr(answer, "rows", answer))
+        return to_jsonable(getattr(answer, "rows", answer))
 
 
 def _compare(case: Case) -> dict[str, JsonValue]:
@@ -97,11 +97,11 @@ def _compare(case: Case) -> dict[str, JsonValue]:
     if case.policy == usual:
         return {}
     names = (field.name for field in fields(Policy))
-    return {name: plain(value) for name in names if (value := getattr(case.policy, name)) != getattr(usual, name)}
+    return {name: to_jsonable(value) for name in names if (value := getattr(case.policy, name)) != getattr(usual, name)}
 
 
 def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return the options of a metric or a kind; of paths the file names, since folders differ between machines."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
     named = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
-    return {key: plain(value) for key, value in named.items()}
+    return {key: to_jsonable(value) for key, value in named.items()}

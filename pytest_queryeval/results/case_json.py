@@ -1,4 +1,4 @@
-"""A case's result as report.json has it: plain values, which can be sent between processes."""
+"""A case's result as report.json has it: to_jsonable values, which can be sent between processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core import report
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.metric import LARGEST
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation, Trial
 from pytest_queryeval.core.report import (
@@ -24,8 +24,9 @@ from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import Progress
 from pytest_queryeval.languages import KINDS, difficulty_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
-from pytest_queryeval.text.plain import CELL_AHEAD, CELL_CHARACTERS, shortened, storable
+from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
 
 QUERY_CHARACTERS = 20_000
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
@@ -98,7 +99,7 @@ def case_json(
     if (gold := known.gold) is not None:
         found["gold"] = {**_query_report(gold, case, ShortLabels()), "index": known.gold_index}
     if (prediction := known.prediction) is not None:
-        predicted = Execution(query=prediction.stated.query, answer=prediction.stated.answer)
+        predicted = Execution(query=prediction.content.query, answer=prediction.content.answer)
         found["predicted"] = {**_query_report(predicted, case, ShortLabels()), "error": None}
         found["prediction"] = _prediction(prediction)
     return _redacted(found)
@@ -149,7 +150,7 @@ def result_json(
         "difference": difference,
         "prediction": _prediction(result.prediction),
         "trials": [_trial(trial, case) for trial in result.trials] if len(result.trials) > 1 else [],
-        "details": plain(result.details),
+        "details": to_jsonable(result.details),
     }
     return _redacted(with_result)
 
@@ -192,7 +193,7 @@ def _prediction(prediction: Prediction) -> PredictionReport:
     return {
         "source": prediction.predictor,
         "seconds": _seconds(prediction.seconds),
-        "metadata": plain(prediction.metadata),
+        "metadata": to_jsonable(prediction.metadata),
     }
 
 
@@ -247,18 +248,18 @@ def _seconds(seconds: float) -> float:
 
 
 def _row(row: Row, labels: ShortLabels) -> report.Row:
-    return [plain_cell(labels.of(cell)) for cell in row]
+    return [report_cell(labels.of(cell)) for cell in row]
 
 
-def plain_cell(value: Cell) -> JsonValue:
+def report_cell(value: Cell) -> JsonValue:
     """Return a cell as a report shows it: text of at most CELL_CHARACTERS characters, or another JSON scalar."""
-    shown: JsonValue = plain(value[:CELL_AHEAD] if isinstance(value, str | bytes) else value)
+    shown: JsonValue = to_jsonable(value[:CELL_AHEAD] if isinstance(value, str | bytes) else value)
     return _cut(shown, CELL_CHARACTERS) if isinstance(shown, str) else shown
 
 
 def _cut(text: str, characters: int) -> str:
     """Return the text, or its beginning; secrets are removed before one could be cut in two."""
-    return text if len(text) <= characters else shortened(redact(text), characters)
+    return text if len(text) <= characters else truncate(redact(text), characters)
 
 
 def _redacted(case: CaseReport) -> CaseReport:
@@ -269,9 +270,9 @@ def _redacted(case: CaseReport) -> CaseReport:
 def _redacted_value(value: object) -> object:
     match value:
         case str():
-            return storable(redact(value))
+            return utf8_safe(redact(value))
         case dict():
-            return {storable(redact(key)): _redacted_value(item) for key, item in value.items()}
+            return {utf8_safe(redact(key)): _redacted_value(item) for key, item in value.items()}
         case list():
             return [_redacted_value(item) for item in value]
         case _:

@@ -20,7 +20,8 @@ from pytest_queryeval.results.aggregation import group_values, totals
 from pytest_queryeval.results.baseline.flips import PASS_SCORES
 from pytest_queryeval.results.baseline.regression import measure_against
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
-from pytest_queryeval.text.plain import counted, score_text, storable
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.formatting import format_score, pluralize
 from pytest_queryeval.text.redaction import redact
 
 GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
@@ -89,7 +90,7 @@ def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
         case "difficulty":
             value = difficulty_of(case)
         case "source":
-            value = storable(redact(case.source.name)) if case.source else None
+            value = utf8_safe(redact(case.source.name)) if case.source else None
         case _:
             value = case.kind
     return () if value is None else (value,)
@@ -197,8 +198,8 @@ def evaluate_gate(
 
 def _how_many(ran: int, number: int | None) -> str:
     if number is None:
-        return f"{counted(ran, 'case')} ran, but other suite files below could not be read"
-    return f"{ran:,} of {counted(number, 'case')} ran"
+        return f"{pluralize(ran, 'case')} ran, but other suite files below could not be read"
+    return f"{ran:,} of {pluralize(number, 'case')} ran"
 
 
 def _result_without_rest(gate: PendingGate, value: float | None, n: int, rest: int | None) -> bool | None:
@@ -263,7 +264,7 @@ def gate_line(gate: GateReport) -> str:
 def _subject(gate: GateReport) -> str:
     where = where_text(gate["where"])
     if gate["type"] == "max_regressions":
-        return f"at most {counted(gate['max_regressions'], 'regression')}{where}"
+        return f"at most {pluralize(gate['max_regressions'], 'regression')}{where}"
     if gate["type"] == "no_regression":
         rule = gate["no_regression"]
         tolerated = f" of more than {rule['max_drop']:g}" if rule["max_drop"] else ""
@@ -278,8 +279,8 @@ def _result_text(gate: GateReport) -> str:
         return gate["reason"]
     if gate["ok"] is None:
         return f"{gate['reason']} ({_value_text(gate, value)})"
-    about = [] if is_relative(gate) else [counted(gate["n"], "case")]
-    about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
+    about = [] if is_relative(gate) else [pluralize(gate["n"], "case")]
+    about += [f"{gate['errors']:,} in error not pluralize"] * bool(gate["errors"])
     about += [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
     return f"{_value_text(gate, value)} ({', '.join(about)})" if about else _value_text(gate, value)
 
@@ -294,14 +295,14 @@ def _value_text(gate: GateReport, value: float) -> str:
         limits = Threshold(minimum=gate["min"], maximum=gate["max"])
         return f"{_distinct_text(value, limits)}, needs {' and '.join(low + high)}"
     least, change = gate["detectable"], _worsening(gate)
-    proven = f"a {change} of {score_text(least)} is proven in 4 of 5 runs" if least is not None else ""
-    means = f"{score_text(gate['before'])} before, {score_text(gate['after'])} now over {gate['n']:,}"
+    proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
+    means = f"{format_score(gate['before'])} before, {format_score(gate['after'])} now over {gate['n']:,}"
     return f"{means} (p {gate['p']:.3f}; {proven or f'so few cases can prove no {change}'})"
 
 
 def _distinct_text(value: float, limits: Threshold) -> str:
     """Return the value with as many digits as are needed to see on which side of the limits it lies."""
-    texts = (score_text(value), f"{value:.6g}", repr(value))
+    texts = (format_score(value), f"{value:.6g}", repr(value))
     return next((text for text in texts if limits.admits(float(text)) is limits.admits(value)), texts[-1])
 
 

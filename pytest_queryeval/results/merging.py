@@ -13,7 +13,7 @@ from pytest_queryeval.core.report import CaseReport, Environment, Report, Reques
 from pytest_queryeval.results.aggregation import aggregate, costs
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import are_left_out, evaluate_gate, merge_gates
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 
 def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:

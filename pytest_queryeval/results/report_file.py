@@ -14,7 +14,7 @@ from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.results.aggregation import SCHEMA
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator, ValidationError

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
-from pytest_queryeval.text.plain import counted
+from pytest_queryeval.text.formatting import pluralize
 
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
@@ -67,7 +67,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
     if gates and all(gate["ok"] is None for gate in gates):
         return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]
     counts = [
-        f"{counted(n, 'gate')} {GATE_WORDS[ok]}" for ok in (True, None) if (n := sum(g["ok"] is ok for g in gates))
+        f"{pluralize(n, 'gate')} {GATE_WORDS[ok]}" for ok in (True, None) if (n := sum(g["ok"] is ok for g in gates))
     ]
     return PASSED, [", ".join(("no case failed", *(counts if gates else ["no gate is set"])))]
 
@@ -82,7 +82,9 @@ def ties_text(report: Report) -> str:
     ties = report.get("ties", 0)
     verb = "depends" if ties == 1 else "depend"
     return (
-        f"{counted(ties, 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit" if ties else ""
+        f"{pluralize(ties, 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit"
+        if ties
+        else ""
     )
 
 
@@ -119,18 +121,18 @@ def counts_of_cases(report: Report) -> str:
     totals = report["totals"]
     words = {"errors": "error"} if totals["errors"] == 1 else {}
     counts = [f"{totals[name]:,} {words.get(name, name)}" for name in TOTAL_OF.values() if totals.get(name)]
-    cases = counted(totals["cases"], "case")
+    cases = pluralize(totals["cases"], "case")
     collected = sum(report.get("collected", {}).values())
     if report.get("stopped") and not report.get("selected") and collected > totals["cases"]:
-        cases = f"{totals['cases']:,} of {counted(collected, 'case')}"
+        cases = f"{totals['cases']:,} of {pluralize(collected, 'case')}"
     return f"{cases}: {', '.join(counts) or 'none ran'}"
 
 
 def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
-        yield f"{counted(missed, 'gate')} missed"
+        yield f"{pluralize(missed, 'gate')} missed"
     if unreadable := len(report.get("unreadable_files", ())):
-        yield f"{counted(unreadable, 'suite file')} could not be read"
+        yield f"{pluralize(unreadable, 'suite file')} could not be read"
     if (baseline := report.get("baseline")) and (changes := baseline["changes"]):
         listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
         names = [
@@ -146,8 +148,8 @@ def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     if unreadable := report.get("unreadable_files"):
         yield f"{quoted(unreadable[0])} could not be read"
     if totals["errors"]:
-        yield f"{counted(totals['errors'], 'case')} in error"
+        yield f"{pluralize(totals['errors'], 'case')} in error"
     if totals["failed"]:
-        yield f"{counted(totals['failed'], 'case')} failed"
+        yield f"{pluralize(totals['failed'], 'case')} failed"
     if missed := [gate for gate in report["gates"] if gate["ok"] is False]:
         yield f"gate missed: {_first_of(missed, quoted)}"

@@ -15,7 +15,7 @@ from subprocess import DEVNULL, PIPE, Popen, run
 from typing import Any
 
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 START_SECONDS = 30.0
 HEADER_BYTES = 8

@@ -19,8 +19,8 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.sandbox.child_process import START_SECONDS, Child, child_command
-from pytest_queryeval.text.plain import one_line
 from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import one_line
 
 QUERY_CHARACTERS = 100_000
 MESSAGE_CHARACTERS = 300

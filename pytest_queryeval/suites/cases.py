@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
-from pytest_queryeval.core.model import Case, Stated
+from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import Node
@@ -117,7 +117,12 @@ class CaseReader:
             problems.append(node.problem(f"duplicate id '{id_}', first used {where}"))
 
     def _check_needs(
-        self, settings: Settings, golds: tuple[Stated, ...], predicted: Stated | None, node: Node, problems: Problems
+        self,
+        settings: Settings,
+        golds: tuple[QueryOrAnswer, ...],
+        predicted: QueryOrAnswer | None,
+        node: Node,
+        problems: Problems,
     ) -> None:
         """Add a problem where a query has no source to run on, or a source of another kind, or nothing predicts."""
         is_answered = all(one is not None and one.query is None for one in (*golds, predicted))
@@ -146,7 +151,7 @@ def _settings_file(node: Node) -> str:
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
     """Return the case with its golds as checked by its kind; raise `CaseError` for one that its settings rule out."""
 
-    def check(gold: Stated) -> Stated:
+    def check(gold: QueryOrAnswer) -> QueryOrAnswer:
         try:
             return kind.check_gold(gold, case)
         except (ValueError, SourceError) as error:
@@ -162,8 +167,8 @@ def _case(
     node: Node,
     values: dict[str, Any],
     settings: Settings,
-    golds: tuple[Stated, ...],
-    predicted: Stated | None,
+    golds: tuple[QueryOrAnswer, ...],
+    predicted: QueryOrAnswer | None,
     schema: Schema | None,
     structure: Structure | None,
 ) -> Case:

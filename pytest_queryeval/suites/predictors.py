@@ -14,7 +14,7 @@ from pytest_queryeval.documents.values import Reader, flag, positive_number, req
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
 from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem
-from pytest_queryeval.text.credentials import discreet
+from pytest_queryeval.text.credentials import mask_credentials
 from pytest_queryeval.text.redaction import redact
 
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
@@ -34,13 +34,15 @@ def read_predictor(node: Node) -> PredictorSpec:
     text = expanded_text(node)
     kind = _predictor_of(text)
     if kind is None:
-        written = discreet(str(node.value))
+        written = mask_credentials(str(node.value))
         if written in PREDICTORS:
             raise node.problem(f"'{written}' needs settings: write `{{{written}: ...}}`")
         hint = _function_hint(written, node.file.folder) or did_you_mean(written, PREDICTORS.names())
         raise node.problem(f"unknown predictor '{written}'{hint}")
     if _HOST_AND_PORT.match(text):
-        raise node.problem(f"'{discreet(str(node.value))}' has no scheme: write http://{discreet(str(node.value))}")
+        raise node.problem(
+            f"'{mask_credentials(str(node.value))}' has no scheme: write http://{mask_credentials(str(node.value))}"
+        )
     settings = {} if kind == text else {PREDICTORS[kind].text_setting: text}
     _check_predictor(kind, settings, {}, node)
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pytest_queryeval.core.model import Stated
+from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, entries, items
 from pytest_queryeval.languages import Kind
@@ -15,7 +15,7 @@ PREDICTED_FORMS = ("predicted", "predicted_table", "predicted_file")
 EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 
-def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
+def read_golds(case: Node, kind: Kind) -> tuple[QueryOrAnswer, ...]:
     """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value."""
     named = entries(case)
     form = _only_form(named, GOLD_FORMS)
@@ -32,7 +32,7 @@ def read_golds(case: Node, kind: Kind) -> tuple[Stated, ...]:
     return (replace(read(node), location=node.location),)
 
 
-def read_predicted(case: Node, kind: Kind) -> Stated | None:
+def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | None:
     """Read the prediction in a case, if there is one; raise `CaseError`."""
     named = entries(case)
     form = _only_form(named, PREDICTED_FORMS)

@@ -22,7 +22,7 @@ from pytest_queryeval.suites.variables import (
     expanded_value,
     setting_problem,
 )
-from pytest_queryeval.text.credentials import discreet
+from pytest_queryeval.text.credentials import mask_credentials
 
 ENGINE_OF_SUFFIX = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
@@ -72,7 +72,7 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
     engine = _engine_of(source.text)
     if engine is None:
         # The text as written: values from the environment may be secrets.
-        written = discreet(str(source.node.value))
+        written = mask_credentials(str(source.node.value))
         raise source.node.problem(
             f"cannot tell which engine '{written}' is for, and no source in `sources` has this name"
             f"{_source_hint(written, named)}"
@@ -80,7 +80,7 @@ def resolved_source(source: Source | SourceText, named: Mapping[str, Source]) ->
     _check_engine(engine, source.node)
     settings = {ENGINES[engine].text_setting: source.text}
     _check_settings(engine, settings, {}, source.node)
-    return _source(discreet(source.text), engine, settings, source.node)
+    return _source(mask_credentials(source.text), engine, settings, source.node)
 
 
 def _source_hint(written: str, named: Mapping[str, Source]) -> str:
@@ -148,7 +148,7 @@ def _check_ca_file(settings: Mapping[str, Any], folder: Path) -> None:
     except SourceError as error:
         raise SettingError("verify", str(error)) from error
     if not exists:
-        raise SettingError("verify", f"'verify' names no file: {discreet(name)}")
+        raise SettingError("verify", f"'verify' names no file: {mask_credentials(name)}")
 
 
 def _check_engine(engine: str, node: Node) -> None:
@@ -164,5 +164,5 @@ def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
     """Return a name for a source without one: its path or URL, else its first setting, a list of texts joined."""
     first = settings.get(ENGINES[engine].text_setting) or next(iter(settings.values()), None)
     if isinstance(first, list):
-        return ", ".join(discreet(str(item)) for item in first) or engine
-    return discreet(first) if isinstance(first, str) else engine
+        return ", ".join(mask_credentials(str(item)) for item in first) or engine
+    return mask_credentials(first) if isinstance(first, str) else engine

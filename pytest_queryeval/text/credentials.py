@@ -18,12 +18,12 @@ def may_hold_secrets(text: str) -> bool:
     return _SECRET.search(text) is not None
 
 
-def discreet(text: str) -> str:
+def mask_credentials(text: str) -> str:
     """The text as it stands if it cannot hold credentials; a URL without user info, query and fragment; else `…`.
 
-    >>> discreet("postgresql://me:hunter2@host/db?password=hunter2")
+    >>> mask_credentials("postgresql://me:hunter2@host/db?password=hunter2")
     'postgresql://host/db'
-    >>> discreet("postgresql://me:12/hunter@host/db")
+    >>> mask_credentials("postgresql://me:12/hunter@host/db")
     'postgresql://host/db'
     """
     scheme = _SCHEME.search(text)

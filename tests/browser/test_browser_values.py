@@ -4,7 +4,7 @@ from report_maker import make_report
 from samples import HEAD
 
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.text.visible import visible
+from pytest_queryeval.text.escaping import escape_invisible
 
 
 def opened_case(browser, written, name, **changes):
@@ -75,4 +75,4 @@ def test_the_page_escapes_the_same_characters_as_every_other_format(browser, wri
     text = "".join([*map(chr, every), *looks, "1\ufe0f\u20e3\ufe0f"])
     opened_case(browser, written, "characters", question=text)
 
-    assert browser.run("return document.querySelector('#case .question').textContent") == visible(text)
+    assert browser.run("return document.querySelector('#case .question').textContent") == escape_invisible(text)

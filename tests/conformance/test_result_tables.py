@@ -9,7 +9,7 @@ import pytest
 from conftest import Records
 from samples import make_case
 
-from pytest_queryeval.core.model import Case, Source, Stated
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -115,8 +115,8 @@ def case_of(record: dict[str, Any], conformance: Path) -> Case:
     return make_case(
         id=record["id"].replace(":", "-"),
         source=Source(name=name, engine="sqlite", settings={"path": name}, folder=conformance / "spider" / "databases"),
-        golds=(Stated(query=record["gold"]),),
-        predicted=Stated(query=record["predicted"]),
+        golds=(QueryOrAnswer(query=record["gold"]),),
+        predicted=QueryOrAnswer(query=record["predicted"]),
         metrics=(*NAMES, *OURS),
         thresholds={},
         timeout=30.0,

@@ -9,7 +9,7 @@ import pytest
 from conftest import Records
 from samples import make_case
 
-from pytest_queryeval.core.model import Case, CaseResult, Source, Stated
+from pytest_queryeval.core.model import Case, CaseResult, QueryOrAnswer, Source
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
@@ -23,8 +23,8 @@ def case_of(record: dict[str, Any], conformance: Path) -> Case:
     return make_case(
         id=record["id"].replace(":", "-"),
         source=Source(name=name, engine="sqlite", settings={"path": name}, folder=folder),
-        golds=(Stated(query=record["gold"]),),
-        predicted=Stated(query=record["predicted"]),
+        golds=(QueryOrAnswer(query=record["gold"]),),
+        predicted=QueryOrAnswer(query=record["predicted"]),
         metrics=(*PUBLISHED, *KINDS["sql"].default_metrics),
         thresholds={},
         timeout=30.0,

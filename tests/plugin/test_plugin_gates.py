@@ -213,9 +213,9 @@ def test_gate_computes_the_metric_that_it_names(suite, write, run_and_parse):
     )
     write(
         "predict.py",
-        "from pytest_queryeval import Prediction, Stated\n\ndef predict(case):\n"
-        f"    stated, metadata = Stated(query={GOLD!r}), {{'tokens': 300}}\n"
-        "    return Prediction(stated=stated, predictor='p', seconds=2.0, metadata=metadata)\n",
+        "from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n"
+        f"    stated, metadata = QueryOrAnswer(query={GOLD!r}), {{'tokens': 300}}\n"
+        "    return Prediction(content=stated, predictor='p', seconds=2.0, metadata=metadata)\n",
     )
     suite(unpredicted("a"), unpredicted("b"), predictor="predict.py:predict")
 

@@ -178,10 +178,9 @@ def test_a_score_too_large_to_be_averaged_is_an_error_of_its_case_and_loses_no_r
 
 
 def test_a_time_too_large_to_be_averaged_loses_no_report(pytester, suite, write, run_and_parse):
-    predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.core.model import Stated\n\n"
-    predict += (
-        f"def predict(case):\n    return Prediction(stated=Stated(query={GOLD!r}), predictor='p', seconds=1e308)\n"
-    )
+    predict = "from pytest_queryeval import Prediction\nfrom pytest_queryeval.core.model import QueryOrAnswer\n\n"
+    predict += "def predict(case):\n"
+    predict += f"    return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor='p', seconds=1e308)\n"
     write("predict.py", predict)
     suite(unpredicted("late"), unpredicted("later"), predictor="predict.py:predict")
 

@@ -139,12 +139,12 @@ def test_prediction_may_tell_its_time_and_metadata_whatever_they_hold(suite, wri
         f"""
 from decimal import Decimal
 from pytest_queryeval import Prediction
-from pytest_queryeval.core.model import Stated
+from pytest_queryeval.core.model import QueryOrAnswer
 
 def predict(case):
     cost = {{"tokens": 7, "cost": Decimal("0.5"), "logprob": float("-inf"), 1: object}}
     seconds = float("nan") if case.id == "odd" else 1.5
-    return Prediction(stated=Stated(query={GOLD!r}), predictor="mine\\ud800", seconds=seconds, metadata=cost)
+    return Prediction(content=QueryOrAnswer(query={GOLD!r}), predictor="mine\\ud800", seconds=seconds, metadata=cost)
 """,
     )
     suite(unpredicted("odd"), unpredicted("even"), predictor="predict.py:predict")

@@ -24,7 +24,7 @@ PREDICTOR = """
 import base64, logging, os, sys, warnings
 from urllib.parse import quote
 
-from pytest_queryeval.core.model import Prediction, Stated
+from pytest_queryeval.core.model import Prediction, QueryOrAnswer
 
 SECRET = os.environ["MODEL_API_KEY"]
 SHORT = os.environ["MODEL_PASS"]
@@ -52,7 +52,7 @@ def predict(case):
     }
     query = texts.get(case.id, f"SELECT name FROM singer -- {SECRET} {'x' * 20_000}{SECRET}")
     metadata = {"key": SECRET, SHORT: [SECRET.encode()], "cut": "z" * 195 + SECRET}
-    return Prediction(stated=Stated(query=query), predictor=f"model with {SECRET}", metadata=metadata)
+    return Prediction(content=QueryOrAnswer(query=query), predictor=f"model with {SECRET}", metadata=metadata)
 """
 CONFTEST = """
 import pytest

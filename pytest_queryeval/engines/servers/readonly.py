@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.engines.servers.commands import COMMANDS, first_word
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, check_budgets
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 QUERIES = frozenset(("select", "with", "values", "table", "from"))
 UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot parse a text, and in no other

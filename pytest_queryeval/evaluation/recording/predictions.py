@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import PredictorError, SourceError
-from pytest_queryeval.core.jsonable import plain
-from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Stated
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.evaluation.recording.codec import (
     Entry,
     JsonObject,
@@ -24,8 +24,8 @@ from pytest_queryeval.evaluation.recording.codec import (
 from pytest_queryeval.evaluation.recording.sources import name_without_folders, without_credentials
 from pytest_queryeval.evaluation.recording.store import EntryIndex, EntryKey, EntryType, Facts, digest
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.text.plain import one_line
 from pytest_queryeval.text.redaction import is_secret_name
+from pytest_queryeval.text.truncation import one_line
 
 ListSchema: TypeAlias = Callable[[], str | None]
 METADATA_LEVELS = 100  # predictors send no more
@@ -119,7 +119,7 @@ def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
         "question": case.question,
         "evidence": case.evidence,
         "conversation": [[message.role, message.content] for message in case.conversation],
-        "metadata": plain(case.metadata, levels=METADATA_LEVELS),
+        "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
     }
     surroundings: JsonObject = {
         "source": None if case.source is None else name_without_folders(case.source),
@@ -140,7 +140,7 @@ def _settings_digest(spec: PredictorSpec, root: Path) -> str:
     settings = {name: value for name, value in spec.settings.items() if name not in _NOT_COUNTED}
     folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, root)]
     place = "" if spec.kind in _PLACELESS else Path(os.path.relpath(spec.folder, root)).as_posix()
-    return digest([place, _portable(plain(settings), folders)])
+    return digest([place, _portable(to_jsonable(settings), folders)])
 
 
 def _portable(value: Any, folders: Collection[str]) -> Any:
@@ -159,12 +159,12 @@ def _portable(value: Any, folders: Collection[str]) -> Any:
 
 def encode_prediction(prediction: Prediction) -> JsonObject:
     """Return the content of an entry; raise TypeError or ValueError for what cannot be recorded."""
-    stated = prediction.stated
+    stated = prediction.content
     query: JsonObject = {} if stated.query is None else {"query": stated.query}
     return {
         **encode_answer(stated.answer),
         **query,
-        "metadata": encode(plain(prediction.metadata)),
+        "metadata": encode(to_jsonable(prediction.metadata)),
         "predictor": prediction.predictor,
         "seconds": encode(float(prediction.seconds)),
     }
@@ -173,14 +173,14 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
 def decode_prediction(entry: Entry) -> Prediction:
     """Return the prediction in an entry; raise ValueError, TypeError or KeyError where it holds none."""
     query = decode_lines(entry["query"]) if "query" in entry else None
-    stated = Stated(query=query, answer=decode_answer(entry))
-    if stated == Stated():
+    stated = QueryOrAnswer(query=query, answer=decode_answer(entry))
+    if stated == QueryOrAnswer():
         raise ValueError("neither a query nor an answer")
     metadata = decode(entry["metadata"])
     if not isinstance(metadata, dict):
         raise ValueError("metadata that is no object")
     return Prediction(
-        stated=stated,
+        content=stated,
         predictor=decode_lines(entry["predictor"]),
         seconds=float(decode(entry["seconds"])),
         metadata=metadata,

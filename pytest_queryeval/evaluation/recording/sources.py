@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ENGINES
@@ -28,8 +28,8 @@ from pytest_queryeval.evaluation.recording.codec import (
     encode_answer,
 )
 from pytest_queryeval.evaluation.recording.store import EntryKey, EntryType, Facts
-from pytest_queryeval.text.plain import one_line
 from pytest_queryeval.text.redaction import is_secret_name
+from pytest_queryeval.text.truncation import one_line
 
 Times: TypeAlias = Sequence[tuple[float, float]]
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
@@ -80,7 +80,7 @@ class SourceKeys:
         return {
             "engine": source.engine,
             "engine_version": engine.fingerprint.version(source.settings),
-            "settings": plain(engine.fingerprint.settings(source.settings)),
+            "settings": to_jsonable(engine.fingerprint.settings(source.settings)),
             "source": source.name if _is_live(state) else name_without_folders(source),
             "state": state,
         }

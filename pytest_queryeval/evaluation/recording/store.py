@@ -23,8 +23,8 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.evaluation.recording.codec import Entry, JsonObject, encode_lines
-from pytest_queryeval.text.plain import one_line
 from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import one_line
 
 T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, JsonValue]

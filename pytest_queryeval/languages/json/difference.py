@@ -11,7 +11,8 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.languages.json.equality import canonical_text, equal
 from pytest_queryeval.languages.json.paths import path_text
-from pytest_queryeval.text.plain import shortened
+from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import truncate
 
 COLUMNS = ("path", "value")
 MAX_VALUE = 200  # characters
@@ -117,4 +118,4 @@ def _row(path: Path, value: JsonValue) -> Row:
     while path is not None:
         path, step = path
         steps.append(step)
-    return path_text(reversed(steps)), shortened(canonical_text(value), MAX_VALUE)
+    return path_text(reversed(steps)), truncate(redact(canonical_text(value)), MAX_VALUE)

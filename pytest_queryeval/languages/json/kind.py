@@ -11,7 +11,7 @@ from typing import Any
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonAnswer
-from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Stated
+from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import json_value
@@ -38,25 +38,25 @@ class Json(Kind):
     def check(self, options: Mapping[str, Any]) -> None:
         check_options(options)
 
-    def read_gold(self, node: Node) -> Stated:
+    def read_gold(self, node: Node) -> QueryOrAnswer:
         """Read a value, or a text as JSON."""
         if node.empty:
             raise node.problem('gold is empty: write "null" in quotes for JSON\'s null')
         value = json_value(node)
         if isinstance(value, str):
             value = json_value(json_within(node))
-        return Stated(answer=JsonAnswer(value))
+        return QueryOrAnswer(answer=JsonAnswer(value))
 
-    def read_predicted(self, node: Node) -> Stated:
+    def read_predicted(self, node: Node) -> QueryOrAnswer:
         """Read a value, or keep a text as the answer of a model."""
         if isinstance(node.value, str):
-            return Stated(query=node.value)
-        return Stated(answer=JsonAnswer(json_value(node)))
+            return QueryOrAnswer(query=node.value)
+        return QueryOrAnswer(answer=JsonAnswer(json_value(node)))
 
-    def read_file(self, node: Node) -> Stated:
+    def read_file(self, node: Node) -> QueryOrAnswer:
         return stated_file(node, {".json": _document, ".txt": text_file, ".md": text_file})
 
-    def check_gold(self, gold: Stated, case: Case) -> Stated:
+    def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Check a gold against the case's JSON Schema; that of a text file is read like a prediction."""
         if gold.answer is None:
             execution = _read(gold)
@@ -68,7 +68,7 @@ class Json(Kind):
             raise ValueError(f"gold breaks {case.json_schema.file.name}: {problems[0]}")
         return gold
 
-    def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
+    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         execution = _read(predicted)
         if case.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
@@ -92,11 +92,11 @@ def _answer(node: Node) -> JsonAnswer:
     return JsonAnswer(json_value(node))
 
 
-def _document(file: File) -> Stated:
-    return Stated(answer=_answer(read_json(file)))
+def _document(file: File) -> QueryOrAnswer:
+    return QueryOrAnswer(answer=_answer(read_json(file)))
 
 
-def _read(predicted: Stated) -> Execution:
+def _read(predicted: QueryOrAnswer) -> Execution:
     if predicted.query is None:
         if not isinstance(predicted.answer, JsonAnswer):
             raise PredictorError(f"the prediction is no JSON answer but a {type(predicted.answer).__name__}")

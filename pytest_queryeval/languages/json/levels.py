@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_path import compiled, kind_of, selected
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 Object: TypeAlias = dict[str, JsonValue]
 MAX_SHOWN = 80  # characters

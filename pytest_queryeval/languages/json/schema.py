@@ -14,7 +14,7 @@ from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.json.paths import path_text
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 DRIVER = Path(__file__).with_name("schema_child.py")
 MAX_SCHEMAS = 16  # that are kept compiled

@@ -12,7 +12,7 @@ from pytest_queryeval.core.selection import Selection, Structure, Term
 from pytest_queryeval.languages.sdmx.lookup import TIME, Datasets, codes_of
 from pytest_queryeval.languages.sdmx.matching import collapse_spaces
 from pytest_queryeval.languages.sdmx.nearest import Nearest
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MAX_SENTENCES = 50
 MAX_CHARACTERS = 80  # of an id or a name

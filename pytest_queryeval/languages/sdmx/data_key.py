@@ -7,7 +7,7 @@ from itertools import chain
 from math import prod
 from typing import TypeAlias
 
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 Codes: TypeAlias = tuple[str, ...] | None  # None for all codes, explicitly or not
 MAX_SHOWN = 60  # characters

@@ -23,7 +23,7 @@ from pytest_queryeval.core.selection import (
 from pytest_queryeval.languages.sdmx.data_key import Codes, key_codes
 from pytest_queryeval.languages.sdmx.lookup import TIME, Datasets, codes_of
 from pytest_queryeval.languages.sdmx.structure_messages import is_any_version
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MAX_CHARACTERS = 100_000
 FORMS = "data/AGENCY,ID,VERSION/KEY or data/dataflow/AGENCY/ID/VERSION/KEY"

@@ -9,7 +9,9 @@ from typing import Any
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.languages.sdmx.matching import Matched
 from pytest_queryeval.languages.sdmx.scores import in_target, precision_of, recall_of
-from pytest_queryeval.text.plain import one_line, shortened, storable
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import one_line, truncate
 
 MAX_DIMENSIONS = 1_000
 MAX_TERMS = 1_000  # of each list of a dimension
@@ -92,7 +94,7 @@ def _plain_term(term: Term) -> list[str | None]:
 
 
 def _truncated(text: str) -> str:
-    return shortened(storable(text), TEXT_CHARACTERS)
+    return truncate(redact(utf8_safe(text)), TEXT_CHARACTERS)
 
 
 def _block(name: str, found: Mapping[str, Any]) -> Iterator[str]:

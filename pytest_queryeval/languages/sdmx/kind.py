@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.model import Answer, Case, Execution, Failure, Stated
+from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
 from pytest_queryeval.core.selection import Selection, Structure
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
@@ -44,26 +44,26 @@ class Sdmx(Kind):
     def check(self, options: Mapping[str, Any]) -> None:
         check_options(options)
 
-    def read_gold(self, node: Node) -> Stated:
+    def read_gold(self, node: Node) -> QueryOrAnswer:
         """Read a selection or its JSON text; a data query is left to the case's structure."""
         if not isinstance(node.value, str):
-            return Stated(answer=read_selection(node))
+            return QueryOrAnswer(answer=read_selection(node))
         if node.empty or not node.value.strip():
             raise node.problem("gold is empty: write [] for nothing to select")
         if _is_json(node.value):
-            return Stated(answer=read_selection(json_within(node)))
-        return Stated(query=node.value)
+            return QueryOrAnswer(answer=read_selection(json_within(node)))
+        return QueryOrAnswer(query=node.value)
 
-    def read_predicted(self, node: Node) -> Stated:
+    def read_predicted(self, node: Node) -> QueryOrAnswer:
         if isinstance(node.value, str):
-            return Stated(query=text(node))
-        return Stated(answer=read_selection(node))
+            return QueryOrAnswer(query=text(node))
+        return QueryOrAnswer(answer=read_selection(node))
 
-    def read_file(self, node: Node) -> Stated:
+    def read_file(self, node: Node) -> QueryOrAnswer:
         readers = {".json": _json_file, ".yaml": _yaml_file, ".yml": _yaml_file, ".txt": text_file}
         return stated_file(node, readers)
 
-    def check_gold(self, gold: Stated, case: Case) -> Stated:
+    def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Check that a gold selects only what the case's structure has; raise ValueError otherwise."""
         selection = gold.answer if isinstance(gold.answer, Selection) else _data_query(gold.query or "", case.structure)
         if case.structure is None:
@@ -72,7 +72,7 @@ class Sdmx(Kind):
             raise ValueError(f"gold breaks the structure: {problems[0]}")
         return replace(gold, answer=add_labels(selection, case.structure))
 
-    def read_without_running(self, predicted: Stated, case: Case, hosts: Hosts) -> Execution | None:
+    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
         selection: Answer | Failure | None = predicted.answer
         note = ""
         if predicted.query is not None:
@@ -101,15 +101,15 @@ def _is_json(text: str) -> bool:
     return text.lstrip()[:1] in ("[", "{")
 
 
-def _json_file(file: File) -> Stated:
-    return Stated(answer=read_selection(read_json(file)))
+def _json_file(file: File) -> QueryOrAnswer:
+    return QueryOrAnswer(answer=read_selection(read_json(file)))
 
 
-def _yaml_file(file: File) -> Stated:
+def _yaml_file(file: File) -> QueryOrAnswer:
     root = parse_yaml(file.text(MAX_BYTES), file).root
     if root is None:
         raise file.problem("is empty")
-    return Stated(answer=read_selection(root))
+    return QueryOrAnswer(answer=read_selection(root))
 
 
 def _data_query(text: str, structure: Structure | None) -> Selection:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_queryeval.core.selection import DatasetStructure, Structure
 from pytest_queryeval.languages.sdmx.structure_messages import version_order
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MAX_NAMES = 5
 MAX_CHARACTERS = 100  # of a name

@@ -10,7 +10,7 @@ from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.sparql.query import FORMS, UPDATES, Query
 from pytest_queryeval.languages.sparql.terms import graph_table, term_rows
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MAX_DEPTH = 500  # parsers recurse, and some crash
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect, Dialects
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
-from pytest_queryeval.text.credentials import discreet
+from pytest_queryeval.text.credentials import mask_credentials
 
 # A name that needs no quotes: none of the words that SQL reserves.
 _PLAIN = re.compile(
@@ -27,7 +27,7 @@ def check_dialect(name: object) -> None:
     known = [dialect.value for dialect in Dialects]
     if name not in known:
         raise SettingError(
-            "dialect", f"unknown dialect '{discreet(str(name))}'{did_you_mean(str(name).lower(), known)}"
+            "dialect", f"unknown dialect '{mask_credentials(str(name))}'{did_you_mean(str(name).lower(), known)}"
         )
 
 

@@ -14,7 +14,8 @@ from pytest_queryeval.metrics.embeddings.cache import Cache, Vectors
 from pytest_queryeval.metrics.embeddings.identity import identity
 from pytest_queryeval.metrics.embeddings.model import Model
 from pytest_queryeval.metrics.embeddings.problem import EmbeddingError
-from pytest_queryeval.text.plain import one_line, storable
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.truncation import one_line
 
 Result = TypeVar("Result")
 
@@ -116,7 +117,7 @@ class Embedder:
 
 
 def _readable(text: str) -> str:
-    return storable(text[:MAX_CHARACTERS])
+    return utf8_safe(text[:MAX_CHARACTERS])
 
 
 def _key(text: str) -> bytes:

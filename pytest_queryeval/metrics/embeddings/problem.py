@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 SETTING = "embedding_model"
 _NAME_CHARACTERS = 300

@@ -30,9 +30,9 @@ from pytest_queryeval.predictors.command.replies import (
     stderr_text,
 )
 from pytest_queryeval.predictors.command.settings import SCHEMA, check_command, has_schema, words
-from pytest_queryeval.text.credentials import discreet, may_hold_secrets
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.credentials import mask_credentials, may_hold_secrets
 from pytest_queryeval.text.redaction import register_secrets
+from pytest_queryeval.text.truncation import one_line
 
 
 class CommandPerCase:
@@ -177,13 +177,13 @@ def _command(settings: Mapping[str, Any], folder: Path) -> Command:
     program, *arguments = words(settings["run"])
     work = Path(os.path.abspath(folder / settings.get("cwd", ".")))  # noqa: PTH100 - resolve() would follow links
     if not os.path.isdir(work):  # noqa: PTH112 - Path.is_dir raises for names that no folder can have
-        raise PredictorError(f"the command's folder is not there: {discreet(str(work))}")
+        raise PredictorError(f"the command's folder is not there: {mask_credentials(str(work))}")
     return Command((_program(program, folder, environment), *arguments), work, environment)
 
 
 def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Return the absolute path of a program; raises `PredictorError` with a remedy where it cannot be run."""
-    shown_program = one_line(discreet(program))
+    shown_program = one_line(mask_credentials(program))
     if "/" not in program:
         found = shutil.which(program, path=environment.get("PATH"))
         if found is None:
@@ -192,7 +192,7 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
         return os.path.abspath(found)  # noqa: PTH100 - see above: a virtual environment's python is a link
     path = Path(os.path.abspath(folder / program))  # noqa: PTH100 - see above
     if not _is_file(path):
-        raise PredictorError(f"there is no program '{shown_program}': {discreet(str(path))} is no file")
+        raise PredictorError(f"there is no program '{shown_program}': {mask_credentials(str(path))} is no file")
     if not os.access(path, os.X_OK):
         hint = f"make it so (chmod +x), or name what runs it: [python3, {shown_program}]"
         raise PredictorError(f"'{shown_program}' is not executable: {hint}")
@@ -203,7 +203,7 @@ def _name(command: tuple[str, ...], folder: Path) -> str:
     """Return the name of the program for messages, with the script that it runs: other arguments may be secrets."""
     script = [word for word in command[1:2] if not may_hold_secrets(word) and _is_file(folder / word)]
     program = Path(command[0]).name if Path(command[0]).is_absolute() else command[0]
-    return one_line(" ".join((discreet(program), *script)))
+    return one_line(" ".join((mask_credentials(program), *script)))
 
 
 def _is_file(path: Path) -> bool:

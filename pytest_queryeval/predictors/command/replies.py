@@ -10,15 +10,15 @@ from typing import Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.jsonable import plain
-from pytest_queryeval.core.model import Prediction, Stated
+from pytest_queryeval.core.jsonable import to_jsonable
+from pytest_queryeval.core.model import Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.predictors.command.processes import OUTPUT_BYTES, Process
 from pytest_queryeval.predictors.entries import JSON, PREDICTED, find_prediction, is_seconds
-from pytest_queryeval.text.plain import one_line, shortened
 from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import one_line, truncate
 
 STDERR_CHARACTERS = 2_000
 STDERR_LINES = 10
@@ -35,7 +35,7 @@ def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str
         "id": case.id,
         "question": case.question,
         "evidence": case.evidence,
-        "metadata": plain(case.metadata, levels=METADATA_LEVELS),
+        "metadata": to_jsonable(case.metadata, levels=METADATA_LEVELS),
         "conversation": [{"role": message.role, "content": message.content} for message in case.conversation],
         "kind": case.kind,
         "dialect": case.dialect,
@@ -77,7 +77,7 @@ def read_output(text: str, case: CaseView, question: Mapping[str, Any], *, by: s
             if isinstance(found := JSON.read(text), dict):
                 names = ", ".join(f"`{one_line(name, 40)}`" for name in list(found)[:MAX_NAMES]) or "nothing"
                 raise PredictorError(f"{by} printed an object with {names}: the answer belongs under `{PREDICTED}`")
-    return Prediction(stated=Stated(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
+    return Prediction(content=QueryOrAnswer(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
 
 
 def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
@@ -109,7 +109,7 @@ def make_prediction(
         seconds = float(entry["seconds"])
         own.add("seconds")
     metadata = {key: value for key, value in entry.items() if key not in own}
-    return Prediction(stated=stated, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
+    return Prediction(content=stated, predictor=f"command:{by}", seconds=seconds, metadata=metadata)
 
 
 def output_too_large(by: str) -> PredictorError:
@@ -137,7 +137,7 @@ def stderr_tail(data: bytes | bytearray) -> list[str]:
 
 def stderr_text(data: bytes | bytearray) -> str:
     """Return the beginning of a program's stderr."""
-    return shortened(redact(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
+    return truncate(redact(data.decode("utf-8", "replace").strip()), STDERR_CHARACTERS)
 
 
 def quoted(text: str) -> str:

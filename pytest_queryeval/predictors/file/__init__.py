@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
-from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, Stated
+from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
 from pytest_queryeval.core.setting_validators import FILE_NAME, SettingValidator, validate_settings
 from pytest_queryeval.documents.document import File, file_at
 from pytest_queryeval.predictors import PredictorType
@@ -27,7 +27,7 @@ from pytest_queryeval.predictors.file.predictions import (
     read_entries,
     read_lines,
 )
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 NAMED_ENTRIES = 10
 MAX_COMPARED = 200  # keys among which a near one is searched, for each case without a prediction
@@ -76,7 +76,7 @@ class PredictionsFile:
         entry = self._entry(case, trial)
         by = f"{Location(self._file.shown, entry.line)}: the prediction"
         stated = read_answer(entry.answer, case.kind, by=by)
-        return Prediction(stated=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
+        return Prediction(content=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
     def close(self) -> None:
         """Do nothing."""
@@ -138,7 +138,7 @@ class PredictedLines:
         if self._counts[suite] != len(self._lines):
             found = f"{len(self._lines):,} lines for {self._counts[suite]:,} cases of {suite}"
             raise PredictorError(str(self._file.problem(f"{found}: plain lines are one for each case")))
-        return Prediction(stated=Stated(query=self._lines[place]), predictor=_name(self._file))
+        return Prediction(content=QueryOrAnswer(query=self._lines[place]), predictor=_name(self._file))
 
     def close(self) -> None:
         """Do nothing."""

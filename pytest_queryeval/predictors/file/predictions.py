@@ -16,7 +16,7 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.predictors.entries import JSON, MAX_SECONDS, PREDICTED, is_seconds
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")

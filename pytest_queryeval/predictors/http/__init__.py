@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
-from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Prediction, PredictorSpec
 from pytest_queryeval.http.template import placeholders, render_body, with_parameters
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.predictors.http.answers import Selector
 from pytest_queryeval.predictors.http.settings import METADATA, body_of, check, is_known, sent_surroundings
-from pytest_queryeval.text.credentials import discreet
+from pytest_queryeval.text.credentials import mask_credentials
 from pytest_queryeval.text.redaction import register_secrets
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class HTTPService:
         self._body = body_of(settings)
         self._headers = {name: str(text) for name, text in settings.get("headers", {}).items()}
         self._placeholders = placeholders(self._params, self._body)
-        self._shown = discreet(self._url)
+        self._shown = mask_credentials(self._url)
         self._name = f"{self._method} {self._shown}"
         self._selector = Selector(self._name, settings.get("answer"), settings.get("metadata", {}))
         self._credentials = credentials(settings.get("auth"), self._headers, self._url)
@@ -61,7 +61,7 @@ class HTTPService:
         seconds = perf_counter() - start
         answer, metadata = self._selector.select(reply)
         stated = read_answer(answer, case.kind, by=self._name)
-        return Prediction(stated=stated, predictor=self._shown, seconds=seconds, metadata=metadata)
+        return Prediction(content=stated, predictor=self._shown, seconds=seconds, metadata=metadata)
 
     async def close(self) -> None:
         """Close the connections, on the loop that made them."""
@@ -84,7 +84,7 @@ class HTTPService:
         if key not in case.metadata:
             known = did_you_mean(key, case.metadata)
             raise PredictorError(f"'{case.id}' has no metadata '{key}', which `http` is to send{known}")
-        return plain(case.metadata[key])
+        return to_jsonable(case.metadata[key])
 
 
 def open_http(spec: PredictorSpec) -> Predictor:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_path import selected
-from pytest_queryeval.core.jsonable import plain
+from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.http.answers import read_json, shape
 from pytest_queryeval.http.messages import unreadable
 from pytest_queryeval.predictors.entries import PREDICTED
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 PROBLEM_CHARACTERS = 400
 
@@ -38,7 +38,7 @@ class Selector:
         self._metadata = dict(metadata)
 
     def select(self, reply: Reply) -> tuple[Any, dict[str, Any]]:
-        """Return the answer, never None, and the metadata as plain values; raises `PredictorError`."""
+        """Return the answer, never None, and the metadata as to_jsonable values; raises `PredictorError`."""
         if self._answer is None and reply.kind == "text/plain":
             try:
                 return reply.body.decode(reply.charset).removeprefix("\ufeff"), {}
@@ -52,7 +52,7 @@ class Selector:
         for name, path in self._metadata.items():
             if values := self._all(path, document):
                 metadata[name] = values[0] if len(values) == 1 else values
-        return answer, plain(metadata)
+        return answer, to_jsonable(metadata)
 
     def _read(self, reply: Reply) -> Any:
         try:

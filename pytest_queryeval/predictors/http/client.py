@@ -24,7 +24,7 @@ from pytest_queryeval.http.messages import message
 from pytest_queryeval.http.retry_after import retry_after
 from pytest_queryeval.predictors.http.answers import Reply
 from pytest_queryeval.predictors.http.quiet import quiet
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 BODY_BYTES = 16 * 2**20
 REDIRECTS = 5

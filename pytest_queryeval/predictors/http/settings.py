@@ -12,7 +12,7 @@ from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValid
 from pytest_queryeval.http.setting_validators import REQUEST
 from pytest_queryeval.http.template import bare_placeholders, is_body, placeholders
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 DEFAULT_BODY = {name: f"{{{name}}}" for name in ("question", "id", "evidence")}
 PLACEHOLDERS = ("question", "id", "evidence", "trial", "conversation", "kind", *sorted(SURROUNDINGS))

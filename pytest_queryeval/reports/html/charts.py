@@ -10,7 +10,7 @@ from pytest_queryeval.core.model import GroupName
 from pytest_queryeval.core.report import Report, ScoreStatistics
 from pytest_queryeval.reports.html.bins import BANDS, bands, circles, distribution, is_unit, timed_scores
 from pytest_queryeval.reports.html.drawing import Picture, Spec, drawn, names_shown
-from pytest_queryeval.text.plain import score_text
+from pytest_queryeval.text.formatting import format_score
 
 # Per metric and value, its statistics.
 Found: TypeAlias = Mapping[str, Mapping[str, ScoreStatistics]]
@@ -211,5 +211,5 @@ def _faceted(rows: Sequence[Spec], spec: Spec, *, height: int = 0) -> Spec:
 
 
 def _cells(stats: ScoreStatistics, *names: str) -> tuple[str, ...]:
-    interval = " to ".join(map(score_text, stats["ci95"] or ()))
-    return (*names, score_text(stats["mean"]), interval, f"{stats['n']:,}")
+    interval = " to ".join(map(format_score, stats["ci95"] or ()))
+    return (*names, format_score(stats["mean"]), interval, f"{stats['n']:,}")

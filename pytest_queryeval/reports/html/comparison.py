@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted
 from pytest_queryeval.reports.html.templates import template
-from pytest_queryeval.text.visible import visible
+from pytest_queryeval.text.escaping import escape_invisible
 
 
 def comparison_page(title: str, blocks: Iterable[Block]) -> str:
@@ -21,4 +21,4 @@ def comparison_page(title: str, blocks: Iterable[Block]) -> str:
 
 
 def _shown(text: str) -> str:
-    return visible(" ".join(text.split()))
+    return escape_invisible(" ".join(text.split()))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, PredictionReport, QueryReport, Report
-from pytest_queryeval.text.visible import cut
+from pytest_queryeval.text.truncation import truncate
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
@@ -58,8 +58,8 @@ def listed(report: Report) -> dict[str, object]:
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
-        "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
-        "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
+        "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
+        "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
         "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
         "scores": {
             name: [

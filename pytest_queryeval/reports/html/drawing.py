@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pytest_queryeval.text.visible import visible_line
+from pytest_queryeval.text.truncation import escape_line
 
 Spec: TypeAlias = dict[str, Any]
 
@@ -85,7 +85,7 @@ def names_shown(names: Iterable[str]) -> dict[str, str]:
     shown: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        short = visible_line(name, NAME_CHARACTERS)
+        short = escape_line(name, NAME_CHARACTERS)
         short = f"{short}\N{NO-BREAK SPACE}" if short in OF_EVERY_OBJECT else short
         shown[name] = short if short not in taken else f"{short} ({len(taken) + 1})"
         taken.add(shown[name])

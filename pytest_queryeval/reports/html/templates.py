@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.text.plain import score_text
-from pytest_queryeval.text.visible import visible, visible_line
+from pytest_queryeval.text.escaping import escape_invisible
+from pytest_queryeval.text.formatting import format_score
+from pytest_queryeval.text.truncation import escape_line
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -25,10 +26,10 @@ def template(name: str) -> Template:
     environment = Environment(
         autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"line": line, "text": visible, "score": score_text}
+    environment.filters |= {"line": line, "text": escape_invisible, "score": format_score}
     return environment.get_template(name)
 
 
 def line(text: object) -> str:
-    """Return a text as one visible line of at most LINE_CHARACTERS."""
-    return visible_line(str(text), LINE_CHARACTERS)
+    """Return a text as one escape_invisible line of at most LINE_CHARACTERS."""
+    return escape_line(str(text), LINE_CHARACTERS)

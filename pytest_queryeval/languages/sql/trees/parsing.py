@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlglot import Dialect, ErrorLevel, ParseError, Token, TokenType, exp
 from sqlglot.errors import SqlglotError, TokenError
 
-from pytest_queryeval.text.plain import one_line
+from pytest_queryeval.text.truncation import one_line
 
 # Counts instead of time limits: what can be read must not depend on the machine. People's queries are far below them.
 MAX_CHARACTERS = 50_000

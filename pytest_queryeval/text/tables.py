@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from pytest_queryeval.text.plain import both_ends
+from pytest_queryeval.text.truncation import one_line_with_end
 
 GAP = "  "
-LEAST_NAME = 16
+MIN_NAME = 16
 Row: TypeAlias = Sequence[str]
 
 
@@ -28,14 +28,14 @@ def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
     table = [header, *rows]
     wide = [max(len(row[place]) for row in table) for place in range(len(header))]
     wide[0] = _name_width(wide, width)
-    named = [[both_ends(row[0], wide[0]), *row[1:]] for row in table]
+    named = [[one_line_with_end(row[0], wide[0]), *row[1:]] for row in table]
     return [Part(_lines(named, wide, (0, *places)), len(places)) for places in _places(wide, width)]
 
 
 def _name_width(wide: Sequence[int], width: int) -> int:
     """The room for names beside all columns, or where these do not fit anyway, a third of the width."""
     beside_all = width - sum(len(GAP) + one for one in wide[1:])
-    return min(wide[0], max(beside_all if beside_all >= LEAST_NAME else width // 3, LEAST_NAME))
+    return min(wide[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
 
 
 def _places(wide: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
