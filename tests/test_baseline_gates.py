@@ -69,7 +69,7 @@ def test_the_gate_says_what_so_many_cases_could_have_shown():
     few, many = (result(no_regression(), scored(*[1.0] * n), scored(*[1.0] * n)) for n in (3, 100))
 
     assert (few["ok"], few["detectable"]) == (True, None)
-    assert "so few cases can prove no drop" in gate_text(few)
+    assert "too few cases to show any drop" in gate_text(few)
     assert "1.000 before, 1.000 now over 100 (p 1.000; a drop of 0.066 is proven in 4 of 5 runs)" in gate_text(many)
 
 

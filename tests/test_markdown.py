@@ -67,7 +67,7 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
     [
         (
             {"unreadable_files": ["a.queryeval.yaml"]},
-            "**FAILED: 1 case: 1 passed, 1 suite file could not be read** (`a.queryeval.yaml` could not be read)",
+            "**FAILED: 1 case: 1 passed, 1 suite file with errors** (`a.queryeval.yaml` could not be read)",
         ),
         ({"stopped": True}, "**INTERRUPTED: 1 case: 1 passed** (the run was stopped)"),
     ],

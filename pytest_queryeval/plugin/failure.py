@@ -90,7 +90,7 @@ def needed(threshold: Threshold) -> str:
 
 def _query(label: str, query: str | None) -> Iterator[str]:
     if query is None:
-        yield f"  {label:<10} | (a stated answer)"
+        yield f"  {label:<10} | (a stored answer)"
         return
     lines = terminal_safe(query).strip("\n").splitlines() or [""]
     for number, line in enumerate(lines[:QUERY_LINES]):

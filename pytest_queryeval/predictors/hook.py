@@ -37,7 +37,7 @@ class Hook:
 
 def open_hook(spec: PredictorSpec) -> Predictor:
     """Raise `PredictorError`: a `Hook` has to be made with the hook of the run."""
-    raise PredictorError(f"the predictor 'hook' calls {HOOK_NAME}, which only a run of pytest has")
+    raise PredictorError(f"no conftest.py or plugin defines {HOOK_NAME}(case, config): add it to a conftest.py")
 
 
 HOOK = PredictorType(opener=open_hook, threads=False)

@@ -16,7 +16,7 @@ MAX_NAMES = 20  # of cases that changed sides
 MAX_EXAMPLES = 3  # names of cases whose suite or gold changed
 CHANGE_HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
 CHANGE_NOTE = (
-    "p: two-sided paired test of 'nothing changed', adjusted for all metrics, as intervals and the p of gates are not; "
+    "p: two-sided paired test of 'nothing changed', adjusted for all metrics; intervals and gates are not adjusted; "
     "detects: the smallest drop that it would prove in 4 of 5 runs of so many cases"
 )
 COUNTS: Mapping[Literal["added", "removed", "skipped", "errors", "not_run"], str] = {

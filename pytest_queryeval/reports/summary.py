@@ -100,7 +100,7 @@ def _remedy(report: Report) -> str:
         return "`queryeval merge` evaluates gates"
     if any(gate["value"] is not None for gate in report["gates"]):
         return "-o queryeval_gates=selection evaluates gates on the cases that ran"
-    return "--queryeval-baseline=REPORT.json names one" if NO_BASELINE in reasons else ""
+    return "name a baseline with --queryeval-baseline=REPORT.json" if reasons == {NO_BASELINE} else ""
 
 
 def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | None = None) -> Iterator[Line]:
@@ -176,8 +176,11 @@ def _notes(report: Report) -> Iterator[Line]:
     """Yield what may make scores too good: empty golds, ties, and answers from another engine than the first."""
     if empty := [case["nodeid"] for case in report["cases"] if case["details"].get("empty_gold")]:
         yield "", {}
-        rule = "gold answer(s) without rows, which any query that returns nothing matches"
-        yield f"{len(empty):,} {rule}: {text_sentence(first_names(empty, MAX_LISTED))}", {"yellow": True}
+        rule = "without rows, which any query that returns nothing matches"
+        yield (
+            f"{pluralize(len(empty), 'gold')} {rule}: {text_sentence(first_names(empty, MAX_LISTED))}",
+            {"yellow": True},
+        )
     if text := ties_text(report):
         yield "", {}
         tied = [case["nodeid"] for case in report["cases"] if case["depends_on_tie"]]
@@ -186,7 +189,7 @@ def _notes(report: Report) -> Iterator[Line]:
     engines = Counter(engine.partition(",")[0] for _, is_answered, engine in notes if is_answered)
     for name, number in engines.items():
         yield "", {}
-        answers = f"{number:,} answer(s) by {one_line(name)}"
+        answers = f"{pluralize(number, 'answer')} by {one_line(name)}"
         yield f"{answers}, since the engine before it refused the query", {"yellow": True}
 
 

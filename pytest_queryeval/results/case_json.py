@@ -1,4 +1,4 @@
-"""A case's result as report.json has it: to_jsonable values, which can be sent between processes."""
+"""A case's result as report.json has it: plain values, which can be sent between processes."""
 
 from __future__ import annotations
 

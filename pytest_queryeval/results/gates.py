@@ -280,7 +280,7 @@ def _result_text(gate: GateReport) -> str:
     if gate["ok"] is None:
         return f"{gate['reason']} ({_value_text(gate, value)})"
     about = [] if is_relative(gate) else [pluralize(gate["n"], "case")]
-    about += [f"{gate['errors']:,} in error not pluralize"] * bool(gate["errors"])
+    about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
     about += [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
     return f"{_value_text(gate, value)} ({', '.join(about)})" if about else _value_text(gate, value)
 
@@ -297,7 +297,7 @@ def _value_text(gate: GateReport, value: float) -> str:
     least, change = gate["detectable"], _worsening(gate)
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
     means = f"{format_score(gate['before'])} before, {format_score(gate['after'])} now over {gate['n']:,}"
-    return f"{means} (p {gate['p']:.3f}; {proven or f'so few cases can prove no {change}'})"
+    return f"{means} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'})"
 
 
 def _distinct_text(value: float, limits: Threshold) -> str:

@@ -132,7 +132,7 @@ def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
     if missed := sum(gate["ok"] is False for gate in report["gates"]):
         yield f"{pluralize(missed, 'gate')} missed"
     if unreadable := len(report.get("unreadable_files", ())):
-        yield f"{pluralize(unreadable, 'suite file')} could not be read"
+        yield f"{pluralize(unreadable, 'suite file')} with errors"
     if (baseline := report.get("baseline")) and (changes := baseline["changes"]):
         listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
         names = [

@@ -74,7 +74,7 @@ def test_an_answer_whose_check_takes_too_long_is_shown(json_suite, run_and_parse
 
     assert run.case("case0")["predicted"]["error"]["kind"] == "timeout"
     run.result.stdout.fnmatch_lines(["prediction failed (timeout): *", "*predicted  | {", f'*"a": "{"a" * 40}b"'])
-    assert "(a stated answer)" not in run.text
+    assert "(a stored answer)" not in run.text
 
 
 def test_characters_that_turn_or_hide_text_are_data_in_the_report_and_escapes_elsewhere(

@@ -60,7 +60,7 @@ def test_gold_can_be_a_table(suite, run_and_parse):
 
     assert run.outcomes == {"bad": "failed"}
     run.result.stdout.fnmatch_lines(
-        ["  gold       | (a stated answer)", "    gold     | FR · 3", "    instead  | FR · 2"]
+        ["  gold       | (a stored answer)", "    gold     | FR · 3", "    instead  | FR · 2"]
     )
     assert run.case("bad")["difference"]["changed"] == [{"gold": ["FR", 3], "predicted": ["FR", 2]}]
 
@@ -71,7 +71,7 @@ def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse):
     run = run_and_parse("-Wdefault")
 
     run.result.assert_outcomes(passed=2, warnings=1)
-    run.result.stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*", "*1 gold answer* without rows*::empty"])
+    run.result.stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*", "*1 gold without rows*::empty"])
     assert run.case("empty")["details"]["empty_gold"] is True
     assert "empty_gold" not in run.case("meant")["details"]
 

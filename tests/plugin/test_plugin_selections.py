@@ -41,7 +41,7 @@ def verdicts(report):
 
 
 NO_VERDICT = "queryeval: NO VERDICT: no gate could be evaluated: "
-NAME_IT = "; --queryeval-baseline=REPORT.json names one"
+NAME_IT = "; name a baseline with --queryeval-baseline=REPORT.json"
 SELECT = "-o queryeval_gates=selection evaluates gates on the cases that ran"
 
 

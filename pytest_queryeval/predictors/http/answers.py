@@ -38,7 +38,7 @@ class Selector:
         self._metadata = dict(metadata)
 
     def select(self, reply: Reply) -> tuple[Any, dict[str, Any]]:
-        """Return the answer, never None, and the metadata as to_jsonable values; raises `PredictorError`."""
+        """Return the answer, never None, and the metadata as plain values; raises `PredictorError`."""
         if self._answer is None and reply.kind == "text/plain":
             try:
                 return reply.body.decode(reply.charset).removeprefix("\ufeff"), {}

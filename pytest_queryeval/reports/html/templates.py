@@ -31,5 +31,5 @@ def template(name: str) -> Template:
 
 
 def line(text: object) -> str:
-    """Return a text as one escape_invisible line of at most LINE_CHARACTERS."""
+    """Return a text as one visible line of at most LINE_CHARACTERS."""
     return escape_line(str(text), LINE_CHARACTERS)
