@@ -11,7 +11,6 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_queryeval.text.plain import told
 
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.results.case_json import report_cell
@@ -32,6 +31,8 @@ def _environment_without_secrets(monkeypatch):
 
 SPELLINGS = {
     "itself": lambda value: value,
+    "SQL": lambda value: value.replace("'", "''"),
+    "SQL name": lambda value: value.replace('"', '""'),
     "quoted": quote,
     "quoted whole": lambda value: quote(value, safe=""),
     "quoted with plus": quote_plus,
@@ -214,11 +215,9 @@ def test_what_is_filled_into_a_secret_setting_is_no_secret():
     [
         terminal_safe,
         one_line,
-        told,
         lambda text: one_line_with_end(str(report_cell(text)), 200),
         lambda text: one_line_with_end(text, 200),
-        lambda text: truncate(f"{text}{'x' * 300}", 300),
-        lambda text: to_jsonable({text: [text]}, text=told),
+        lambda text: to_jsonable({text: [text]}, text=redact),
     ],
 )
 def test_every_way_to_an_output_takes_secrets_out(monkeypatch, shown):
@@ -236,7 +235,6 @@ def test_a_secret_is_taken_out_before_the_text_is_cut(monkeypatch, value, cut):
     monkeypatch.setenv("A_TOKEN", value)
 
     assert one_line(f"ab {value} cd", cut) == truncate(f"ab {MARK} cd", cut)
-    assert truncate(f"ab {value} cd", cut) == truncate(f"ab {MARK} cd", cut) or len(f"ab {value} cd") <= cut
 
 
 def test_bytes_that_hold_a_secret_do_not_show_it(monkeypatch):

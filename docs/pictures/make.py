@@ -50,7 +50,7 @@ GATES = """
 
 
 def run(folder: Path, *command: str) -> str:
-    """What a program prints, whatever its exit status is, on a terminal of 100 columns."""
+    """Return what a program prints, whatever its exit status is, on a terminal of 100 columns."""
     known = os.environ | {"COLUMNS": "100"}
     done = subprocess.run(  # noqa: S603 - programs and arguments are those of this file
         command, cwd=folder, check=False, capture_output=True, text=True, timeout=SECONDS, env=known
@@ -59,7 +59,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def pytest(folder: Path, *arguments: str) -> str:
-    """What pytest prints."""
+    """Return what pytest prints."""
     return run(folder, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments)
 
 
@@ -98,7 +98,7 @@ class Browser:
 
 @contextmanager
 def browser(folder: Path, *, dark: bool = False) -> Iterator[Browser]:
-    """A Chromium until the block ends; its profile is in the folder."""
+    """Yield a Chromium until the block ends; its profile is in the folder."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or "chromium"
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
@@ -113,7 +113,7 @@ def browser(folder: Path, *, dark: bool = False) -> Iterator[Browser]:
 
 
 def draw_pages(folder: Path) -> None:
-    """The example's page, one of its cases, and the comparison with a baseline."""
+    """Draw the page of the example, one of its cases, and the comparison with a baseline."""
     page, case = folder / "reports/report.html", f"#case={quote(CASE, safe='')}"
     with browser(folder) as light:
         light.open(page, height=640).save("report")
@@ -125,7 +125,7 @@ def draw_pages(folder: Path) -> None:
 
 
 def draw_workbook(folder: Path) -> None:
-    """The upper left of the workbook's first sheet, as LibreOffice prints it."""
+    """Draw the upper left of the workbook's first sheet, as LibreOffice prints it."""
     if not shutil.which("soffice"):
         return
     profile = f"-env:UserInstallation={(folder / 'office').as_uri()}"

@@ -78,7 +78,7 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     if changed := _policy(result.case):
         yield f"  compare    {changed}"
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
-    yield f"  case       {result.case.location}"
+    yield f"  case       {one_line(str(result.case.location), LINE_CHARACTERS)}"
 
 
 def needed(threshold: Threshold) -> str:

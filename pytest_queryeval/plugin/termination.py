@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import cache
 from types import FrameType
-from typing import NoReturn
 
 import pytest
 
@@ -18,12 +17,14 @@ from pytest_queryeval.plugin.stash import is_case
 class Termination:
     """The handler of SIGTERM while the cases of a run are evaluated, unless another one is set.
 
-    The first signal interrupts the run, a second one kills it. Workers of pytest-xdist ignore it, since they end with
-    their controller, and the signal may be sent to all processes.
+    The first signal interrupts the run, a second one kills it. While reports are written, the first changes the exit
+    status only. Workers of pytest-xdist ignore it, since they end with their controller, and the signal may be sent to
+    all processes.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._handler = self._ignore if hasattr(config, "workerinput") else self._interrupt
+        self._finishing: pytest.Session | None = None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Set the handler where suites were collected."""
@@ -41,6 +42,12 @@ class Termination:
             _restore_in_children()
             signal.signal(signal.SIGTERM, self._handler)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Let reports be completed."""
+        self._finishing = session
+        return (yield)
+
     @pytest.hookimpl(trylast=True)  # once the run has stopped what it started
     def pytest_unconfigure(self) -> None:
         """Restore the default."""
@@ -51,9 +58,11 @@ class Termination:
         if signal.getsignal(signal.SIGTERM) == self._handler:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    def _interrupt(self, signum: int, frame: FrameType | None) -> NoReturn:
+    def _interrupt(self, signum: int, frame: FrameType | None) -> None:
         self.restore()
-        raise KeyboardInterrupt("SIGTERM")
+        if self._finishing is None:
+            raise KeyboardInterrupt("SIGTERM")
+        self._finishing.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def _ignore(self, signum: int, frame: FrameType | None) -> None:
         """Do nothing; started programs would inherit SIG_IGN."""

@@ -146,7 +146,8 @@ def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     """Yield what makes the run fail, the most serious first."""
     totals = report["totals"]
     if unreadable := report.get("unreadable_files"):
-        yield f"{quoted(unreadable[0])} could not be read"
+        more = f" and {len(unreadable) - 1:,} more" if unreadable[1:] else ""
+        yield f"{quoted(unreadable[0])}{more} could not be read"
     if totals["errors"]:
         yield f"{pluralize(totals['errors'], 'case')} in error"
     if totals["failed"]:

@@ -19,7 +19,7 @@ def may_hold_secrets(text: str) -> bool:
 
 
 def mask_credentials(text: str) -> str:
-    """The text as it stands if it cannot hold credentials; a URL without user info, query and fragment; else `…`.
+    """Return the text as it is if it cannot hold credentials; a URL without user info, query and fragment; else `…`.
 
     >>> mask_credentials("postgresql://me:hunter2@host/db?password=hunter2")
     'postgresql://host/db'

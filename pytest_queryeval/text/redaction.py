@@ -167,7 +167,7 @@ def _is_path(value: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _forms_of(secret: str) -> frozenset[str]:
-    """Return a secret and its lines, plain and as URLs, JSON, Python, base64 and hexadecimal digits have it."""
+    """Return a secret and its lines, plain and as URLs, SQL, JSON, Python, base64 and hexadecimal digits have it."""
     lines = [line for line in map(str.strip, secret.splitlines()) if len(line) >= MIN_LINE_CHARACTERS]
     forms: set[str] = set()
     for value in {secret, secret.strip(), *lines}:
@@ -175,6 +175,7 @@ def _forms_of(secret: str) -> frozenset[str]:
             continue
         data = value.encode("utf-8", "surrogatepass")
         forms |= {value, quote(data), quote(data, safe=""), quote_plus(data)}
+        forms |= {value.replace("'", "''"), value.replace('"', '""')}  # in SQL
         forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
         base64 = {b64encode(data).decode(), urlsafe_b64encode(data).decode()}
         forms |= {*base64, *(form.rstrip("=") for form in base64)}

@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
 
 def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
-    """A table in parts of at most `width` characters where that can be.
+    """Return a table in parts of at most `width` characters where that can be.
 
     The first column holds names, to the left; the others numbers, to the right. Each part has the names and as many
     columns as fit, at least one.
@@ -33,13 +33,13 @@ def parts_of(header: Row, rows: Sequence[Row], *, width: int) -> list[Part]:
 
 
 def _name_width(wide: Sequence[int], width: int) -> int:
-    """The room for names beside all columns, or where these do not fit anyway, a third of the width."""
+    """Return the room for names beside all columns, or where these do not fit anyway, a third of the width."""
     beside_all = width - sum(len(GAP) + one for one in wide[1:])
     return min(wide[0], max(beside_all if beside_all >= MIN_NAME else width // 3, MIN_NAME))
 
 
 def _places(wide: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
-    """The places of the columns of each part, without that of the names."""
+    """Yield the places of the columns of each part, without that of the names."""
     part: list[int] = []
     used = wide[0]
     for place in range(1, len(wide)):

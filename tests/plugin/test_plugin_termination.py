@@ -163,6 +163,22 @@ def test_handler_is_restored_after_the_run(suite, run):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_run_that_is_terminated_while_reports_are_written_completes_them(pytester, suite, write):
+    write(
+        "conftest.py",
+        "import os, signal, pytest\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_sessionfinish():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n",
+    )
+    suite(case("good"))
+
+    done = pytester.runpytest_subprocess("--queryeval-report=reports")
+
+    assert done.ret == pytest.ExitCode.INTERRUPTED
+    assert "Traceback" not in done.stdout.str() + done.stderr.str()
+    assert done.stdout.lines[-1].startswith("queryeval: ")
+    assert {path.name for path in (pytester.path / "reports").iterdir()} >= {"report.json", "report.html", "junit.xml"}
+
+
 LOOKING = "import signal\n\ndef test_handler():\n    assert signal.getsignal(signal.SIGTERM) {}\n"
 
 

@@ -80,7 +80,7 @@ def schema_script(schema: Schema, dialect: str) -> str:
 
 
 def _definitions(schema: Schema) -> list[TableDefinition]:
-    """The tables of a schema of which no more is known than the names."""
+    """Return the tables of a schema of which no more is known than the names."""
     return [
         TableDefinition(
             table,
