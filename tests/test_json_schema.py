@@ -276,7 +276,7 @@ def test_an_answer_of_many_megabytes_reaches_the_child(hosts):
     assert check_untrusted(JsonAnswer([*rows, 1]), schema, hosts, timeout=60) == ("$[30]: 1 is not of type 'string'",)
 
 
-# Answers that nobody vouches for.
+# Untrusted answers.
 
 
 @pytest.mark.parametrize(

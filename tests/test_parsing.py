@@ -1,4 +1,4 @@
-"""Texts that nobody vouches for: read, or refused in one short line, without a crash and without waiting."""
+"""Untrusted texts: read, or refused in one short line, without a crash and without waiting."""
 
 import logging
 import warnings
