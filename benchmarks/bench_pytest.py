@@ -74,6 +74,7 @@ def main() -> None:
             for suffix in ("queryeval", "plain"):
                 place = root / suffix / name
                 place.mkdir(parents=True)
+                (place / "predict.py").write_text("def predict(case):\n    return ''\n", encoding="utf-8")
                 (place / f"suite.{suffix}.yaml").write_text(head + body, encoding="utf-8")
             (root / "plain" / name / "conftest.py").write_text(PLAIN_COLLECTOR, encoding="utf-8")
         (root / "empty").mkdir()
