@@ -1,7 +1,10 @@
 """Which graphs a query asks, and what is said of queries that no engine takes."""
 
+import gzip
 import json
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -9,8 +12,10 @@ from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, rdf
+from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES
 from pytest_queryeval.sandbox.host import Host, Hosts
 
+ROOT = Path(__file__).parent.parent
 XSD = "http://www.w3.org/2001/XMLSchema#"
 QUADS = "@prefix : <http://e/> . :d :p 0 . :g1 { :a :p 1 . :b :p 2 } :g2 { :c :p 3 }"
 EVERYTHING = "SELECT ?s { ?s <http://e/p> ?o }"
@@ -214,3 +219,112 @@ def test_the_report_is_the_same_each_time_also_with_blank_nodes_that_queries_mak
     shown = [(report["gold"]["sample"], report["predicted"]["sample"], report["difference"]) for report in reports]
     assert shown[0] == shown[1]
     assert ["_:b1", "<http://e/v>", "1"] in shown[0][0]
+
+
+@ENGINE_NAMES
+def test_files_can_fill_named_graphs(execute, tmp_path, engine):
+    (tmp_path / "one.ttl").write_text("@prefix : <http://e/> . :x :p 9 . [] :p 8 .", encoding="utf-8")
+    (tmp_path / "two.nt.gz").write_bytes(gzip.compress(b"<http://e/y> <http://e/p> _:a ."))
+    graphs = {"http://e/one": "one.ttl", "http://e/two": "two.nt.gz"}
+
+    def rows(query):
+        return {tuple(map(str, row)) for row in execute(query, engine=engine, graphs=graphs).answer.rows}
+
+    assert len(rows(EVERYTHING)) == 1  # the default graph is that of the other files
+    assert len(rows("SELECT ?o FROM <http://e/one> { ?s <http://e/p> ?o }")) == 2
+    assert rows("SELECT ?o FROM <http://e/g1> { ?s <http://e/p> ?o }") == rows(
+        "SELECT ?o { GRAPH <http://e/g1> { ?s ?p ?o } }"
+    )
+    found = execute("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }", engine=engine, graphs=graphs).answer.rows
+    assert sorted(cell.iri for (cell,) in found) == [f"http://e/{name}" for name in ("g1", "g2", "one", "two")]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "problem"),
+    [
+        ({"http://e/one": "g.trig"}, r"g\.trig: \.trig names graphs itself: list the file under `rdf`"),
+        ({"one": "g.ttl"}, "'graphs' is not a mapping of IRIs of graphs to names of files"),
+        ({"http://e/one": "missing.ttl"}, r"missing\.ttl: no such file"),
+        ({"http://e/one": "g.txt.gz"}, r"g\.txt\.gz: cannot tell its RDF format"),
+    ],
+)
+def test_graphs_that_cannot_be_filled_are_named(execute, graphs, problem):
+    with pytest.raises(SourceError, match=problem):
+        execute(EVERYTHING, graphs=graphs)
+
+
+@ENGINE_NAMES
+def test_compressed_files_are_read(hosts, tmp_path, engine):
+    (tmp_path / "g.trig.gz").write_bytes(gzip.compress(QUADS.encode()))
+    source = Source(name="g", engine="rdf", settings={"files": "g.trig.gz", "engine": engine}, folder=tmp_path)
+
+    assert len(ENGINES["rdf"].open(source, hosts).execute(EVERYTHING, timeout=30, max_rows=9).answer.rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"no archive", r"g\.ttl\.gz: Not a gzipped file"),
+        (gzip.compress(b"<http://e/a> <http://e/b> 1 ." * 100)[:-20], r"g\.ttl\.gz: Compressed file ended"),
+        (gzip.compress(b"<http://e/a> <http://e/b> 1 .\n<http://e/a> oops"), r"g\.ttl\.gz:2:14: "),
+    ],
+)
+def test_a_damaged_compressed_file_is_named(hosts, tmp_path, content, problem):
+    (tmp_path / "g.ttl.gz").write_bytes(content)
+    source = Source(name="g", engine="rdf", settings={"files": "g.ttl.gz"}, folder=tmp_path)
+
+    with pytest.raises(SourceError, match=problem):
+        ENGINES["rdf"].open(source, hosts)
+
+
+@ENGINE_NAMES
+@pytest.mark.parametrize(
+    ("prefixes", "query"),
+    [
+        ({"e": "http://e/"}, "SELECT ?s { ?s e:p ?o }"),
+        ({"": "http://e/"}, "SELECT ?s { ?s :p ?o }"),
+        (["common", {"e": "http://other/"}, {"e": "http://e/"}], "SELECT ?s { ?s e:p ?o FILTER(xsd:integer(?o) = 0) }"),
+        ("common", "PREFIX xsd: <http://e/> SELECT ?s { ?s xsd:p ?o }"),  # the query's own declaration counts
+        ({"e": "http://e/"}, "BASE <http://b/>\nSELECT ?s { ?s e:p ?o }"),
+    ],
+)
+def test_prefixes_of_the_source_are_declared_for_queries(execute, engine, prefixes, query):
+    execution = execute(query, engine=engine, prefixes=prefixes)
+
+    assert [cell.iri for (cell,) in execution.answer.rows] == ["http://e/d"]
+    assert execution.query == query
+
+
+def test_a_declared_prefix_moves_no_line_of_an_error(execute):
+    message = execute("SELECT ?s {\n  ?s e:p\n}", prefixes={"e": "http://e/"}).error.message
+
+    assert message == execute("PREFIX e: <http://e/> SELECT ?s {\n  ?s e:p\n}").error.message
+
+
+@pytest.mark.parametrize(
+    "prefixes", ["commons", {"e": "no iri"}, {"e": "http://e/> . ?s ?p ?o"}, {"a b": "http://e/"}, [["common"]], 1]
+)
+def test_prefixes_that_are_none_are_refused(execute, prefixes):
+    with pytest.raises(SourceError, match="'prefixes' is not 'common', a mapping of names to IRIs"):
+        execute(EVERYTHING, prefixes=prefixes)
+
+
+def test_a_note_names_the_prefixes_that_a_prediction_lacks(tmp_path):
+    (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
+    (tmp_path / "s.queryeval.yaml").write_text(
+        "kind: sparql\nsource: {rdf: g.trig, prefixes: [common, {e: 'http://e/'}]}\ncases:\n"
+        "  - {id: a, gold: 'SELECT ?s { ?s e:p ?o }', predicted: 'SELECT ?s { ?s e:p ?o . FILTER(xsd:int(?o) < 1) }'}\n"
+        "  - {id: b, gold: 'SELECT ?s { ?s e:p ?o }', predicted: 'PREFIX e: <http://e/> SELECT ?s { ?s e:p ?o }'}\n",
+        encoding="utf-8",
+    )
+
+    a, b = evaluate(load_cases(tmp_path))["cases"]
+
+    assert a["details"]["notes"] == ["predicted: prefixes of the source added: e:, xsd:"]
+    assert "notes" not in b["details"]
+
+
+def test_the_common_prefixes_are_those_of_the_docs():
+    documented = re.findall(r"^\| `(\w+)` \| `(http\S+)`", (ROOT / "docs/sparql.md").read_text("utf-8"), re.MULTILINE)
+
+    assert dict(documented) == COMMON_PREFIXES

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.text.credentials import may_hold_secrets
+
+_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 
 
 class SettingValidator(NamedTuple):
@@ -30,6 +33,16 @@ def is_text(value: Any) -> bool:
 def is_texts(value: Any) -> bool:
     """Return whether it is one such text, or a list of them."""
     return is_text(value) or (isinstance(value, list) and bool(value) and all(map(is_text, value)))
+
+
+def is_iri(value: Any) -> bool:
+    """Return whether it is an absolute IRI."""
+    return isinstance(value, str) and _IRI.fullmatch(value) is not None
+
+
+def is_iris(value: Any) -> bool:
+    """Return whether it is an absolute IRI, or a list of them."""
+    return is_texts(value) and all(map(is_iri, texts(value)))
 
 
 TRUE_OR_FALSE = SettingValidator(lambda value: isinstance(value, bool), "true or false")

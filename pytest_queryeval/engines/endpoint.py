@@ -9,12 +9,13 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, texts
+from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, is_iris, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
-from pytest_queryeval.engines.settings import check_settings, is_iris
+from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.http.setting_validators import CONNECTION
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
+from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
 from pytest_queryeval.languages.sparql.query import Query, read_query
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
@@ -24,6 +25,7 @@ PROBE = "ASK {}"
 SETTINGS = {
     **CONNECTION,
     "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs"),
+    "prefixes": PREFIXES,
     "service": TRUE_OR_FALSE,
 }
 
@@ -36,25 +38,32 @@ def check(settings: Settings) -> None:
 
 
 def open_endpoint(source: Source, hosts: Hosts) -> EndpointEngine:
-    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, service:}`; nothing is sent before a query.
+    """Open `{endpoint: url, auth:, headers:, verify:, default_graph:, prefixes:, service:}`.
 
-    `verify` may be a CA file; `service: true` lets queries have the server ask other endpoints.
+    Nothing is sent before a query. `verify` may be a CA file; `service: true` lets queries have the server ask other
+    endpoints.
     """
     settings = source.settings
     plain = {**connection(source), "default_graph": list(texts(settings.get("default_graph", ())))}
     host = hosts.get("endpoint", DRIVER, packages=PACKAGES)
-    return EndpointEngine(source.name, host, plain, service=settings.get("service", False))
+    return EndpointEngine(
+        source.name, host, plain, prefixes=declared_prefixes(settings), service=settings.get("service", False)
+    )
 
 
 class EndpointEngine:
     """A SPARQL endpoint. `settings` are those of `endpoint_child.py`, but for the form of the query."""
 
-    def __init__(self, name: str, host: Host, settings: Mapping[str, Any], *, service: bool) -> None:
+    def __init__(
+        self, name: str, host: Host, settings: Mapping[str, Any], *, prefixes: Mapping[str, str], service: bool
+    ) -> None:
         self._engine = host.name
         self._settings = settings
+        self._prefixes = prefixes
         self._service = service
-        probe = self._question(read_query(PROBE), PROBE)
-        self._remote = RemoteSource(name, host, probe, ambiguous_failures=("timeout", "rejected", "invalid"))
+        self._remote = RemoteSource(
+            name, host, self._question(PROBE), ambiguous_failures=("timeout", "rejected", "invalid")
+        )
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
         """Send `query` and wait at most `timeout` seconds for the whole answer.
@@ -64,14 +73,15 @@ class EndpointEngine:
         """
         if failure := text_refusal(query) or self._refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._engine)
-        outline = read_query(query)
-        execution = self._remote.execute(self._question(outline, query), timeout=timeout, max_rows=max_rows)
-        return with_terms(execution, outline)
+        question = self._question(query)
+        execution = self._remote.execute(question, timeout=timeout, max_rows=max_rows)
+        return replace(with_terms(execution, read_query(question.text)), query=query)
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that gold and predicted take with the way there and back; raises `SourceError`."""
-        pair = [self._question(read_query(query), query) for query in (gold, predicted)]
-        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
+        return self._remote.time(
+            self._question(gold), self._question(predicted), iterations=iterations, timeout=timeout
+        )
 
     def close(self) -> None:
         """Do nothing: the connections end with the host's child."""
@@ -82,12 +92,13 @@ class EndpointEngine:
             return replace(found, message=f"{found.message} (`service: true` on the source allows it)")
         return found
 
-    def _question(self, outline: Query, query: str) -> Question:
+    def _question(self, query: str) -> Question:
+        outline = read_query(query)
         settings = {**self._settings, "form": outline.form}
         if outline.states_dataset:
             settings["default_graph"] = []
-        return Question(query, settings)
+        return Question(with_prefixes(query, self._prefixes), settings)
 
 
-FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "service"))
+FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "prefixes", "service"))
 ENDPOINT = EngineType(opener=open_endpoint, kind="sparql", text_setting="url", check=check, fingerprint=FINGERPRINT)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,10 +29,33 @@ FORMATS = {
     ".owl": "RDF_XML",
     ".jsonld": "JSON_LD",
 }
+COMPRESSED = ".gz"
+# Formats that name graphs themselves.
+_DATASETS = ("N_QUADS", "TRIG")
 _BUILDER = Path(__file__).with_name("graph_build.py")
 
 
-def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """An RDF file, perhaps compressed by gzip; its triples belong to `graph`, or stay where the file has them."""
+
+    path: Path
+    graph: str | None = None
+
+    @property
+    def format(self) -> str:
+        """Return what pyoxigraph calls the file's format; raise `SourceError` for an unknown or unfit suffix."""
+        path = self.path
+        suffix = (path.with_suffix("") if path.suffix.lower() == COMPRESSED else path).suffix.lower()
+        if suffix not in FORMATS:
+            known = f"known suffixes are {', '.join(FORMATS)}, each perhaps followed by {COMPRESSED}"
+            raise SourceError(f"{path}: cannot tell its RDF format: {known}")
+        if self.graph and FORMATS[suffix] in _DATASETS:
+            raise SourceError(f"{path}: {suffix} names graphs itself: list the file under `rdf`, not under `graphs`")
+        return FORMATS[suffix]
+
+
+def graph_store(files: Sequence[GraphFile], *, damaged: int | None = None) -> Path:
     """Return the folder of the store that holds all `files` together, made if there is none yet.
 
     It is made again if its inode is `damaged`: another process may have done that already. It is in the user's cache
@@ -49,7 +74,7 @@ def graph_store(files: Sequence[Path], *, damaged: int | None = None) -> Path:
         raise SourceError(f"no folder to keep parsed graphs in: {error.strerror}: {private}") from error
 
 
-def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
+def _stored_in(cache: Path, files: Sequence[GraphFile], damaged: int | None) -> Path:
     """Return the store, in a folder for stores; raises OSError where that cannot be used."""
     cache.mkdir(parents=True, exist_ok=True)
     store = cache / _key(files)
@@ -68,29 +93,21 @@ def _stored_in(cache: Path, files: Sequence[Path], damaged: int | None) -> Path:
     return store
 
 
-def _key(files: Sequence[Path]) -> str:
-    """Return the name of a store: a digest of the files' formats and contents, and of the program that writes it."""
+def _key(files: Sequence[GraphFile]) -> str:
+    """Return the name of a store: a digest of the files' kinds and contents, and of the program that writes it."""
     digest = hashlib.sha256(version("pyoxigraph").encode())
     digest.update(_BUILDER.read_bytes())
     for file in files:
-        digest.update(rdf_format(file).encode())
-        digest.update(file_digest(file).encode())
+        digest.update(f"{file.format} {file.path.suffix.lower() == COMPRESSED} {file.graph or ''} ".encode())
+        digest.update(file_digest(file.path).encode())
     return digest.hexdigest()[:32]
 
 
-def rdf_format(file: Path) -> str:
-    """Return what pyoxigraph calls the format of a file; raises `SourceError` for an unknown suffix."""
-    name = FORMATS.get(file.suffix.lower())
-    if name is None:
-        raise SourceError(f"{file}: cannot tell its RDF format: known suffixes are {', '.join(FORMATS)}")
-    return name
-
-
-def _build(files: Sequence[Path], store: Path) -> None:
+def _build(files: Sequence[GraphFile], store: Path) -> None:
     """Parse into a folder beside `store`, which gets its name once it is complete."""
     with tempfile.TemporaryDirectory(dir=store.parent, prefix="building-", ignore_cleanup_errors=True) as building:
         target = Path(building) / "store"
-        entries = [f"{rdf_format(file)}={file}" for file in files]
+        entries = [json.dumps([str(file.path), file.format, file.graph]) for file in files]
         run_program("the parser of graphs", _BUILDER, ("pyoxigraph",), str(target), *entries)
         target.rename(store)
 

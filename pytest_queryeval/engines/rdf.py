@@ -12,13 +12,22 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import FILE_NAMES, SettingValidator, is_texts, texts
+from pytest_queryeval.core.setting_validators import (
+    FILE_NAMES,
+    SettingValidator,
+    is_iri,
+    is_iris,
+    is_text,
+    is_texts,
+    texts,
+)
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, prefix_source_errors, settings_among
 from pytest_queryeval.engines.files import absolute
-from pytest_queryeval.engines.graph_store import graph_store, rdf_format
-from pytest_queryeval.engines.settings import check_settings, is_iris
+from pytest_queryeval.engines.graph_store import GraphFile, graph_store
+from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.languages.sparql.answers import refusal, with_terms
-from pytest_queryeval.languages.sparql.query import Query, read_query
+from pytest_queryeval.languages.sparql.prefixes import PREFIXES, declared_prefixes, with_prefixes
+from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 
 UNION = "union"
@@ -30,12 +39,20 @@ EVALUATORS = {
     "oxigraph": (Path(__file__).with_name("oxigraph_child.py"), ("pyoxigraph",), 2 * 2**30),
     "rdflib": (Path(__file__).with_name("rdflib_child.py"), ("pyoxigraph", "rdflib"), 4 * 2**30),
 }
+
+
+def _is_graphs(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_iri(name) and is_text(file) for name, file in value.items())
+
+
 SETTINGS = {
     "files": FILE_NAMES,
+    "graphs": SettingValidator(_is_graphs, "a mapping of IRIs of graphs to names of files", names_files=True),
     "engine": SettingValidator(is_texts, "the name of an engine, or a list of names"),
     "default_graph": SettingValidator(
         lambda value: value == UNION or is_iris(value), f"'{UNION}', the IRI of a graph, or a list of IRIs"
     ),
+    "prefixes": PREFIXES,
 }
 
 
@@ -50,29 +67,41 @@ def check(settings: Settings) -> None:
 
 
 def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
-    """Open `{rdf: files, engine: …, default_graph: …}`; the files are parsed here unless they were before.
+    """Open `{rdf: files, graphs:, engine:, default_graph:, prefixes:}`; files are parsed unless they were before.
 
-    `default_graph` is what a query without FROM reads: by default the unnamed graph; else the named graphs with these
-    IRIs, or with `union` all graphs together. Raises `SourceError` for a file that cannot be read.
+    `graphs` are named graphs, each of one file. `default_graph` is what a query without FROM reads: by default the
+    unnamed graph; else the named graphs with these IRIs, or with `union` all graphs together. Raises `SourceError` for
+    a file that cannot be read.
     """
     settings = source.settings
     chosen = []
     for name in texts(settings.get("engine", "oxigraph")):
         driver, packages, memory = EVALUATORS[name]
         chosen.append(hosts.get(name, driver, packages=packages, memory=memory))
-    graphs = settings.get("default_graph", [])
-    files = [absolute(source.folder, name) for name in texts(settings["files"])]
-    return RdfEngine(source.name, files, chosen, UNION if graphs == UNION else list(texts(graphs)))
+    files = [GraphFile(absolute(source.folder, name)) for name in texts(settings["files"])]
+    files += [GraphFile(absolute(source.folder, name), graph) for graph, name in settings.get("graphs", {}).items()]
+    default = settings.get("default_graph", [])
+    return RdfEngine(
+        source.name, files, chosen, UNION if default == UNION else list(texts(default)), declared_prefixes(settings)
+    )
 
 
 class RdfEngine:
     """A parsed graph, and the hosts that are tried in turn until one of them takes the query."""
 
-    def __init__(self, name: str, files: Sequence[Path], hosts: Sequence[Host], default_graph: list[str] | str) -> None:
+    def __init__(
+        self,
+        name: str,
+        files: Sequence[GraphFile],
+        hosts: Sequence[Host],
+        default_graph: list[str] | str,
+        prefixes: Mapping[str, str],
+    ) -> None:
         self._name = name
         self._files = files
         self._hosts = hosts
         self._default_graph = default_graph
+        self._prefixes = prefixes
         with self._named():
             self._store = graph_store(files)
         self._inode = self._store.stat().st_ino
@@ -84,12 +113,14 @@ class RdfEngine:
         began = time.monotonic()
         if failure := text_refusal(query) or refusal(read_query(query)):
             return Execution(query=query, error=failure, engine=self._hosts[0].name)
-        outline = read_query(query)
+        asked = with_prefixes(query, self._prefixes)
+        outline = read_query(asked)
         refused: list[Execution] = []
         failures: list[tuple[str, Failure]] = []
         left = timeout - (time.monotonic() - began)
         for host in self._hosts:
-            execution = with_terms(self._run(host, outline, query, max(left, MIN_SECONDS), max_rows), outline)
+            execution = with_terms(self._run(host, asked, max(left, MIN_SECONDS), max_rows), outline)
+            execution = replace(execution, query=query)
             left -= execution.seconds
             failure = execution.error
             if failure is None:
@@ -111,7 +142,8 @@ class RdfEngine:
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Return rows of the seconds that both take on the first engine that takes both; raises `SourceError`."""
-        pair = [Question(query, self._settings(read_query(query))) for query in (gold, predicted)]
+        asked = [with_prefixes(query, self._prefixes) for query in (gold, predicted)]
+        pair = [Question(query, self._settings(query)) for query in asked]
         with self._named():
             for host in self._hosts:
                 self._load(host, pair[0].settings)
@@ -123,9 +155,9 @@ class RdfEngine:
     def close(self) -> None:
         """Do nothing: the store stays for the next run, and the hosts belong to others."""
 
-    def _run(self, host: Host, outline: Query, query: str, timeout: float, max_rows: int) -> Execution:
+    def _run(self, host: Host, query: str, timeout: float, max_rows: int) -> Execution:
         """Run on one host; a damaged store is built again, once."""
-        settings = self._settings(outline)
+        settings = self._settings(query)
         try:
             with self._named():
                 self._load(host, settings)
@@ -136,14 +168,14 @@ class RdfEngine:
         self._is_rebuilt = True
         with self._named():
             self._store = graph_store(self._files, damaged=self._inode)
-        return self._run(host, outline, query, timeout, max_rows)
+        return self._run(host, query, timeout, max_rows)
 
-    def _settings(self, outline: Query) -> dict[str, Any]:
+    def _settings(self, query: str) -> dict[str, Any]:
         return {
             "store": str(self._store),
-            "files": [(str(file), rdf_format(file)) for file in self._files],
+            "files": [(str(file.path), file.format, file.graph) for file in self._files],
             "default_graph": self._default_graph,
-            "states_dataset": outline.states_dataset,
+            "states_dataset": read_query(query).states_dataset,
         }
 
     def _load(self, host: Host, settings: Mapping[str, Any]) -> None:
@@ -166,9 +198,15 @@ def versions(settings: Settings) -> str:
     return ", ".join(f"{package} {version(package)}" for package in packages)
 
 
+def graph_settings(settings: Settings) -> Mapping[str, Any]:
+    """Return the settings that change answers: of `graphs` only the names, since files are known by their content."""
+    named = {"graphs": list(settings["graphs"])} if settings.get("graphs") else {}
+    return {**settings_among("engine", "default_graph", "prefixes")(settings), **named}
+
+
 FINGERPRINT = SourceFingerprint(
-    files=lambda source: texts(source.settings["files"]),
-    settings=settings_among("engine", "default_graph"),
+    files=lambda source: (*texts(source.settings["files"]), *source.settings.get("graphs", {}).values()),
+    settings=graph_settings,
     version=versions,
 )
 RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check, fingerprint=FINGERPRINT)

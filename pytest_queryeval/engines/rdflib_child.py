@@ -8,8 +8,10 @@ Loaded by `host_child.py`.
 
 from __future__ import annotations
 
+import gzip
 import logging
 import sys
+import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
@@ -45,9 +47,10 @@ CASTS = (
 
 
 class Driver(driver.Driver):
-    """Keeps the last 32 datasets; `settings` are `files` (pairs of a path and a format), `store` and `default_graph`.
+    """Keeps the last 32 datasets; `settings` are `files`, `store` and `default_graph`.
 
-    `store` is the path of Oxigraph's store, which changes with the files; `default_graph` is that of rdf.py.
+    Each of `files` is a path, its format and the named graph that it fills, if any; `store` is the path of Oxigraph's
+    store, which changes with the files; `default_graph` is that of rdf.py.
     """
 
     def __init__(self) -> None:
@@ -97,16 +100,18 @@ class Terms(dict[Any, Any]):
         return made
 
 
-def loaded(files: Sequence[tuple[str, str]], chosen: frozenset[str]) -> rdflib.Dataset:
+def loaded(files: Sequence[tuple[str, str, str | None]], chosen: frozenset[str]) -> rdflib.Dataset:
     """Return the files as a dataset; its default graph holds the `chosen` graphs, or without any the unnamed graph."""
     dataset, terms = rdflib.Dataset(), Terms()
     named: dict[Any, rdflib.Graph] = {}
-    for path, format_name in files:
+    for path, format_name, graph in files:
         format_ = getattr(pyoxigraph.RdfFormat, format_name)
+        own_graph = pyoxigraph.NamedNode(graph) if graph else None
         try:
-            for quad in pyoxigraph.parse(path=path, format=format_, lenient=True, rename_blank_nodes=True):
+            content: dict[str, Any] = {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}  # noqa: SIM115
+            for quad in pyoxigraph.parse(**content, format=format_, lenient=True, rename_blank_nodes=True):
                 triple = terms[quad.subject], terms[quad.predicate], terms[quad.object]
-                name = quad.graph_name
+                name = own_graph or quad.graph_name
                 if isinstance(name, pyoxigraph.DefaultGraph):
                     if not chosen:
                         dataset.default_graph.add(triple)
@@ -116,7 +121,7 @@ def loaded(files: Sequence[tuple[str, str]], chosen: frozenset[str]) -> rdflib.D
                 named[name].add(triple)
                 if isinstance(name, pyoxigraph.NamedNode) and name.value in chosen:
                     dataset.default_graph.add(triple)
-        except (OSError, SyntaxError) as error:
+        except (OSError, EOFError, zlib.error, SyntaxError) as error:
             raise Fault(f"{path}: {error}") from error
     for iri in chosen:
         if pyoxigraph.NamedNode(iri) not in named:

@@ -130,9 +130,11 @@ def _executed(stated: QueryOrAnswer, case: Case, session: Session) -> Execution:
     """Execute a prediction, without what a model wrote around its query."""
     if stated.query is None or stated.answer is not None:
         return session.execute(stated, case)
-    query, note = KINDS[case.kind].extract_query(stated.query)
+    kind = KINDS[case.kind]
+    query, note = kind.extract_query(stated.query)
     execution = session.execute(QueryOrAnswer(query=query), case)
-    return replace(execution, note="; ".join(filter(None, (note, execution.note)))) if note else execution
+    run_note = kind.run_note(query, case.source) if case.source else ""
+    return replace(execution, note="; ".join(filter(None, (note, run_note, execution.note))))
 
 
 def _best(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
+from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.sandbox.host import Hosts
@@ -68,6 +68,10 @@ class Kind(ABC):
         is empty. Kinds without queries leave the text to `read_without_running`.
         """
         return answer, ""
+
+    def run_note(self, query: str, source: Source) -> str:
+        """Return what a reader should know about how a predicted query is run on `source`; empty for most."""
+        return ""
 
     @abstractmethod
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:

@@ -15,6 +15,7 @@ from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each_entry, entries, required_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.files import absolute
+from pytest_queryeval.engines.graph_store import COMPRESSED, FORMATS
 from pytest_queryeval.http.setting_validators import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
@@ -27,12 +28,12 @@ from pytest_queryeval.text.credentials import mask_credentials
 ENGINE_OF_SUFFIX = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "sqlite"),
     ".duckdb": "duckdb",
-    **dict.fromkeys((".ttl", ".nt", ".nq", ".trig", ".rdf", ".owl", ".jsonld"), "rdf"),
+    **dict.fromkeys(FORMATS, "rdf"),
 }
 TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 SQLALCHEMY = ("postgres", "postgresql", "mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery", "trino")
 # Keys of every source, written beside its engine's name.
-SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "service")
+SOURCE_KEYS = ("version", "engine", "headers", "auth", "verify", "default_graph", "graphs", "prefixes", "service")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -101,7 +102,10 @@ def _engine_of(text: str) -> str | None:
         return "endpoint"
     if _SCHEME.match(text):
         return "sqlalchemy"
-    return ENGINE_OF_SUFFIX.get(PurePosixPath(text).suffix.lower())
+    suffixes = PurePosixPath(text.lower()).suffixes
+    if suffixes[-1:] == [COMPRESSED]:
+        return "rdf" if suffixes[-2:-1] and suffixes[-2] in FORMATS else None
+    return ENGINE_OF_SUFFIX.get("".join(suffixes[-1:]))
 
 
 def _described(node: Node) -> Source:

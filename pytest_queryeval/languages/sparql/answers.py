@@ -55,9 +55,10 @@ def _with_prefix(execution: Execution, query: Query) -> Execution:
 
     That is clearer than the list of all that the grammar allows there, which some servers send.
     """
-    error, prefix = execution.error, query.undeclared_prefix
-    if error is None or error.kind != "invalid" or prefix is None:
+    error = execution.error
+    if error is None or error.kind != "invalid" or not query.undeclared_prefixes:
         return execution
+    prefix = f"{query.undeclared_prefixes[0]}:"
     nearest = did_you_mean(prefix, [f"{declared}:" for declared in query.prefixes])
     remedy = nearest if nearest.endswith("?") and prefix != ":" else f": add `PREFIX {prefix} <…>` to the query"
     hint = f"the prefix {prefix} is not declared{remedy}"

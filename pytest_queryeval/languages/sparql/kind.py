@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql.order import order_plan
+from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
 from pytest_queryeval.languages.sparql.terms import csv_term, stated_term
 
 
@@ -31,6 +32,10 @@ class Sparql(QueryLanguage):
 
     def csv_cell(self, cell: Cell) -> Cell:
         return csv_term(cell)  # SPARQL CSV results write IRIs bare
+
+    def run_note(self, query: str, source: Source) -> str:
+        added = missing_prefixes(query, declared_prefixes(source.settings))
+        return f"prefixes of the source added: {', '.join(f'{name}:' for name in added)}" if added else ""
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)

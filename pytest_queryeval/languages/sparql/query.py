@@ -58,10 +58,10 @@ class Query:
         return max((token.depth for token in self.tokens), default=0)
 
     @property
-    def undeclared_prefix(self) -> str | None:
-        """Return the first prefix that is used and not declared, with its colon."""
-        used = (token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
-        return next((f"{prefix}:" for prefix in used if prefix not in self.prefixes | {"_"}), None)
+    def undeclared_prefixes(self) -> tuple[str, ...]:
+        """Return the prefixes that are used and not declared, without colon, in the order of their first use."""
+        used = dict.fromkeys(token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
+        return tuple(prefix for prefix in used if prefix not in self.prefixes | {"_"})
 
     def modifier(self, word: str) -> int | None:
         """Return the place in `tokens` of the modifier that starts with `word`, outside of brackets, or None."""
