@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from pytest_queryeval.metrics.embeddings.identity import is_folder
 from pytest_queryeval.metrics.embeddings.problem import problem
 
-Library: TypeAlias = Any  # a SentenceTransformer; checking its types takes a minute, since it imports all of torch
+Library: TypeAlias = Any  # a SentenceTransformer, whose package mypy does not read: pyproject.toml
 Result = TypeVar("Result")
 
 # Tokens of a batch, padding included: more are no faster on a processor of a few cores, and need more memory.
@@ -148,9 +148,9 @@ def _without_bars() -> Iterator[None]:
     from transformers.utils import logging as bars
 
     shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()  # type: ignore[no-untyped-call]
+    bars.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            bars.enable_progress_bar()  # type: ignore[no-untyped-call]
+            bars.enable_progress_bar()
