@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from samples import table
 from strategies import NEAR_CELLS, PLAIN_CELLS, tables
 
+from pytest_queryeval.comparison.assignment import best_assignment
 from pytest_queryeval.comparison.canonical import canonical_rows, is_close
+from pytest_queryeval.comparison.row_cells import RowCells
+from pytest_queryeval.comparison.row_pairs import pair_rows
 from pytest_queryeval.core.metric import Score
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, BlankNode, Table
@@ -23,6 +26,7 @@ from pytest_queryeval.metrics.soft_f1 import UNPROVEN, soft_f1
 from pytest_queryeval.metrics.soft_f1_bird import soft_f1_bird
 
 DEFAULT = Policy()
+TOKENS = st.lists(st.integers(0, 12), min_size=3, max_size=3, unique=True).map(tuple)
 
 
 def distinct(rows_of: Table) -> list[tuple]:
@@ -235,6 +239,16 @@ def rows_with_a_wrong_column(number: int) -> tuple[Table, Table]:
     return table(*rows), table(*[(key, flag, "unknown") for key, flag, _ in reversed(rows)])
 
 
+@given(st.lists(TOKENS, min_size=7, max_size=12), st.lists(TOKENS, min_size=2, max_size=12))
+def test_seven_and_more_rows_are_paired_as_well_as_by_any_assignment(golds: list[tuple], others: list[tuple]) -> None:
+    weights = [[len({*row} & {*other}) for other in others] for row in golds]
+
+    found = pair_rows(RowCells(width=3, cells=golds, reach=golds), others)
+
+    assert found.proven
+    assert found.common == sum(weights[row][column] for row, column in best_assignment(weights))
+
+
 def test_a_thousand_rows_are_paired_exactly() -> None:
     gold, predicted = rows_with_a_wrong_column(1000)
 
@@ -292,6 +306,7 @@ def loaded_after(program: str) -> set[str]:
 
 
 UNRELATED = ", ".join(f"({n}, {n + 10})" for n in range(8))
+COMPETING = ", ".join(f"({n}, {n + 10}, {n + 11})" for n in range(0, 16, 2))
 
 
 @pytest.mark.parametrize(
@@ -303,10 +318,11 @@ UNRELATED = ", ".join(f"({n}, {n + 10})" for n in range(8))
         pytest.param("(1, 2), (3, 4)", "(1, 7), (3, 8)", set(), id="two rows to be paired"),
         pytest.param("(1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (1, 7)", "(1, 9), (8, 1)", set(), id="six rows"),
         pytest.param(f"(1, 'x'), {UNRELATED}", f"(1, 'y'), {UNRELATED}", set(), id="one row that differs"),
-        pytest.param(UNRELATED, UNRELATED.replace("(", "('x', "), {"numpy", "scipy"}, id="eight rows to be paired"),
+        pytest.param(UNRELATED, UNRELATED.replace("(", "('x', "), set(), id="eight rows that want different ones"),
+        pytest.param(f"(0, 11), {UNRELATED}", COMPETING, {"numpy", "scipy"}, id="two rows that want the same one"),
     ],
 )
-def test_numpy_and_scipy_are_loaded_only_where_more_than_six_rows_have_to_be_paired(
+def test_numpy_and_scipy_are_loaded_only_where_more_than_six_rows_compete_for_partners(
     gold: str, predicted: str, loaded: set[str]
 ) -> None:
     assert loaded_after(f"soft_f1(table({gold}), table({predicted}))") == loaded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,6 +10,7 @@ from itertools import chain
 from pytest_queryeval.comparison.assignment import MAX_EXHAUSTIVE, best_assignment
 from pytest_queryeval.comparison.row_cells import RowCells, Tokens
 
+MAX_VISITS = 200_000  # pairs of rows with a cell in common that are looked at one by one
 MAX_MATRIX = 1_000_000  # gold rows times predicted rows that are assigned exactly; past it, rows are paired greedily
 
 
@@ -24,8 +25,9 @@ class Paired:
 def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     """Pair rows with the same cells, in any order, and then the rest so that they have the most in common.
 
-    Pairing rows of the same cells first loses nothing: what two other rows would lose by it, they have in common. The
-    rest is assigned exactly up to MAX_MATRIX possible pairs.
+    Pairing rows of the same cells first loses nothing: what two other rows would lose by it, they have in common. In
+    most answers each of the other rows can then have the partner that it shares most with. If not, they are assigned
+    exactly, up to MAX_MATRIX possible pairs.
     """
     same, gold, predicted = _without_same(gold, predicted)
     gold, predicted = _with_partners(gold, predicted)
@@ -35,6 +37,8 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
     if max(sizes) <= MAX_EXHAUSTIVE or min(sizes) == 1:
         weights = [common_cells(reach, predicted) for reach in gold.reach]
         return Paired(common=same + sum(weights[left][right] for left, right in best_assignment(weights)), proven=True)
+    if (wanted := _all_that_is_wanted(gold.reach, predicted)) is not None:
+        return Paired(common=same + wanted, proven=True)
     from pytest_queryeval.comparison import row_overlap  # imported late: scipy takes up to a second to load
 
     if sizes[0] * sizes[1] <= MAX_MATRIX:
@@ -48,6 +52,35 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> Paired:
 def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
     """Return how many cells a gold row has in common with each of the predicted rows."""
     return [sum(map(set(row).__contains__, reach)) for row in rows]
+
+
+def _all_that_is_wanted(reach: Sequence[Tokens], predicted: Sequence[Tokens]) -> int | None:
+    """Pair each row of the smaller side with one of those that it has the most cells in common with.
+
+    Return the number of these cells, more than which no pairs have in common; None where some row finds no such row
+    free, or past MAX_VISITS.
+    """
+    holders: defaultdict[object, list[int]] = defaultdict(list)
+    for right, row in enumerate(predicted):
+        for token in row:
+            holders[token].append(right)
+    if sum(len(holders.get(token, ())) for row in reach for token in row) > MAX_VISITS:
+        return None
+    common = [Counter(chain.from_iterable(holders.get(token, ()) for token in row)) for row in reach]
+    if len(common) > len(predicted):
+        golds, common = common, [Counter() for _ in predicted]
+        for left, shared in enumerate(golds):
+            for right, cells in shared.items():
+                common[right][left] = cells
+    taken, total = set[int](), 0
+    for shared in common:
+        most = max(shared.values())
+        partner = next((row for row, cells in shared.items() if cells == most and row not in taken), None)
+        if partner is None:
+            return None
+        taken.add(partner)
+        total += most
+    return total
 
 
 def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, RowCells, list[Tokens]]:
