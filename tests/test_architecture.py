@@ -70,7 +70,8 @@ SHARED_MODULES = {
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
     "yaml": {"documents.yaml_nodes"},
-    "duckdb": {"engines.duckdb_child", "engines.duckdb_build"},
+    "duckdb": {"engines.duckdb_child", "engines.duckdb_build", "documents.tables.parquet"},
+    "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
         "languages.sql.order",
         "languages.sql.dialects",

@@ -63,13 +63,19 @@ class UnknownNameError(QueryEvalError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A place in a suite file; `line` and `column` count from 1, 0 means unknown."""
+    """A place in a suite file; `line` and `column` count from 1, 0 means unknown.
+
+    `cell` names a place in a table; `line` is the row there.
+    """
 
     path: Path
     line: int = 0
     column: int = 0
+    cell: str = ""
 
     def __str__(self) -> str:
+        if self.cell:
+            return f"{self.path}, {self.cell}"
         numbers = "".join(f":{number}" for number in (self.line, self.column) if number)
         return f"{self.path}{numbers}"
 

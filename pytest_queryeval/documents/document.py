@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, nearest_file
 from pytest_queryeval.text.truncation import one_line
@@ -31,25 +31,41 @@ class File:
         """Where relative paths in the file start."""
         return self.path.parent
 
+    def location(self, line: int = 0, column: int = 0) -> Location:
+        """Return a place in this file."""
+        return Location(self.shown, line, column)
+
     def problem(self, text: str, line: int = 0, column: int = 0) -> CaseError:
         """Return an error at a place in this file, to be raised or kept."""
-        return CaseError(Location(self.shown, line, column), one_line(text, MAX_PROBLEM_CHARACTERS))
+        return CaseError(self.location(line, column), one_line(text, MAX_PROBLEM_CHARACTERS))
 
-    def data(self, limit: int) -> bytes:
-        """Return the whole content; raise `CaseError` if it cannot be read or is larger than `limit` bytes."""
+    def open(self, limit: int) -> BinaryIO:
+        """Return the content as a stream; raise `CaseError` if it cannot be read or is larger than `limit` bytes."""
         try:
             # Reading a pipe could block for ever.
             if self.path.exists() and not self.path.is_file():
                 raise self.problem("is not a file")
-            with self.path.open("rb") as stream:
-                data = stream.read(limit + 1)
+            stream = self.path.open("rb")
         except FileNotFoundError as error:
             raise self.problem(f"no such file{nearest_file(self.path)}") from error
         except (OSError, ValueError) as error:
-            raise self.problem(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        if len(data) > limit:
+            raise self.unreadable(error) from error
+        if os.fstat(stream.fileno()).st_size > limit:
+            stream.close()
             raise self.problem(f"is larger than {limit // MEBIBYTE} MiB: split it")
-        return data
+        return stream
+
+    def unreadable(self, error: Exception) -> CaseError:
+        """Return the error of a file whose content cannot be read."""
+        return self.problem(f"cannot be read: {getattr(error, 'strerror', None) or error}")
+
+    def data(self, limit: int) -> bytes:
+        """Return the whole content; raise `CaseError` as `open` does."""
+        with self.open(limit) as stream:
+            try:
+                return stream.read(limit + 1)
+            except OSError as error:
+                raise self.unreadable(error) from error
 
     def text(self, limit: int) -> str:
         """Return the whole content as text without a byte order mark; raise `CaseError` also where it is not UTF-8."""
@@ -78,7 +94,7 @@ class Node:
 
     `line` is where the node starts; for a mapping's value it is the line of its key. `key` names it in messages: the
     key of which it is the value, or "item of KEY". Numbers, true, false and null of JSON are plain scalars, its strings
-    are quoted.
+    are quoted. `column` is that of a cell in a table, else 0.
     """
 
     value: str | list[Node] | dict[str, Node] = field(repr=False)
@@ -86,11 +102,12 @@ class Node:
     form: Form
     file: File = field(repr=False)
     key: str = ""
+    column: int = 0
 
     @property
     def location(self) -> Location:
         """The place that messages name."""
-        return Location(self.file.shown, self.line)
+        return self.file.location(self.line, self.column)
 
     @property
     def plain(self) -> bool:
@@ -104,7 +121,7 @@ class Node:
 
     def problem(self, text: str) -> CaseError:
         """Return an error at this node, to be raised or kept."""
-        return self.file.problem(text, self.line)
+        return self.file.problem(text, self.line, self.column)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,64 @@
+"""Tables in spreadsheets, CSV and Parquet files, read row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from pytest_queryeval.documents.document import File
+from pytest_queryeval.documents.tables.rows import Row, Table, TableFile
+
+__all__ = ["TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_table", "open_table"]
+
+Opener: TypeAlias = Callable[[File], AbstractContextManager[Table]]
+
+TABLE_SUFFIXES = (".xlsx", ".csv", ".tsv", ".parquet")
+# Files that spreadsheet programs write, and whose content they can save as xlsx.
+_OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+
+
+def is_table(path: str | Path) -> bool:
+    """Return whether a file is a table by its name, or a spreadsheet of another format, which `open_table` refuses."""
+    return Path(path).suffix.lower() in (*TABLE_SUFFIXES, *_OTHER_SPREADSHEETS)
+
+
+@contextmanager
+def open_table(file: File, *, sheet: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
+    """Open the table in a file, of a workbook its first sheet by default; `delimiter` is that of a text file.
+
+    Raise `CaseError` where it cannot be read, has no header, or has a header twice. Packages that are needed are
+    imported on first use; a missing one is an error that names the extra.
+    """
+    suffix = file.path.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        remedy = "save it as .xlsx" if suffix in _OTHER_SPREADSHEETS else f"expected {', '.join(TABLE_SUFFIXES)}"
+        raise file.problem(f"'{suffix}' files are not read: {remedy}")
+    if sheet is not None and suffix != ".xlsx":
+        raise file.problem("has no sheets: leave out `sheet`")
+    if delimiter is not None and suffix not in (".csv", ".tsv"):
+        raise file.problem("has no delimiter: leave out `delimiter`")
+    try:
+        if suffix == ".xlsx":
+            from pytest_queryeval.documents.tables.xlsx import open_xlsx
+
+            opened = open_xlsx(file, sheet)
+        elif suffix == ".parquet":
+            from pytest_queryeval.documents.tables.parquet import open_parquet
+
+            opened = open_parquet(file)
+        else:
+            from pytest_queryeval.documents.tables.separated import open_separated
+
+            opened = open_separated(file, delimiter or _DELIMITERS[suffix])
+    except ModuleNotFoundError as error:
+        raise file.problem(
+            f"reading it needs {error.name}: pip install 'pytest-queryeval[{_EXTRAS[suffix]}]'"
+        ) from error
+    with opened as table:
+        yield table
+
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_EXTRAS: Mapping[str, str] = {".xlsx": "excel", ".parquet": "duckdb"}

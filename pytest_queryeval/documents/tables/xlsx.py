@@ -1,0 +1,201 @@
+"""Reader of sheets in xlsx workbooks: it holds few rows at a time, and refuses workbooks that attack it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from typing import IO, Any
+from xml.parsers import expat
+from zipfile import ZipFile
+
+from openpyxl.reader.excel import ExcelReader
+from openpyxl.styles.numbers import is_datetime
+from openpyxl.utils.cell import range_boundaries
+
+from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.documents.document import MEBIBYTE, File
+from pytest_queryeval.documents.tables.rows import (
+    MAX_TABLE_BYTES,
+    NumberedCells,
+    Table,
+    TableFile,
+    table_of,
+    value_text,
+)
+
+MAX_PARTS = 10_000
+MAX_ROWS = 1_048_576  # of a sheet, as in Excel
+MAX_PROBLEM_CELLS = 1_000_000
+_ROWS_AT_ONCE = 500
+_PROLOG_BYTES = 4096
+_XML_BYTES = 256 * 1024
+_COMPOUND_FILE = b"\xd0\xcf\x11\xe0"  # what xls workbooks and encrypted ones begin with
+_CONTROL = re.compile(r"_x00([01][0-9A-Fa-f])_")
+_ZEROS = re.compile(r"0{2,}")
+_NO_VALUE = "is a formula without a stored value: open the workbook in a spreadsheet program and save it"
+
+
+class _NoText(str):
+    """The problem of a cell that has no text."""
+
+    __slots__ = ()
+
+
+@contextmanager
+def open_xlsx(file: File, sheet: str | None) -> Iterator[Table]:
+    """Open a sheet of a workbook, the first one by default."""
+    with file.open(MAX_TABLE_BYTES) as stream:
+        if stream.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE:
+            raise file.problem("is an .xls workbook or has a password: save it as .xlsx, without a password")
+        with _workbook_errors(file), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions, which do not matter here
+            archive = ZipFile(stream)
+            _check_parts(archive)
+            book = ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
+            book.read()
+            sheets = {worksheet.title: worksheet for worksheet in book.wb.worksheets}
+            parts = {described.name: relation.target for described, relation in book.parser.find_sheets()}
+        if not sheets:
+            raise file.problem("has no sheet with cells")
+        visible = (title for title, worksheet in sheets.items() if worksheet.sheet_state == "visible")
+        name = next(visible, next(iter(sheets))) if sheet is None else sheet
+        if name not in sheets:
+            raise file.problem(f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
+        named = TableFile(file.path, file.shown, name)
+        with _workbook_errors(named), archive.open(parts[name]) as part:
+            problems = _ProblemCells(part).by_place
+        yield table_of(file, _numbered_cells(sheets[name], problems, named), _text, name)
+
+
+@contextmanager
+def _workbook_errors(file: File) -> Iterator[None]:
+    """Raise whatever happens in a damaged workbook as one error of the file."""
+    try:
+        yield
+    except CaseError:
+        raise
+    except Exception as error:
+        raise file.problem(f"is no .xlsx workbook that can be read, save it as .xlsx again: {error}") from error
+
+
+def _check_parts(archive: ZipFile) -> None:
+    """Raise `ValueError` for an archive that is larger than what a workbook may be, or has a document type."""
+    parts = archive.infolist()
+    # No part unpacks to more than what is stated here: `zipfile` stops there.
+    if len(parts) > MAX_PARTS or sum(part.file_size for part in parts) > MAX_TABLE_BYTES:
+        raise ValueError(f"it is larger than {MAX_TABLE_BYTES // MEBIBYTE} MiB when unpacked")
+    for part in parts:
+        with archive.open(part) as content:
+            _check_prolog(content)
+
+
+def _check_prolog(content: IO[bytes]) -> None:
+    """Raise `ValueError` for XML with a document type, whose entities could be of any size."""
+
+    def refuse(*_: object) -> None:
+        raise ValueError("it declares a document type, which no workbook has")
+
+    elements: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = lambda name, _: elements.append(name)
+    try:
+        while not elements and (data := content.read(_PROLOG_BYTES)):
+            parser.Parse(data)
+    except expat.ExpatError:
+        return  # a picture, or what is reported where it is read
+
+
+class _ProblemCells:
+    """The problems of empty cells of a sheet by row and column: openpyxl reads formulas without a value as empty."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self.by_place: dict[tuple[int, int], str] = {}
+        self._cell: dict[str, str] = {}
+        self._lacks_value = False
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        while data := content.read(_XML_BYTES):
+            self._parser.Parse(data)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "c":
+            self._cell = attributes
+        elif tag == "f":
+            self._lacks_value = self._cell.get("t") != "str"  # an empty text is a value
+        elif tag == "v" and self._lacks_value:
+            self._parser.CharacterDataHandler = self._value
+        elif tag == "mergeCell":
+            left, top, right, bottom = range_boundaries(attributes["ref"])
+            problem = f"is merged with row {top}: unmerge the cells, and fill each of them"
+            self._keep(range(top + 1, bottom + 1), range(left, right + 1), problem)
+
+    def _value(self, text: str) -> None:
+        self._lacks_value = self._lacks_value and not text.strip()
+
+    def _end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "v":
+            self._parser.CharacterDataHandler = None
+        elif tag == "c" and self._lacks_value and "r" in self._cell:
+            self._lacks_value = False
+            column, row, _, _ = range_boundaries(self._cell["r"])
+            self._keep(range(row, row + 1), range(column, column + 1), _NO_VALUE)
+
+    def _keep(self, rows: range, columns: range, problem: str) -> None:
+        if len(self.by_place) + len(rows) * len(columns) > MAX_PROBLEM_CELLS:
+            raise ValueError(f"more than {MAX_PROBLEM_CELLS:,} cells are merged or have no value")
+        self.by_place.update(dict.fromkeys(((row, column) for row in rows for column in columns), problem))
+
+
+def _numbered_cells(worksheet: Any, problems: dict[tuple[int, int], str], file: TableFile) -> NumberedCells:
+    # What a sheet says of its own size may be wrong.
+    worksheet.reset_dimensions()
+    rows = enumerate(worksheet.iter_rows(max_row=MAX_ROWS), start=1)
+    width = 0
+    while chunk := _next_rows(rows, file):
+        for number, cells in chunk:
+            texts = [_cell_text(cell) for cell in cells[: width or None]]
+            texts += [""] * (width - len(texts))
+            if problems:
+                for column, text in enumerate(texts, start=1):
+                    if not text and (number, column) in problems:
+                        texts[column - 1] = _NoText(problems[number, column])
+            if any(map(str.strip, texts)):
+                width = width or len(texts)
+                yield number, texts
+
+
+def _next_rows(rows: Iterator[tuple[int, Any]], file: TableFile) -> list[tuple[int, Any]]:
+    with _workbook_errors(file), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(islice(rows, _ROWS_AT_ONCE))
+
+
+def _cell_text(cell: Any) -> str:
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        if cell.data_type == "e":
+            return _NoText(f"shows the error {value}: correct its formula")
+        # Of the escapes of XML only these are left by openpyxl.
+        return _CONTROL.sub(lambda code: chr(int(code[1], 16)), value) if "_x00" in value else value
+    if isinstance(value, datetime) and is_datetime(cell.number_format) == "date":
+        return value.date().isoformat()
+    text = value_text(value)
+    if text.isdigit() and _ZEROS.fullmatch(zeros := cell.number_format):
+        return text.zfill(len(zeros))
+    return text
+
+
+def _text(cell: str) -> str:
+    if isinstance(cell, _NoText):
+        raise ValueError(str(cell))
+    return cell
