@@ -262,11 +262,11 @@ def test_identical_reports_show_no_change(cases):
 @pytest.mark.parametrize(
     ("fingerprint", "what"),
     [
-        ({"thresholds": {"f1": {"min": 0.4, "max": None}}}, ["thresholds lowered"]),
-        ({"thresholds": {"f1": {"min": 0.6, "max": None}}}, ["thresholds raised"]),
-        ({"thresholds": {"f1": {"min": 0.5, "max": 0.9}}}, ["thresholds raised"]),
-        ({"thresholds": {}}, ["thresholds lowered"]),
-        ({"thresholds": {"em": {"min": 0.5, "max": None}}}, ["thresholds lowered", "thresholds raised"]),
+        ({"thresholds": {"f1": {"min": 0.4, "max": None}}}, ["thresholds lowered: f1"]),
+        ({"thresholds": {"f1": {"min": 0.6, "max": None}}}, ["thresholds raised: f1"]),
+        ({"thresholds": {"f1": {"min": 0.5, "max": 0.9}}}, ["thresholds raised: f1"]),
+        ({"thresholds": {}}, ["thresholds lowered: f1"]),
+        ({"thresholds": {"em": {"min": 0.5, "max": None}}}, ["thresholds lowered: f1", "thresholds raised: em"]),
         ({"on_miss": "xfail"}, ["on_miss changed"]),
         ({"trials": 3}, ["trials or trials_rule changed"]),
         ({"trials_rule": "any"}, ["trials or trials_rule changed"]),
@@ -329,7 +329,22 @@ def test_a_state_that_nobody_looked_up_is_not_another_one(outcome):
 def test_a_greater_maximum_asks_for_less():
     wide, narrow = ({"thresholds": {"ves": {"min": None, "max": most}}} for most in (2.0, 1.0))
 
-    assert named(case(fingerprint=narrow), case(fingerprint=wide)) == ["thresholds lowered"]
+    assert named(case(fingerprint=narrow), case(fingerprint=wide)) == ["thresholds lowered: ves"]
+
+
+def test_lowered_thresholds_are_listed_by_their_metrics():
+    def limits(**least):
+        return {"thresholds": {name: {"min": minimum, "max": None} for name, minimum in least.items()}}
+
+    before = [case(name, fingerprint=limits(f1=0.5, em=0.5)) for name in "abc"]
+    after = [case("a", fingerprint=limits(f1=0.4, em=0.4)), case("b", fingerprint=limits(f1=0.4, em=0.5))]
+    after.append(case("c", fingerprint=limits(em=0.6)))
+
+    assert comparison(told(*before), told(*after))["changes"] == [
+        {"what": "thresholds lowered: f1, em", "cases": [f"{PATH}::a"]},
+        {"what": "thresholds lowered: f1", "cases": [f"{PATH}::b", f"{PATH}::c"]},
+        {"what": "thresholds raised: em", "cases": [f"{PATH}::c"]},
+    ]
 
 
 def test_other_questions_skips_and_expected_failures_are_named():

@@ -82,7 +82,7 @@ def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
     assert (slower["ok"], slower["value"], slower["before"], slower["after"]) == (False, 1.5, 0.5, 2.0)
     assert faster["ok"] is True
     assert gate_text(slower).startswith(
-        "prediction_seconds without a proven rise from the baseline (alpha 0.05) in music: "
+        "prediction_seconds without a proven rise from the baseline (no_regression, alpha 0.05) in music: "
     )
 
 

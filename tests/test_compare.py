@@ -202,7 +202,7 @@ def test_a_leaderboard_tells_what_was_asked_otherwise_systems_alike_together(wri
 
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("changed besides")]
     assert told == [
-        "changed besides the system in eased against best: thresholds lowered (2 cases)",
+        "changed besides the system in eased against best: thresholds lowered: f1 (2 cases)",
         "changed besides the system in edited, too against best: gold edited (1 case)",
     ]
     assert "besides the system in `edited`, `too` against `best`: gold edited" in Path("out.md").read_text("utf-8")

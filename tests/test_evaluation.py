@@ -1,5 +1,6 @@
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from samples import answer, fake_source, install_engine, make_case, query, table
@@ -161,6 +162,10 @@ def test_a_metric_that_does_not_apply_but_has_a_threshold_is_an_error(session, e
 
     with pytest.raises(QueryEvalError, match=r"^metric 'never' does not apply to this case, but has a threshold$"):
         evaluate_case(run_case("gold", thresholds={"never": AT_LEAST_ONE}), session)
+
+    optional = replace(AT_LEAST_ONE, option="--queryeval-threshold")
+    with pytest.raises(QueryEvalError, match=r"^--queryeval-threshold: metric 'never' does not apply to this case"):
+        evaluate_case(run_case("gold", thresholds={"never": optional}), session)
 
 
 @pytest.mark.parametrize(

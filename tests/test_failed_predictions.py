@@ -1,9 +1,12 @@
 """What a prediction scores that cannot be read, where a metric does not apply to each gold."""
 
+import math
+
 import pytest
 from suites import case
 
-from pytest_queryeval import evaluate
+from pytest_queryeval import METRICS, evaluate
+from pytest_queryeval.core.metric import metric
 
 LIVES = "[{dataset_id: 'A:B', dimensions: [{dimension_name: INDICATOR, values: [{id: LP, name: Lives}]}]}]"
 SDMX = "kind: sdmx\nmetrics: ['recall[INDICATOR]', 'recall[COUNTRY]', 'precision[COUNTRY]', macro_recall]\n"
@@ -68,3 +71,31 @@ def test_a_threshold_on_what_does_not_apply_is_an_error_that_says_why(head, gold
     assert found["outcome"] == "error"
     assert f"metric '{metric}' does not apply to this case, but has a threshold: " in found["message"]
     assert reason in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("better", "max_score", "worst"),
+    [("higher", 9, 0.0), ("higher", math.inf, 0.0), ("lower", 9, 9.0), ("lower", math.inf, None)],
+)
+@pytest.mark.parametrize("input_", ["answers", "executions"])
+def test_a_failed_prediction_has_the_worst_score(monkeypatch, better, max_score, worst, input_):
+    @metric(answers=None, better=better, max_score=max_score, input=input_)
+    def ours(gold, predicted):
+        return 5.0
+
+    monkeypatch.setitem(METRICS._members, "ours", METRICS._admit(ours))
+    report = evaluated("gold: {a: 1}", "thresholds: {ours: {max: 6}}", head="kind: json\nmetrics: [ours]\n")
+
+    (found,) = report["cases"]
+    assert (found["outcome"], found["scores"]["ours"]) == ("failed", worst)
+
+
+def test_a_cost_without_a_limit_that_does_not_apply_to_an_answer_is_still_an_error(monkeypatch):
+    @metric(answers=None, better="lower", max_score=math.inf)
+    def ours(gold, predicted):
+        return None
+
+    monkeypatch.setitem(METRICS._members, "ours", METRICS._admit(ours))
+    report = evaluate([case("gold: {a: 1}", "predicted: {a: 1}", "thresholds: {ours: {max: 6}}", head="kind: json\n")])
+
+    assert report["cases"][0]["outcome"] == "error"

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 import pytest
-from samples import make_case, make_result, table
+from samples import answer, make_case, make_result, table
 
 from pytest_queryeval.comparison.canonical import XSD
 from pytest_queryeval.core.model import Threshold, ThresholdViolation
@@ -66,6 +66,41 @@ def test_equal_cells_show_no_types_though_these_differ():
     assert answers(table((3, "x"), (5, "z")), table((Decimal(3), "y"), (5, "z")))[2:4] == [
         "    gold     | 3 · x",
         "    instead  | 3 · y",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("day", "midnight"),
+    [
+        (date(2024, 1, 2), datetime(2024, 1, 2)),
+        ("2024-01-02", "2024-01-02 00:00:00.000"),
+        (Literal("2024-01-02", f"{XSD}date"), Literal("2024-01-02T00:00:00", f"{XSD}dateTime")),
+    ],
+)
+def test_a_date_in_place_of_a_timestamp_at_midnight_is_explained(day, midnight):
+    hint = "  hint       a date does not equal a timestamp at midnight: cast both to one type"
+
+    assert answers(table((day, 1)), table((midnight, 1)))[-1] == hint
+    assert answers(table((midnight, 1)), table((day, 2)))[-1] == hint
+
+
+@pytest.mark.parametrize(
+    "other", [datetime(2024, 1, 2, 12), datetime(2024, 1, 3), datetime(2024, 1, 2, 0, 0, 0, 1), None]
+)
+def test_a_date_in_place_of_another_moment_is_not_explained(other):
+    assert not any("hint" in line for line in answers(table((date(2024, 1, 2),)), table((other,))))
+    assert not any("hint" in line for line in answers(table((date(2024, 1, 2),)), table((date(2024, 1, 3),))))
+
+
+def test_the_gold_that_is_shown_is_named_where_there_are_several():
+    case = make_case(golds=(answer((1,)), answer((2,)), answer((3,))))
+    result = make_result(case, gold=table((2,)), gold_index=1, predicted=table((4,)), violations=MISSED)
+
+    lines = list(failure_lines(result))
+
+    assert lines[1:3] == [
+        "  golds      3, of which gold_any[1] is the closest",
+        "  gold       | (a stored answer)",
     ]
 
 

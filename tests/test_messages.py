@@ -12,6 +12,7 @@ HEAD = "kind: sql\nsource: a.db\n"
 CASE = "cases:\n  - id: a\n    gold: SELECT 1\n    predicted: SELECT 1\n"
 NUMBER_OF_ROWS = "max_rows: expected a whole number from 1 on, found"
 NO_MARKER = "must consist of letters, digits, _ and -, and not start with _, to be a marker"
+PROGRAM = "a program is named in a suite, as `predictor: {command:"
 NO_ENGINE = "and no source in `sources` has this name"
 
 
@@ -63,6 +64,10 @@ def said(text, name="s.queryeval.yaml"):
             f"'very slow' {NO_MARKER}: write very-slow",
         ),
         ("predictor: predict.py", "unknown predictor 'predict.py': name its function, predict.py:predict"),
+        (
+            "predictor: python3 x.py",
+            f"unknown predictor 'python3 x.py': {PROGRAM} [python3, x.py]}}`",
+        ),
         ("predictor: host:8000/ask", "'host:8000/ask' has no scheme: write http://host:8000/ask"),
     ],
 )

@@ -79,7 +79,11 @@ def test_settings_of_a_source_stand_beside_its_engine_or_below_it(written, setti
         ("{rdf: a.ttl, engine: oxigraf}", "unknown engine 'oxigraf': did you mean 'oxigraph'?"),
         ("{rdf: []}", "'rdf' is not the name of a file, or a list of names"),
         ("{rdf: {engine: rdflib}}", "needs files"),
-        ("{endpoint: ftp://x/s}", "'endpoint' is not an http or https URL"),
+        ("{endpoint: ftp://x/s}", "'endpoint' is not an http or https URL: found 'ftp://x/s'"),
+        ("{endpoint: 'ftp://x/s?token=x#y'}", "'endpoint' is not an http or https URL: found 'ftp://x/s'"),
+        ("{endpoint: 'my/place?api_key=x'}", "'endpoint' is not an http or https URL: found 'my/place'"),
+        ("{endpoint: 'password=hunter2'}", "'endpoint' is not an http or https URL: found '…'"),
+        ('{endpoint: "a\\e[31m\\nb"}', "'endpoint' is not an http or https URL: found 'a\\x1b[31m b'"),
         ("{endpoint: 'h:78/q'}", "'endpoint' is not an http or https URL: did you mean 'http://h:78/q'?"),
         (
             "{endpoint: 'localhost/q?token=x'}",

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 
 from pytest_queryeval.comparison.canonical import XSD, canonical, is_equal
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.comparison.temporal import read_temporal
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal
+from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row
 
 
 def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
     """Return pairs of a gold and a predicted cell of one column that are unequal and yet shown by the same text."""
-    golds = (*found.missing, *(gold for gold, _ in found.changed))
-    others = (*found.extra, *(predicted for _, predicted in found.changed))
+    golds, others = _sides(found)
     by_text = defaultdict(list)
     for column, cell in (place for row in golds for place in enumerate(row)):
         by_text[column, shown(cell)].append(cell)
@@ -26,6 +26,31 @@ def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) 
         for gold in by_text.get((column, shown(cell)), ())
         if type_name(gold) != type_name(cell) and not is_equal(canonical(gold, policy), canonical(cell, policy), policy)
     ]
+
+
+def has_midnight(found: Difference) -> bool:
+    """Return whether one answer has a date where the other one has a timestamp at midnight of that day."""
+    (dates, timestamps), (other_dates, other_timestamps) = map(_moments, _sides(found))
+    return not dates.isdisjoint(other_timestamps) or not timestamps.isdisjoint(other_dates)
+
+
+def _sides(found: Difference) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Return the rows of gold and of predicted that the other one lacks."""
+    golds = (*found.missing, *(gold for gold, _ in found.changed))
+    return golds, (*found.extra, *(predicted for _, predicted in found.changed))
+
+
+def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return the dates and the timestamps, texts among them, as numbers of columns with seconds."""
+    dates, timestamps = set[tuple[int, int]](), set[tuple[int, int]]()
+    for column, cell in (place for row in rows for place in enumerate(row)):
+        text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
+        found = read_temporal(text)
+        if found is not None and found.kind == "date":
+            dates.add((column, found.seconds))
+        elif found is not None and found.kind == "datetime" and not found.fraction:
+            timestamps.add((column, found.seconds))
+    return dates, timestamps
 
 
 def text_and_number(cell: Cell, other: Cell) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -77,6 +78,13 @@ class Metric:
     max_score: float | None = None
     better: Better = "higher"
     counts: tuple[str, Callable[..., Any]] | None = None
+
+    @property
+    def worst_score(self) -> float | None:
+        """The score of a failed prediction; None where lower is better and nothing limits how high scores are."""
+        if self.better == "higher":
+            return 0.0
+        return None if self.max_score is None or math.isinf(self.max_score) else self.max_score
 
     def applies_to(self, kind: str, answer_type: type) -> bool:
         """Return whether cases of this kind, whose answers are of this type, can be scored."""

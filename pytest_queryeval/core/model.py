@@ -44,10 +44,14 @@ Where = TypedDict(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The least and the greatest value that a metric may have; None leaves that side open."""
+    """The least and the greatest value that a metric may have; None leaves that side open.
+
+    `option` is the option of the command line that requires it; empty where a suite does.
+    """
 
     minimum: float | None = None
     maximum: float | None = None
+    option: str = field(default="", compare=False)
 
     def admits(self, value: float) -> bool:
         """Whether `value` lies within both limits; 1e-9 is forgiven, so that 0.1 + 0.2 meets 0.3."""

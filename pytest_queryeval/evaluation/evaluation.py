@@ -14,6 +14,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sql.unknown_names import nearest_name
+from pytest_queryeval.metrics import METRICS
 
 
 @dataclass(slots=True)
@@ -34,8 +35,8 @@ def evaluate_case(case: Case, session: Session, progress: Progress | None = None
 
     Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
-    and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it scores 0
-    on metrics that need its answer.
+    and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it has
+    the worst score on metrics that need its answer.
     """
     progress = progress or Progress()
     golds = _golds(case, session, progress)
@@ -107,10 +108,12 @@ def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, sessi
     best = candidates[index]
     scores = {name: best.value(name) for name in names}
     best.note_unproven_alignment()
-    for name in case.thresholds:
-        if scores[name] is None:
+    for name, threshold in case.thresholds.items():
+        has_no_worst = predicted.error is not None and METRICS[name].worst_score is None
+        if scores[name] is None and not has_no_worst:
+            place = f"{threshold.option}: " if threshold.option else ""
             why = f": {best.reasons[name]}" if best.reasons.get(name) else ""
-            raise QueryEvalError(f"metric '{name}' does not apply to this case, but has a threshold{why}")
+            raise QueryEvalError(f"{place}metric '{name}' does not apply to this case, but has a threshold{why}")
     violations = threshold_violations(scores, case)
     return Trial(
         gold=best.gold,

@@ -48,8 +48,9 @@ class Scoring:
         self.gold = self._with_order(gold)
 
     def value(self, name: str) -> float | None:
-        """Return a score: 0 where a metric needs an answer and the prediction failed, None where it does not apply.
+        """Return a score, the worst one where a metric needs an answer and the prediction failed.
 
+        It is None where the metric does not apply, and where nothing limits how bad a score may be.
         Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` where a query has to be run
         again and cannot.
         """
@@ -63,8 +64,8 @@ class Scoring:
             # An empty answer shows as well as any other whether the metric applies to gold.
             empty = KINDS[self._case.kind].empty_answer
             if empty is None or metric.input == "executions":
-                return 0.0
-            return None if self._scored(name, self.gold.answer, empty) is None else 0.0
+                return metric.worst_score
+            return None if self._scored(name, self.gold.answer, empty) is None else metric.worst_score
         if metric.input == "executions":
             return self._scored(name, gold, predicted)
         return self._scored(name, gold.answer, predicted.answer)

@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text
 from pytest_queryeval.http.template import is_parameters
 from pytest_queryeval.text.credentials import mask_credentials
+from pytest_queryeval.text.truncation import one_line
 
+MAX_SHOWN = 80  # characters of a value in a message
 SCHEMES = ("basic", "digest", "bearer")
 # A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.
 _HOST = re.compile(r"[\w.-]+:\d+(?:/|$)|localhost/|[\w-]+(?:\.[\w-]+)+/[^.?#]*(?:[?#]|$)", re.ASCII)
@@ -40,6 +42,14 @@ def suggested_url(value: Any) -> str:
     return f": did you mean '{mask_credentials(f'{scheme}://{value}')}'?"
 
 
+def _suggested_or_found(value: Any) -> str:
+    """Return the tail of an error message with the URL that may be meant, else with what was found instead."""
+    if not isinstance(value, str) or "@" in value:
+        return ""
+    path = re.split("[?#]", value, maxsplit=1)[0]
+    return suggested_url(value) or f": found '{one_line(mask_credentials(path), MAX_SHOWN)}'"
+
+
 def is_auth(value: Any) -> bool:
     """Return whether it names one scheme with its credentials."""
     if not isinstance(value, dict) or len(value) != 1:
@@ -66,7 +76,7 @@ def _is_sendable(text: str) -> bool:
 
 
 CONNECTION: Mapping[str, SettingValidator] = {
-    "url": SettingValidator(is_url, "an http or https URL", suggestion=suggested_url),
+    "url": SettingValidator(is_url, "an http or https URL", suggestion=_suggested_or_found),
     "auth": SettingValidator(is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
     "headers": SettingValidator(is_headers, "a mapping from names to one-line texts, in Latin-1"),
     "verify": SettingValidator(

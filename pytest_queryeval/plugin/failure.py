@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_queryeval.comparison.lookalikes import lookalikes, text_and_number, type_name
+from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number, type_name
 from pytest_queryeval.core.model import Case, CaseResult, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
@@ -70,6 +70,8 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield f"  missed     {', '.join(violation.metric for violation in result.violations)}"
     if result.case.question:
         yield f"  question   {one_line(result.case.question, LINE_CHARACTERS)}"
+    if (number := len(result.case.golds)) > 1:
+        yield f"  golds      {number}, of which gold_any[{result.shown.gold_index}] is the closest"
     yield from _query("gold", stated_text(result.gold, result.case))
     yield from _query("predicted", stated_text(result.predicted, result.case))
     yield from _answers(result)
@@ -134,6 +136,8 @@ def _answers(result: CaseResult) -> Iterator[str]:
         yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
         yield "  hint       if a number and its text may be equal, add `compare: {text_numbers: true}` to the case"
+    if has_midnight(found):
+        yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
     if found.repeated and _equal_without_duplicates(result):
         yield "  hint       if duplicates do not matter, add `compare: {duplicates: ignore}` to the case"
 

@@ -161,4 +161,4 @@ def _threshold(text: str) -> tuple[str, Threshold]:
         number = math.nan
     if not name or not math.isfinite(number):
         raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE with a finite number, found '{text}'")
-    return name, Threshold(minimum=number)
+    return name, Threshold(minimum=number, option="--queryeval-threshold")

@@ -269,7 +269,7 @@ def _subject(gate: GateReport) -> str:
         rule = gate["no_regression"]
         tolerated = f" of more than {rule['max_drop']:g}" if rule["max_drop"] else ""
         proven = f"without a proven {_worsening(gate)}{tolerated} from the baseline"
-        return f"{gate['metric']} {proven} (alpha {rule['alpha']:g}){where}"
+        return f"{gate['metric']} {proven} (no_regression, alpha {rule['alpha']:g}){where}"
     return f"{gate['metric']}{where}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +38,7 @@ def read_predictor(node: Node) -> PredictorSpec:
         written = mask_credentials(str(node.value))
         if written in PREDICTORS:
             raise node.problem(f"'{written}' needs settings: write `{{{written}: ...}}`")
-        hint = _function_hint(written, node.file.folder) or did_you_mean(written, PREDICTORS.names())
+        hint = _hint(written, node.file.folder) or did_you_mean(written, PREDICTORS.names())
         raise node.problem(f"unknown predictor '{written}'{hint}")
     if _HOST_AND_PORT.match(text):
         raise node.problem(
@@ -48,13 +49,15 @@ def read_predictor(node: Node) -> PredictorSpec:
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
 
 
-def _function_hint(written: str, folder: Path) -> str:
-    """Return how to name a function where only its file or a dotted name is given; empty without such a file."""
+def _hint(written: str, folder: Path) -> str:
+    """Return how to name a program, or a function where only its file or a dotted name is given."""
+    if len(words := written.split()) > 1 and not os.path.isfile(folder / written):  # noqa: PTH113 - Path.is_file raises for long names
+        return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"
     if written.endswith(".py"):
         return f": name its function, {written}:predict"
     module, _, name = written.rpartition(".")
     file = f"{module.replace('.', '/')}.py"
-    return f": did you mean '{file}:{name}'?" if module and (folder / file).is_file() else ""
+    return f": did you mean '{file}:{name}'?" if module and os.path.isfile(folder / file) else ""  # noqa: PTH113
 
 
 def check_predictor_files(spec: PredictorSpec) -> None:

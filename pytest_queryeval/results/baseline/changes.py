@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import ge
 from typing import Literal, TypeAlias
@@ -38,7 +38,10 @@ _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[SuiteChange]:
     """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
-    cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped} | {
+    cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped}
+    cases |= _by_metrics("thresholds lowered", ((new["nodeid"], _lowered(old, new)) for old, new in found.common))
+    cases |= _by_metrics("thresholds raised", ((new["nodeid"], _lowered(new, old)) for old, new in found.common))
+    cases |= {
         what: [new["nodeid"] for old, new in found.common if is_changed(old, new)]
         for what, is_changed in CASE_CHANGES.items()
     }
@@ -83,16 +86,25 @@ def _is_marked(case: CaseReport) -> bool:
     return case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
 
 
-def _are_thresholds_lowered(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a threshold is gone, or has a smaller minimum or a greater maximum."""
+def _by_metrics(what: str, changed: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """Return the node ids of cases by a change that names its metrics, which may be none."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for nodeid, metrics in changed:
+        if metrics:
+            found[f"{what}: {', '.join(metrics)}"].append(nodeid)
+    return found
+
+
+def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
+    """Return the metrics whose threshold is gone, or has a smaller minimum or a greater maximum."""
     both = fingerprints(old, new)
     if both is None:
-        return False
+        return []
     before, after = (
         [required for name, limits in case["thresholds"].items() for required in _limit_requirements(limits, name)]
         for case in both
     )
-    return bool(_relaxed(before, after))
+    return list(dict.fromkeys(name for name, _ in _relaxed(before, after)))
 
 
 def _limit_requirements(limits: Limits | PendingGate, *of: str) -> Iterator[Requirement]:
@@ -145,8 +157,6 @@ def _portable(name: str | None) -> str:
 # The changes that a case may have between two reports, in the order of a report.
 CASE_CHANGES: Mapping[str, IsChanged] = {
     XFAIL: _is_newly_expected,
-    "thresholds lowered": _are_thresholds_lowered,
-    "thresholds raised": lambda old, new: _are_thresholds_lowered(new, old),
     "on_miss changed": _edited("on_miss"),
     "trials or trials_rule changed": _edited("trials", "trials_rule"),
     "timeout or max_rows edited": _edited("limits"),
