@@ -95,6 +95,21 @@ def test_several_right_answers_keep_their_order():
     assert [gold.query for gold in loaded.golds] == ["SELECT 1", "SELECT 2\n", None]
     assert loaded.golds[2].answer.rows == [(1,)]
     assert problem("gold_any: []") == "gold_any is empty"
+
+
+def test_several_right_answers_can_be_files():
+    write("SELECT 3", "a.sql")
+    write("a\n1\n", "b.csv")
+
+    loaded = case("gold_any:\n  - SELECT 1\n  - {file: a.sql}\n  - {file: b.csv}")
+
+    assert [gold.query for gold in loaded.golds] == ["SELECT 1", "SELECT 3", None]
+    assert loaded.golds[2].answer.rows == [(1,)]
+    assert problem("gold_any:\n  - {file: missing.sql}") == "missing.sql: no such file"
+    assert problem("gold_any:\n  - {file: a.sql, columns: [a]}").startswith("unknown key 'file'")
+
+
+def test_a_list_of_right_answers_is_not_a_text():
     assert problem("gold_any: SELECT 1") == "gold_any: expected a list, found 'SELECT 1': write [SELECT 1]"
 
 

@@ -25,11 +25,18 @@ def read_golds(case: Node, kind: Kind) -> tuple[QueryOrAnswer, ...]:
     if form == "gold_any":
         if not items(node):
             raise node.problem("gold_any is empty")
-        return tuple(each(items(node), lambda item: replace(kind.read_gold(item), location=item.location)))
+        return tuple(each(items(node), lambda item: _read_one_of_several(item, kind)))
     if form == "gold_file":
         return (kind.read_file(node),)
     read = {"gold": kind.read_gold, "gold_table": kind.read_table}[form]
     return (replace(read(node), location=node.location),)
+
+
+def _read_one_of_several(item: Node, kind: Kind) -> QueryOrAnswer:
+    """Read an item of `gold_any`: the value of a `gold`, or of a `gold_file` as `{file: NAME}`."""
+    if kind.has_queries and isinstance(item.value, dict) and list(item.value) == ["file"]:
+        return kind.read_file(item.value["file"])
+    return replace(kind.read_gold(item), location=item.location)
 
 
 def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.ties import OrderPlan
-from pytest_queryeval.core.model import Case, Source
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
+from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
+from pytest_queryeval.languages.files import MAX_STATED_BYTES, stated_file
 from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql.order import order_plan
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
 from pytest_queryeval.languages.sparql.terms import csv_term, stated_term
+from pytest_queryeval.languages.table_files import table_readers
+
+RDF_SUFFIXES = (".ttl", ".nt")
 
 
 class Sparql(QueryLanguage):
@@ -33,12 +38,25 @@ class Sparql(QueryLanguage):
     def csv_cell(self, cell: Cell) -> Cell:
         return csv_term(cell)  # SPARQL CSV results write IRIs bare
 
+    def read_file(self, node: Node) -> QueryOrAnswer:
+        readers = table_readers(self.stated_cell, self.csv_cell)
+        return stated_file(node, {**readers, **dict.fromkeys(RDF_SUFFIXES, _rdf_file)})
+
     def run_note(self, query: str, source: Source) -> str:
         added = missing_prefixes(query, declared_prefixes(source.settings))
         return f"prefixes of the source added: {', '.join(f'{name}:' for name in added)}" if added else ""
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)
+
+
+def _rdf_file(file: File) -> QueryOrAnswer:
+    from pytest_queryeval.languages.sparql.rdf_results import read_rdf_results
+
+    try:
+        return QueryOrAnswer(answer=read_rdf_results(file.text(MAX_STATED_BYTES), file.path.suffix.lower()))
+    except ValueError as error:
+        raise file.problem(str(error)) from error
 
 
 SPARQL = Sparql()
