@@ -1,40 +1,67 @@
-"""The console script `queryeval`: a module a subcommand, each with `SUMMARY`, `add_arguments` and `run`."""
+"""The console script `queryeval`: a module for each command, with `EXAMPLE`, `add_arguments` and `run`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
+from typing import Any, NamedTuple
 
-from pytest_queryeval.cli import compare, merge, render
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.cli.output import write_result
+from pytest_queryeval.core.errors import QueryEvalError, SuiteError
 from pytest_queryeval.text.escaping import log_line
 
-COMMANDS = (merge, compare, render)
 USAGE_ERROR = 2
 
 
+class Command(NamedTuple):
+    """A command: its module, relative to this package, and its line in the list of all commands."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
+    "merge": Command("merge", "unite the reports of shards, evaluate the gates"),
+    "compare": Command("compare", "compare two reports, or rank the systems of many"),
+    "render": Command("render", "render a report.json in other formats"),
+}
+
+
+class _CommandParser(argparse.ArgumentParser):
+    """The parser of a command, whose module is imported when the command is used."""
+
+    def __init__(self, *, module: str = "", **settings: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        self._module = module
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        command = import_module(f"{__name__}.{self._module}")
+        self.description, self.epilog = command.__doc__, f"example: {command.EXAMPLE}"
+        command.add_arguments(self)
+        self.add_argument("--json", action="store_true", help="print the result as one JSON object")
+        self.set_defaults(run=command.run)
+        return super().parse_known_args(args, namespace)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand and return the exit status: 0, what the subcommand says, or 2 for a call that cannot be served.
+    """Run a command and return the exit status: 0, what the command says, or 2 for a call that cannot be served.
 
     `arguments` are those after the program's name, those of the process where None is given. Like argparse, this
     raises `SystemExit` for an option that is unknown or incomplete, and for `--help`.
     """
-    parser = _parser()
+    parser = argparse.ArgumentParser(prog="queryeval", description="Works on suites and reports of pytest-queryeval.")
+    parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
+    for name, command in COMMANDS.items():
+        subparsers.add_parser(name, module=command.module, help=command.summary)
     found = parser.parse_args(arguments)
     try:
-        return int(found.run(found))
+        result = found.run(found)
+        write_result(result, as_json=found.json)
     except QueryEvalError as error:
-        parser.exit(USAGE_ERROR, f"{log_line(str(error))}\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="queryeval", description="Works on reports of pytest-queryeval.")
-    parser.add_argument("--version", action="version", version=f"pytest-queryeval {version('pytest-queryeval')}")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        name = command.__name__.rpartition(".")[2]
-        subparser = subparsers.add_parser(name, help=command.SUMMARY, description=command.__doc__)
-        command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
-    return parser
+        problems = error.problems if isinstance(error, SuiteError) else (error,)
+        parser.exit(USAGE_ERROR, "".join(f"{log_line(str(problem))}\n" for problem in problems))
+    return int(result.status)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
 
-from pytest_queryeval.cli.output import write_files, write_lines
+from pytest_queryeval.cli.output import Result, write_files
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.report import BaselineReport, Report
 from pytest_queryeval.reports import check_target, write_whole
@@ -22,7 +22,7 @@ from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.results.report_file import read_report
 
-SUMMARY = "compare two reports, or rank the systems of many"
+EXAMPLE = "queryeval compare before.json after.json -o comparison.md"
 OK, FAILED = 0, 1
 SUFFIXES = (".html", ".json", ".md")
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Result:
     """Compare, write, print; return 0 even where reports differ, 1 where a target could not be written.
 
     Raise `ReportError` for a report that cannot be used and a target that cannot be written.
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     def write(target: Path) -> None:
         write_whole(target, _content(target.suffix, title, found, blocks))
 
-    lines, is_written = write_files(targets, write)
-    write_lines([*text_lines(blocks, shutil.get_terminal_size().columns), *lines])
-    return OK if is_written else FAILED
+    written = write_files(targets, write)
+    lines = [*text_lines(blocks, shutil.get_terminal_size().columns), *written.lines()]
+    return Result(status=FAILED if written.problems else OK, lines=lines, data={**found, **written.data()})
 
 
 def _compared(

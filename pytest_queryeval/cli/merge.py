@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from pytest_queryeval.cli.output import report_files, write_files, write_lines
+from pytest_queryeval.cli.output import Result, report_files, write_files
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.blocks import text_sentence
@@ -18,7 +18,7 @@ from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.results.verdict import verdict
 
-SUMMARY = "unite the reports of shards, evaluate the gates"
+EXAMPLE = "queryeval merge shard-1.json shard-2.json -o report.json"
 MAX_LISTED = 5
 # The exit statuses of pytest.
 OK, FAILED, NO_CASES = 0, 1, 5
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=where)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Result:
     """Merge, write, sum up; 0 where no case failed and no gate is missed, 5 without any case, else 1.
 
     Raise `ReportError` for a part that cannot be used and a target that cannot be written.
@@ -43,13 +43,17 @@ def run(arguments: argparse.Namespace) -> int:
     parts = {str(path): read_report(path) for path in paths}
     base: Path | None = arguments.baseline
     report = merge(parts, None if base is None else (str(base), read_report(base)))
-    lines, is_written = write_files(files, partial(write_report, report))
-    write_lines([*_summary(report, parts), *lines])
-    if verdict(report).is_faulty:
-        return FAILED
-    if not report["totals"]["cases"]:
-        return NO_CASES
-    return OK if is_written else FAILED
+    written = write_files(files, partial(write_report, report))
+    lines = [*_summary(report, parts), *written.lines()]
+    found = verdict(report)
+    if found.is_faulty:
+        status = FAILED
+    elif not report["totals"]["cases"]:
+        status = NO_CASES
+    else:
+        status = FAILED if written.problems else OK
+    data = {"verdict": found.state, "totals": report["totals"], "gates": report["gates"], **written.data()}
+    return Result(status=status, lines=lines, data=data)
 
 
 def _summary(report: Report, parts: Mapping[str, Report]) -> Iterator[str]:

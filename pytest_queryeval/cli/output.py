@@ -1,29 +1,70 @@
-"""Files and standard output of the subcommands; untrusted text in a line is never a command of a CI service."""
+"""Files and standard output of the commands; untrusted text in a line is never a command of a CI service."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import check_target, files_of
 from pytest_queryeval.text.escaping import log_line
 
 
-def write_lines(lines: Iterable[str]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a command found: its exit status, lines for people, and what `--json` prints."""
+
+    status: int
+    lines: Iterable[str]
+    data: Mapping[str, object]
+
+
+@dataclass(slots=True)
+class WrittenFiles:
+    """The files that were written, and the problems of those that could not be."""
+
+    paths: list[Path] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """Return a line for each file, those that failed last."""
+        return [*(f"report: {path}" for path in self.paths), *self.problems]
+
+    def data(self) -> dict[str, list[str]]:
+        """Return the files and problems for `--json`."""
+        return {"reports": [str(path) for path in self.paths], "problems": self.problems}
+
+
+def write_result(result: Result, *, as_json: bool) -> None:
+    """Write the lines to standard output, or its JSON there and the lines to standard error."""
+    write_lines(result.lines, sys.stderr if as_json else sys.stdout)
+    if as_json:
+        # `##` starts commands of CI services anywhere in a line. In JSON, `#` is in texts only.
+        text = json.dumps(result.data, allow_nan=False).replace("##", "#\\u0023")
+        _write([f"{text}\n"], sys.stdout)
+
+
+def write_lines(lines: Iterable[str], stream: TextIO | None) -> None:
     """Write lines, each of which stays one and starts no command of a CI service; none where the reader has gone."""
-    if sys.stdout is None:  # closed by the caller
+    _write((f"{log_line(line)}\n" for line in lines), stream)
+
+
+def _write(lines: Iterable[str], stream: TextIO | None) -> None:
+    if stream is None:  # closed by the caller
         return
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # a terminal may know ASCII only
     try:
-        sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
-        sys.stdout.flush()
+        stream.writelines(lines)
+        stream.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python would complain once more when it ends
         if not isinstance(error, BrokenPipeError):  # as after `| head`
             raise ReportError(f"standard output cannot be written to: {error.strerror}") from error
 
@@ -35,18 +76,14 @@ def report_files(targets: Iterable[Path]) -> list[Path]:
     return [path for target in targets for path in files_of(target)]
 
 
-def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> tuple[list[str], bool]:
-    """Write each file that can be written; `write` raises `ReportError` for the others.
-
-    Return a line for each file, those that failed last, and whether all were written.
-    """
-    written: list[str] = []
-    faults: list[str] = []
+def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> WrittenFiles:
+    """Write each file that can be written; `write` raises `ReportError` for the others."""
+    files = WrittenFiles()
     for path in paths:
         try:
             write(path)
         except ReportError as error:
-            faults.append(str(error))
+            files.problems.append(str(error))
         else:
-            written.append(f"report: {path}")
-    return [*written, *faults], not faults
+            files.paths.append(path)
+    return files

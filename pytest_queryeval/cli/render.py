@@ -6,11 +6,11 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from pytest_queryeval.cli.output import report_files, write_files, write_lines
+from pytest_queryeval.cli.output import Result, report_files, write_files
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.results.report_file import read_report
 
-SUMMARY = "render a report.json in other formats"
+EXAMPLE = "queryeval render report.json -o report.html"
 OK, FAILED = 0, 1
 
 
@@ -21,12 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=where)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Result:
     """Render and name the files; 0 once all are written, 1 where one could not be.
 
     Raise `ReportError` for a report that cannot be used and a target that cannot be written.
     """
     files = report_files(arguments.output)
-    lines, is_written = write_files(files, partial(write_report, read_report(arguments.report)))
-    write_lines(lines)
-    return OK if is_written else FAILED
+    written = write_files(files, partial(write_report, read_report(arguments.report)))
+    return Result(status=FAILED if written.problems else OK, lines=written.lines(), data=written.data())

@@ -1,0 +1,80 @@
+"""Formats of other tools that `queryeval import` reads: a module for each, which turns their records into cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """What the command line asks for.
+
+    `output` is the folder of the suites, `columns` which field of a record each key of a case is read from, where they
+    have different names.
+    """
+
+    source: Path
+    output: Path
+    predictions: Path | None = None
+    databases: Path | None = None
+    database: str | None = None
+    kind: str | None = None
+    language: str = "en"
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedCase:
+    """A case with its id as the source has it, and its other keys as suites have them.
+
+    `predictions` are entries for a file of predictions, without their ids.
+    """
+
+    id: str
+    keys: Mapping[str, JsonValue]
+    predictions: Iterable[Mapping[str, JsonValue]] = ()
+
+
+class Skipped(NamedTuple):
+    """A record, or a part of one, that no case carries."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """Cases as they are read, and the settings that they share.
+
+    `settings` may be filled until the last case has been read. `has_predictions` tells whether cases come with
+    predictions.
+    """
+
+    name: str
+    settings: Mapping[str, JsonValue]
+    cases: Iterable[ImportedCase | Skipped]
+    has_predictions: bool = False
+
+
+class Importer(Protocol):
+    """Reads a format; raises `CaseError` with place and remedy for a source that is not of it."""
+
+    def __call__(self, request: ImportRequest) -> Import:
+        """Return the cases of the source, read one by one where the format allows it."""
+
+
+IMPORTERS: Registry[Importer] = Registry(
+    "format",
+    group="pytest_queryeval.importers",
+    members={
+        "spider": f"{__name__}.spider:import_spider",
+        "bird": f"{__name__}.bird:import_bird",
+        "jsonl": f"{__name__}.jsonl:import_jsonl",
+    },
+)

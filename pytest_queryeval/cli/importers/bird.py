@@ -1,0 +1,55 @@
+"""BIRD and its mini-dev: a list with `question_id`, `db_id`, `question`, `evidence`, `SQL` and `difficulty`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_queryeval.cli.importers import Import, ImportRequest
+from pytest_queryeval.cli.importers.columns import check_columns, described
+from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.predictions import Predictions, by_position, cases_of, check_count, read_predictions
+from pytest_queryeval.cli.importers.records import Record, read_json_file, read_records
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.predictors.file.predictions import BIRD_MARKER
+
+METRICS = ("execution_accuracy", "execution_accuracy_bird", "soft_f1_bird")
+FOLDERS = ("dev_databases", "train_databases", "test_databases", "databases", "database")
+
+
+def import_bird(request: ImportRequest) -> Import:
+    """Return a case for each question; predictions are found by position, as the published tool does."""
+    check_columns(request, ())
+    records = list(read_records(request.source))
+    databases = Databases(request, request.source, FOLDERS)
+    if request.predictions and request.predictions.suffix.lower() == ".json":
+        predictions = _predictions(request.predictions, len(records))
+    else:
+        predictions = read_predictions(request.predictions)
+    settings: dict[str, JsonValue] = {"kind": request.kind or "sql", **databases.settings, "metrics": list(METRICS)}
+
+    def keys_of(record: Record) -> dict[str, JsonValue]:
+        return {**described(record), "gold": record.text("SQL"), **databases.source_of(record.text("db_id"))}
+
+    def id_of(record: Record) -> str:
+        return record.text("question_id") or str(record.position)
+
+    return Import(
+        name=request.source.stem,
+        settings=settings,
+        cases=cases_of(records, id_of, keys_of, predictions),
+        has_predictions=request.predictions is not None,
+    )
+
+
+def _predictions(path: Path, cases: int) -> Predictions:
+    """Return predictions under the keys "0", "1" and so on: positions, not ids; what is no text counts as empty."""
+    file = file_at(path)
+    found = read_json_file(file)
+    if not isinstance(found, dict):
+        raise file.problem('expected predictions by position, `{"0": "SELECT …", …}`')
+    if spare := next((key for key in found if key not in map(str, range(cases))), None):
+        raise file.problem(f"'{spare}' is no position: predictions stand under 0 to {cases - 1:,}, not under ids")
+    check_count(len(found), cases, path)
+    answers = (found[str(position)] for position in range(cases))
+    return by_position([answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else "" for answer in answers])

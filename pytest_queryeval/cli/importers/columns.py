@@ -1,0 +1,118 @@
+"""Cases of records whose fields are named on the command line, or like the keys of a case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pytest_queryeval.cli.importers import ImportRequest
+from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.records import Record, RecordError
+from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.suites.markers import as_marker
+from pytest_queryeval.text.truncation import one_line
+
+ANSWERS = ("gold", "gold_any", "predicted")
+KEYS = ("id", "question", "evidence", "difficulty", "tags", "source", "kind", "skip", "metadata", *ANSWERS)
+_JSON = StrictJson()
+
+
+def check_columns(request: ImportRequest, known: Sequence[str]) -> None:
+    """Raise `QueryEvalError` for a `--map` of a key that the format does not read, or of an answer as metadata."""
+    for key in request.columns:
+        if key not in known:
+            remedy = did_you_mean(key, known) if known else ": the format names its fields itself"
+            raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
+    answers = {request.columns.get(key, key) for key in ANSWERS}
+    if wrong := answers.intersection(metadata_fields(request.columns)):
+        raise QueryEvalError(f"--map metadata: '{min(wrong)}' is an answer, which predictors must not see")
+
+
+def metadata_fields(columns: Mapping[str, str]) -> list[str]:
+    """Return the fields that become metadata, `--map metadata=a,b`."""
+    return [name for name in columns.get("metadata", "").split(",") if name]
+
+
+def described(record: Record, columns: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
+    """Return the keys of a case that describe it: question, evidence, difficulty, tags and metadata."""
+    columns = columns or {}
+    fields = {key: columns.get(key, key) for key in KEYS}
+    keys: dict[str, JsonValue] = {"question": record.text(fields["question"])}
+    if evidence := record.text(fields["evidence"]):
+        keys["evidence"] = evidence
+    metadata = {name: record.fields[name] for name in metadata_fields(columns) if name in record.fields}
+    difficulty = record.text(fields["difficulty"])
+    if marker := as_marker(difficulty):
+        keys["difficulty"] = marker
+    if marker != difficulty:
+        metadata["difficulty"] = difficulty
+    tags = record.fields.get(fields["tags"])
+    named = tags if isinstance(tags, list) else record.text(fields["tags"]).split(",")
+    if markers := [marker for tag in named if (marker := as_marker(str(tag).strip()))]:
+        keys["tags"] = list(dict.fromkeys(markers))
+    if metadata:
+        keys["metadata"] = metadata
+    return keys
+
+
+def case_keys(record: Record, request: ImportRequest, databases: Databases) -> dict[str, JsonValue]:
+    """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
+    fields = {key: request.columns.get(key, key) for key in KEYS}
+    keys = described(record, request.columns)
+    kind = record.text(fields["kind"]) or request.kind
+    if kind is None:
+        raise RecordError("it has no kind: say it with --kind")
+    if kind not in KINDS:
+        raise RecordError(f"unknown kind '{one_line(kind)}'{did_you_mean(kind, KINDS.names())}")
+    if kind != request.kind:
+        keys["kind"] = kind
+    keys |= _golds(record, kind, fields)
+    predicted = record.fields.get(fields["predicted"])
+    if predicted is not None and request.predictions is None:
+        if KINDS[kind].has_queries and not isinstance(predicted, str):
+            raise RecordError(f"'{fields['predicted']}' is no query")
+        keys["predicted"] = predicted
+    if name := record.text(fields["source"]):
+        keys |= databases.source_of(name)
+    skip = record.fields.get(fields["skip"])
+    if skip is True or (isinstance(skip, str) and skip.strip()):
+        keys["skip"] = skip
+    return keys
+
+
+def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, JsonValue]:
+    several = record.fields.get(fields["gold_any"])
+    if fields["gold"] in record.fields:
+        gold = record.fields[fields["gold"]]
+        if not (isinstance(gold, list) and KINDS[kind].has_queries):
+            return {"gold": gold_value(gold, kind)}
+        several = gold
+    if several is None:
+        names = ", ".join(one_line(name) for name in list(record.fields)[:10])
+        raise RecordError(f"it has no '{fields['gold']}': name the field with --map gold=FIELD (it has {names})")
+    if not isinstance(several, list):
+        raise RecordError(f"'{fields['gold_any']}' is no list")
+    return {"gold_any": [gold_value(gold, kind) for gold in several]}
+
+
+def gold_value(value: JsonValue, kind: str) -> JsonValue:
+    """Return a right answer as suites have it; raise `RecordError`."""
+    if KINDS[kind].has_queries:
+        if not isinstance(value, str) or not value.strip():
+            raise RecordError("its right answer is no query")
+        return value
+    if not isinstance(value, str):
+        return "null" if value is None else value
+    try:
+        _JSON.read(value)
+    except ValueError as error:
+        raise RecordError(f"its right answer is not JSON: {one_line(str(error))}") from error
+    return value
+
+
+def json_text(value: JsonValue) -> str:
+    """Return a value as JSON text, as gold of the kind `json` may be written."""
+    return json.dumps(value, ensure_ascii=False)

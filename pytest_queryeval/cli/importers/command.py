@@ -1,0 +1,74 @@
+"""Writes suites from a data set, a table or another tool's tests."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_queryeval.cli.importers import IMPORTERS, ImportRequest, Skipped
+from pytest_queryeval.cli.importers.suite_files import write_suites
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.languages import KINDS
+
+EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
+MAX_LISTED = 20
+OK, FINDINGS = 0, 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the source, where the suites go, and what the source does not say."""
+    parser.add_argument("format", choices=IMPORTERS.names(), metavar="FORMAT", help=", ".join(IMPORTERS.names()))
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="the file with the questions and right answers")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the suites")
+    parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions, as the format has them")
+    databases = parser.add_mutually_exclusive_group()
+    of_each = "the folder with the database of each case, as DB/DB.sqlite or DB.sqlite"
+    databases.add_argument("--databases", type=Path, metavar="DIR", help=of_each)
+    databases.add_argument("--source", dest="database", metavar="SOURCE", help="the source of all cases: a path or URL")
+    parser.add_argument("--kind", choices=KINDS.names(), help="the kind of all cases, where the format does not say it")
+    parser.add_argument("--language", default="en", metavar="CODE", help="the language of the questions (en)")
+    column = "read a key of the cases from another field, as in gold=Solution; may be given again"
+    parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
+    parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")
+
+
+def _column(text: str) -> tuple[str, str]:
+    key, separator, name = text.partition("=")
+    if not separator or not key or not name:
+        raise argparse.ArgumentTypeError(f"expected KEY=FIELD, found '{text}'")
+    return key, name
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Write the suites; status 1 where something of the source is in none of them.
+
+    Raise `QueryEvalError` for a source that cannot be read and files that would be overwritten.
+    """
+    request = ImportRequest(
+        source=arguments.source,
+        output=Path(os.path.realpath(arguments.output)),
+        predictions=arguments.predictions,
+        databases=arguments.databases,
+        database=arguments.database,
+        kind=arguments.kind,
+        language=arguments.language,
+        columns=dict(arguments.map),
+    )
+    written = write_suites(IMPORTERS[arguments.format](request), request.output, force=arguments.force)
+    suites = [str(arguments.output / name) for name in written.suites]
+    data = {"suites": suites, "cases": written.cases, "skipped": [entry._asdict() for entry in written.skipped]}
+    return Result(
+        status=FINDINGS if written.skipped else OK,
+        lines=_lines(suites, written.cases, written.skipped),
+        data=data,
+    )
+
+
+def _lines(suites: Sequence[str], cases: int, skipped: Sequence[Skipped]) -> Iterator[str]:
+    yield from (f"suite: {path}" for path in suites)
+    yield f"{cases:,} {'case' if cases == 1 else 'cases'}, {len(skipped):,} skipped"
+    yield from (f"skipped {entry.id}: {entry.reason}" for entry in skipped[:MAX_LISTED])
+    if len(skipped) > MAX_LISTED:
+        yield f"and {len(skipped) - MAX_LISTED:,} more: --json lists all of them"

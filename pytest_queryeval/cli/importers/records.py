@@ -1,0 +1,100 @@
+"""Reader of records: a JSON list, or JSON lines, which are read one by one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from pytest_queryeval.cli.importers import Skipped
+from pytest_queryeval.core.errors import CaseError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import MEBIBYTE, File, file_at
+from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
+from pytest_queryeval.documents.strict_json import StrictJson
+
+MAX_BYTES = 512 * MEBIBYTE
+LINES_SUFFIXES = (".jsonl", ".ndjson")
+_JSON = StrictJson()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object of the source; `place` is its line, or its number in a list, and names it in messages."""
+
+    place: str
+    position: int
+    fields: Mapping[str, JsonValue]
+
+    def text(self, name: str) -> str:
+        """Return a text, empty where it is missing or null; a number or flag becomes its text."""
+        value = self.fields.get(name)
+        if value is None or isinstance(value, str):
+            return value or ""
+        return json.dumps(value, ensure_ascii=False)
+
+
+class RecordError(Exception):
+    """A record that no case can be made of, and why."""
+
+
+def read_records(path: Path) -> Iterator[Record | Skipped]:
+    """Yield the objects of a file; raise `CaseError` where it is not a file of objects at all."""
+    file = file_at(path)
+    records = _lines(file) if file.path.suffix.lower() in LINES_SUFFIXES else _items(file)
+    for position, (place, value) in enumerate(records):
+        if isinstance(value, CaseError):
+            yield Skipped(place, value.problem)
+        elif isinstance(value, dict):
+            yield Record(place, position, value)
+        else:
+            yield Skipped(place, 'expected an object, such as {"question": …}')
+
+
+def read_json_file(file: File) -> JsonValue:
+    """Return the value in a JSON file; raise `CaseError`."""
+    return _value(file, file.text(MAX_BYTES), 0)
+
+
+def _items(file: File) -> Iterator[tuple[str, JsonValue | CaseError]]:
+    value = read_json_file(file)
+    if not isinstance(value, list):
+        raise file.problem("expected a list of objects, `[{…}, …]`")
+    yield from ((f"item {number}", item) for number, item in enumerate(value, start=1))
+
+
+def _lines(file: File) -> Iterator[tuple[str, JsonValue | CaseError]]:
+    with file.open(sys.maxsize) as stream:
+        try:
+            for number in count(1):
+                line = stream.readline(MAX_JSONL_LINE + 1)
+                if not line:
+                    return
+                if len(line) > MAX_JSONL_LINE:
+                    while line and not line.endswith(b"\n"):
+                        line = stream.readline(MAX_JSONL_LINE)
+                    yield f"line {number}", file.problem(f"longer than {MAX_JSONL_LINE // MEBIBYTE} MiB", number)
+                elif line.strip():
+                    yield f"line {number}", _line(file, line, number)
+        except OSError as error:
+            raise file.unreadable(error) from error
+
+
+def _line(file: File, line: bytes, number: int) -> JsonValue | CaseError:
+    try:
+        return _value(file, file.decoded(line, line=number).removeprefix("\ufeff").strip(), number)
+    except CaseError as error:
+        return error
+
+
+def _value(file: File, text: str, line: int) -> JsonValue:
+    try:
+        value: JsonValue = _JSON.read(text)
+    except json.JSONDecodeError as error:
+        raise file.problem(f"not JSON: {error.msg}", line or error.lineno, error.colno) from error
+    except ValueError as error:
+        raise file.problem(f"not JSON: {error}", line) from error
+    return value

@@ -1,0 +1,213 @@
+"""Writer of suites: cases one by one, so that their number is not limited by the memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from io import BufferedWriter
+from pathlib import Path
+from shutil import rmtree
+from uuid import uuid4
+
+from pytest_queryeval.cli.importers import Import, ImportedCase, Skipped
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import MEBIBYTE
+from pytest_queryeval.documents.json_nodes import MAX_JSONL_BYTES, MAX_JSONL_LINE
+from pytest_queryeval.documents.yaml_text import to_yaml
+from pytest_queryeval.predictors.file.predictions import MAX_BYTES as MAX_PREDICTIONS_BYTES
+
+MAX_YAML_CASES = 2_000  # more are written as JSON lines, which are read much faster
+MAX_YAML_BYTES = 4 * MAX_JSONL_LINE
+MAX_SUITE_BYTES = MAX_JSONL_BYTES // 4
+MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
+MAX_ID = 200
+MAX_NAME = 60
+MAX_DIGITS = 4_000
+SETTINGS, PREDICTIONS, PREDICTOR = "queryeval.yaml", "predictions.jsonl", "predict.py"
+PREDICTOR_TEXT = '''"""The predictor of the suites in this folder."""
+
+
+def predict(case):
+    """Return the answer of your system to `case.question`."""
+    raise NotImplementedError("write your predictor here")
+'''
+_NOT_IN_NAMES = re.compile(r"[^\w\-.]|^\.")  # hidden files are no suites
+_NOT_IN_IDS = re.compile(r"[^\w\-.:/]|:{2,}")
+
+
+@dataclass(slots=True)
+class WrittenSuites:
+    """The names of the suites, the number of their cases, and what is in none of them."""
+
+    suites: list[str] = field(default_factory=list)
+    cases: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuites:
+    """Write the suites of an import, whole or not at all; raise `QueryEvalError`.
+
+    Without `force` nothing is overwritten; a `predict.py` that is there already stays in any case.
+    """
+    name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
+    found = _earlier_files(folder, name, has_predictions=imported.has_predictions)
+    if found and not force:
+        raise QueryEvalError(f"{found[0]}: is there already: write elsewhere, or replace it with --force")
+    staging = folder / f".queryeval-{uuid4().hex}"
+    try:
+        staging.mkdir(parents=True)
+        written = _write_into(staging, imported, name)
+        for path in found:
+            path.unlink()
+        for path in sorted(staging.iterdir()):
+            target = folder / path.name
+            if path.name != PREDICTOR or not target.exists():
+                path.replace(target)
+    except OSError as error:
+        raise QueryEvalError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        rmtree(staging, ignore_errors=True)
+    return written
+
+
+def _earlier_files(folder: Path, name: str, *, has_predictions: bool) -> list[Path]:
+    suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
+    own = {SETTINGS, PREDICTIONS} if has_predictions else {SETTINGS}
+    if not folder.exists():
+        return []
+    return sorted(path for path in folder.iterdir() if path.name in own or suite.fullmatch(path.name))
+
+
+def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
+    written, ids = WrittenSuites(), _Ids()
+    with ExitStack() as stack:
+        files = _Files(folder, name, stack, has_predictions=imported.has_predictions)
+        for case in imported.cases:
+            if isinstance(case, Skipped):
+                written.skipped.append(case)
+            elif problem := _problem(case) or files.add(case, ids.new(case.id)):
+                written.skipped.append(Skipped(case.id[:MAX_ID], problem))
+            else:
+                written.cases += 1
+        if not written.cases:
+            first = f": {written.skipped[0].id}: {written.skipped[0].reason}" if written.skipped else ": it is empty"
+            raise QueryEvalError(f"{imported.name}: no case could be imported{first}")
+        written.suites = files.finish()
+    predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
+    (folder / SETTINGS).write_text(to_yaml({**imported.settings, "predictor": predictor}), encoding="utf-8")
+    if not imported.has_predictions:
+        (folder / PREDICTOR).write_text(PREDICTOR_TEXT, encoding="utf-8")
+    return written
+
+
+class _Ids:
+    """The ids of the cases so far, each of which is one that a suite can have, and is used once."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._repeats: dict[str, int] = {}
+
+    def new(self, original: str) -> str:
+        """Return the id of the next case: the original one as far as that is possible."""
+        fit = own = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
+        while own in self._used:
+            self._repeats[fit] = self._repeats.get(fit, 1) + 1
+            own = f"{fit}-{self._repeats[fit]}"
+        self._used.add(own)
+        return own
+
+
+def _problem(case: ImportedCase) -> str | None:
+    """Return why the loader would not read a case."""
+    for name in ("gold", "gold_any"):
+        gold = case.keys.get(name, 0)
+        if gold in (None, []) or (isinstance(gold, str) and not gold.strip()):
+            return "its right answer is empty"
+    try:
+        _check_levels([*case.keys.values(), *case.predictions], 0)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _check_levels(value: object, level: int) -> None:
+    if level > MAX_LEVELS:
+        raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_levels(item, level + 1)
+    elif type(value) is int and value.bit_length() > MAX_DIGITS * 3:
+        raise ValueError("a number has too many digits")
+
+
+class _Files:
+    """The suites and predictions of an import: one file of YAML for a few cases, else files of JSON lines."""
+
+    def __init__(self, folder: Path, name: str, stack: ExitStack, *, has_predictions: bool) -> None:
+        self._folder = folder
+        self._name = name
+        self._stack = stack
+        self._few: list[dict[str, JsonValue]] | None = []
+        self._suites: list[BufferedWriter] = []
+        self._bytes = 0
+        self._predictions = stack.enter_context((folder / PREDICTIONS).open("xb")) if has_predictions else None
+        self._predictions_bytes = 0
+
+    def add(self, case: ImportedCase, own_id: str) -> str | None:
+        """Write a case; return the reason where no file can hold it."""
+        keys: dict[str, JsonValue] = {"id": own_id, **case.keys}
+        if own_id != case.id:
+            metadata = keys.get("metadata")
+            keys["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "original_id": case.id}
+        try:
+            line = _json_line(keys)
+            predictions = b"".join(_json_line({"id": own_id, **each}) for each in case.predictions)
+        except UnicodeEncodeError:
+            return "a text holds half of a surrogate pair, which is no character"
+        if len(line) > MAX_JSONL_LINE:
+            return f"it is larger than {MAX_JSONL_LINE // MEBIBYTE} MiB"
+        self._add_predictions(predictions)
+        if self._few is None:
+            self._add_line(line)
+            return None
+        self._few.append(keys)
+        self._bytes += len(line)
+        if len(self._few) > MAX_YAML_CASES or self._bytes > MAX_YAML_BYTES:
+            few, self._few = self._few, None
+            for kept in few:
+                self._add_line(_json_line(kept))
+        return None
+
+    def finish(self) -> list[str]:
+        """Write what is left, and return the names of all suites."""
+        if self._few is not None:
+            name = f"{self._name}.queryeval.yaml"
+            (self._folder / name).write_text(to_yaml({"cases": self._few}), encoding="utf-8")
+            return [name]
+        return [Path(suite.name).name for suite in self._suites]
+
+    def _add_line(self, line: bytes) -> None:
+        if not self._suites or self._bytes + len(line) > MAX_SUITE_BYTES:
+            for full in self._suites[-1:]:
+                full.close()
+            name = f"{self._name}-{len(self._suites) + 1}.queryeval.jsonl"
+            self._suites.append(self._stack.enter_context((self._folder / name).open("xb")))
+            self._bytes = 0
+        self._suites[-1].write(line)
+        self._bytes += len(line)
+
+    def _add_predictions(self, lines: bytes) -> None:
+        self._predictions_bytes += len(lines)
+        if self._predictions_bytes > MAX_PREDICTIONS_BYTES:
+            limit = MAX_PREDICTIONS_BYTES // MEBIBYTE
+            raise QueryEvalError(f"{self._name}: more than {limit} MiB of predictions: import the source in parts")
+        if self._predictions is not None:
+            self._predictions.write(lines)
+
+
+def _json_line(value: Mapping[str, JsonValue]) -> bytes:
+    return f"{json.dumps(value, ensure_ascii=False, allow_nan=False)}\n".encode()
