@@ -59,8 +59,9 @@ class Metric:
     one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
     Scores lie from 0 to `max_score`, which may be infinite; None where it is not known. `better` tells whether higher
     scores are better, as where they say how right an answer is, or lower ones, as where they say what it costs.
-    `counts` is what the score is made of, for `details.counts`: the name that it has there, which metrics may share,
-    and a function that gives plain values for gold, predicted and the injected arguments.
+    A metric that is `published` follows a published evaluator and not the case's `compare`: it is given all columns of
+    gold. `counts` is what the score is made of, for `details.counts`: the name that it has there, which metrics may
+    share, and a function that gives plain values for gold, predicted and the injected arguments.
     """
 
     function: Scorer
@@ -77,6 +78,7 @@ class Metric:
     parameter: str = ""
     max_score: float | None = None
     better: Better = "higher"
+    published: bool = False
     counts: tuple[str, Callable[..., Any]] | None = None
 
     @property
@@ -106,6 +108,7 @@ def metric(
     parameter: str = "",
     max_score: float = 1.0,
     better: Better = "higher",
+    published: bool = False,
     counts: tuple[str, Callable[..., Any]] | None = None,
 ) -> Callable[[Function], Function]:
     """Attach a `Metric` to a function, which stays the plain function that it is. See `Metric` for the arguments."""
@@ -121,6 +124,7 @@ def metric(
         "parameter": parameter,
         "max_score": max_score,
         "better": better,
+        "published": published,
         "counts": counts,
     }
 

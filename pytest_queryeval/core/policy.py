@@ -13,6 +13,7 @@ class Policy:
     """The `compare` settings of a case; every field is a key there, `rel` and `abs` stand under `numbers`.
 
     `rel` and `abs`: two numbers are equal when |x - y| <= max(rel * max(|x|, |y|), abs); two integers exactly.
+    `gold_columns`: the columns of gold that count, by name or 0-based position; all where there are none.
     """
 
     rel: float = 1e-6
@@ -26,6 +27,7 @@ class Policy:
     columns: OneOf["any", "positional", "by_name"] = "any"
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
+    gold_columns: tuple[str | int, ...] = ()
 
     def of(self, gold: Table, predicted: Table) -> Policy:
         """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""

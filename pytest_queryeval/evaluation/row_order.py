@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.ordered import in_strict_order
 from pytest_queryeval.comparison.ties import OrderPlan, ties_of, without_choice
 from pytest_queryeval.core.policy import Policy
@@ -26,20 +27,22 @@ def resolve_row_order(
     """
     if policy.row_order != "auto" or policy.duplicates == "ignore":
         return gold, ()
-    if gold.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
+    chosen = project(gold, policy.gold_columns)
+    if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
         return gold, ()
     plan = planned()
     return (gold, ()) if plan is None else _by_plan(plan, gold, predicted, policy, run)
 
 
 def _by_plan(plan: OrderPlan, gold: Table, predicted: Table, policy: Policy, run: Run) -> tuple[Table, tuple[str, ...]]:
-    same_rows = execution_accuracy(gold, predicted, policy=replace(policy, row_order="ignore")) == 1.0
+    chosen = project(gold, policy.gold_columns)
+    same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
     if not plan.ordered and same_rows:
         return gold, ()
     strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
     if not plan.limited and not same_rows:
         return strict, ()
-    if same_rows and execution_accuracy(strict, predicted, policy=policy) == 1.0:
+    if same_rows and execution_accuracy(project(strict, policy.gold_columns), predicted, policy=policy) == 1.0:
         return strict, ()
     ties, notes = ties_of(plan, gold, policy, run)
     return (strict if ties is None else replace(gold, ties=ties)), notes
@@ -48,6 +51,7 @@ def _by_plan(plan: OrderPlan, gold: Table, predicted: Table, policy: Policy, run
 def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
     """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
     is_cut = any(len(tie.rows) > tie.size for tie in gold.ties or ())
+    gold = project(gold, policy.gold_columns) if is_cut else gold
     if not is_cut or execution_accuracy(gold, predicted, policy=policy) != 1.0:
         return False
     return execution_accuracy(without_choice(gold), predicted, policy=policy) != 1.0

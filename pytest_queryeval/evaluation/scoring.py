@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.metric import LARGEST, Metric, Score
@@ -29,6 +30,8 @@ class Scoring:
     Where one of two answers is an RDF graph, a table that a suite or a predictor gives on the other side is read as a
     graph, too.
 
+    Under `gold_columns`, `gold` has these columns alone; only published metrics are given the others.
+
     `details` are those of the case in report.json, `reasons` why metrics gave None, if they gave a reason;
     `depends_on_tie` is true where predicted is right only because a LIMIT of gold cuts through rows that tie.
     """
@@ -45,7 +48,8 @@ class Scoring:
         self._session = session
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
         self._begin_details(gold)
-        self.gold = self._with_order(gold)
+        self._whole_gold = self._with_order(gold)
+        self.gold = self._chosen_columns(self._whole_gold)
 
     def value(self, name: str) -> float | None:
         """Return a score, the worst one where a metric needs an answer and the prediction failed.
@@ -131,12 +135,13 @@ class Scoring:
         return self._times[iterations]
 
     def _rewritten(self, metric: Metric) -> tuple[Execution, Execution]:
+        execution = self._whole_gold if metric.published else self.gold
         if metric.rewrite is None:
-            return self.gold, self.predicted
+            return execution, self.predicted
         gold, predicted = metric.rewrite
         if self.predicted.error is not None and self.predicted.query and metric.rewrite_note is not None:
             self._note([note for note in [metric.rewrite_note(self.predicted.query)] if note])
-        return self._run_again(self.gold, gold), self._run_again(self.predicted, predicted)
+        return self._run_again(execution, gold), self._run_again(self.predicted, predicted)
 
     def _run_again(self, execution: Execution, rewrite: Callable[[str], str]) -> Execution:
         if execution.query is None:
@@ -165,6 +170,13 @@ class Scoring:
         if self.depends_on_tie:
             self._note([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)
+
+    def _chosen_columns(self, gold: Execution) -> Execution:
+        """Return gold with the columns alone that the case compares; raise `QueryEvalError` where it lacks one."""
+        columns = self._case.policy.gold_columns
+        if not columns or not isinstance(gold.answer, Table):
+            return gold
+        return replace(gold, answer=project(gold.answer, columns))
 
     def _table_of(self, query: str) -> Table | str:
         execution = self._session.execute_cached(QueryOrAnswer(query=query), self._case)

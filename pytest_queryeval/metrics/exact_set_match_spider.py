@@ -8,7 +8,7 @@ from pytest_queryeval.core.schema import Schema
 NO_SCHEMA = Schema()
 
 
-@metric(kinds=frozenset({"sql"}), input="queries")
+@metric(kinds=frozenset({"sql"}), input="queries", published=True)
 def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCHEMA) -> Score | None:
     """Return the published verdict, 1 or 0, by the published grammar with all its limits.
 

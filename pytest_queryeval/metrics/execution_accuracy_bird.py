@@ -6,7 +6,7 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Table
 
 
-@metric()
+@metric(published=True)
 def execution_accuracy_bird(gold: Table, predicted: Table) -> float:
     """Return 1 if the sets of rows are equal as Python tuples, else 0.
 

@@ -46,6 +46,7 @@ def with_value_as_one(query: str) -> str:
 
 
 @metric(
+    published=True,
     kinds=frozenset({"sql"}),
     input="executions",
     rewrite=(first_statement_without_distinct, with_value_as_one),

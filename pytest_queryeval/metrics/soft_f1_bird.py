@@ -7,7 +7,7 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.table import Table
 
 
-@metric()
+@metric(published=True)
 def soft_f1_bird(gold: Table, predicted: Table) -> float:
     """Return the soft F1 of the i-th distinct gold row against the i-th distinct predicted row, by Python equality.
 

@@ -10,7 +10,7 @@ from pytest_queryeval.core.table import Table
 ROWS = 100  # the evaluator asks the database for no more
 
 
-@metric()
+@metric(published=True)
 def soft_f1_denodo(gold: Table, predicted: Table) -> float:
     """Return `soft_f1_bird` of the first 100 rows of both, with cells as the text that pandas 2 makes of them.
 

@@ -9,7 +9,7 @@ from pytest_queryeval.core.table import Table
 ROWS = 100  # the evaluator asks the database for no more
 
 
-@metric()
+@metric(published=True)
 def subset_score_denodo(gold: Table, predicted: Table) -> float:
     """Return the sum of |gold row ∩ predicted row| / w, over distinct rows paired by position, divided by n.
 

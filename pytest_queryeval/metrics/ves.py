@@ -69,7 +69,7 @@ def r_ves(
     return _scored(lambda ratio: math.sqrt(reward(ratio)), timer, iterations)
 
 
-@metric(check=check_iterations, max_score=MAX_REWARD)
+@metric(check=check_iterations, max_score=MAX_REWARD, published=True)
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
     """Return R-VES by the published rule: `r_ves` without regard to noise, so that gold against itself may be below 1.
 

@@ -30,6 +30,7 @@ from pytest_queryeval.documents.values import (
     positive_number,
     reason,
     required_text,
+    scalar,
     text,
     unexpected,
     whole_number,
@@ -125,6 +126,12 @@ def read_compare(node: Node) -> dict[str, Any]:
     return numbers | fields
 
 
+def _column(node: Node) -> str | int:
+    """Read the name of a column, or its position."""
+    value = scalar(node)
+    return whole_number(0)(node) if isinstance(value, int | float) else required_text(node)
+
+
 def read_gates(node: Node) -> tuple[Gate, ...]:
     """Read the gates of a folder."""
     return list_of(_gate)(node)
@@ -197,6 +204,7 @@ COMPARE: Mapping[str, Reader[Any]] = {
     "row_order": choice("auto", "ignore", "strict"),
     "columns": choice("any", "positional", "by_name"),
     "extra_columns": choice("reject", "allow"),
+    "gold_columns": list_of(_column),
     "rdf_terms": choice("value", "strict"),
 }
 GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, required_text)

@@ -158,7 +158,7 @@ def resolve(values: Values) -> Settings:
         metrics=metrics,
         options=values.get("options", {}),
         thresholds=thresholds,
-        policy=Policy(**{"text_numbers": kind.text_numbers, **values.get("compare", {})}),
+        policy=_policy(kind, values.get("compare", {})),
         dialect=_dialect(kind, source, values),
         db_schema=values.get("db_schema"),
         json_schema=values.get("json_schema"),
@@ -172,6 +172,11 @@ def resolve(values: Values) -> Settings:
         trials_rule=values.get("trials_rule", "mean"),
         tags=values.get("tags", ()),
     )
+
+
+def _policy(kind: Kind, compare: Values) -> Policy:
+    extra_columns = "allow" if compare.get("gold_columns") else "reject"
+    return Policy(**{"text_numbers": kind.text_numbers, "extra_columns": extra_columns, **compare})
 
 
 def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
