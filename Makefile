@@ -2,6 +2,7 @@
 # make test:        lint, types and all tests but the slow ones.
 # make test-slow:   slow tests, and property tests with many examples.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
+# make docs:        the documentation as a site in dist/docs; a broken link is an error.
 # make example:     the example suite in an environment that has only what `pip install pytest-queryeval` brings.
 # Each installs on the first call and after a change of pyproject.toml; later calls need no network.
 
@@ -15,7 +16,7 @@ PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick test test-slow test-oldest example lint install clean
+.PHONY: quick test test-slow test-oldest docs example lint install clean
 
 quick: lint
 	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
@@ -31,6 +32,9 @@ test-oldest: $(OLDEST)/.installed
 
 example: $(EXAMPLE)/.installed
 	$(EXAMPLE)/bin/python -m pytest example_suite
+
+docs: $(TEST)/.installed
+	$(TEST)/bin/python -m sphinx -W --keep-going -q -b html docs dist/docs
 
 lint: $(TEST)/.installed
 	$(TEST)/bin/ruff check .
