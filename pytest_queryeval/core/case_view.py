@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.errors import did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Message
 
 NO_GOLD = "predictors do not see gold"
@@ -40,7 +41,7 @@ class CaseView(_LazySchema):
     dialect: str = ""
     tags: tuple[str, ...] = ()
     difficulty: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
     source: str | None = None
     schema: str | None = field(default=None, repr=False, compare=False)
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.table import Table
 
 Scorer: TypeAlias = Callable[..., "float | Score | None"]
 Rewrite: TypeAlias = Callable[[str], str]
-Check: TypeAlias = Callable[[Mapping[str, Any]], None]
+Check: TypeAlias = Callable[[Mapping[str, JsonValue]], None]
 MetricInput: TypeAlias = Literal["answers", "executions", "queries", "predictions"]
 Better: TypeAlias = Literal["higher", "lower"]
 LARGEST = 1e150  # of scores and seconds: its square is still a number
@@ -25,7 +26,7 @@ Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[floa
 INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity"})
 
 
-def unchecked(_: Mapping[str, Any]) -> None:
+def unchecked(_: Mapping[str, JsonValue]) -> None:
     """Accept all options."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import Location
-from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema
+from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Selection, Structure
@@ -172,7 +172,7 @@ class Case:
     predicted: QueryOrAnswer | None
     predictor: PredictorSpec | None
     metrics: tuple[str, ...]
-    options: Mapping[str, Mapping[str, Any]]
+    options: Mapping[str, Mapping[str, JsonValue]]
     thresholds: Mapping[str, Threshold]
     policy: Policy
     dialect: str
@@ -183,7 +183,7 @@ class Case:
     report_rows: int
     tags: tuple[str, ...]
     difficulty: str | None
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, JsonValue]
     skip: str | None
     xfail: str | None
     allow_empty: bool

@@ -57,15 +57,12 @@ def validate_settings(settings: Mapping[str, Any], known: Mapping[str, SettingVa
             raise SettingError(name, f"unknown setting '{name}'{did_you_mean(name, known)}")
         if not known[name].accepts(value):
             raise SettingError(name, f"'{name}' is not {known[name].words}{known[name].suggestion(value)}")
-        # Names of files are shown in messages and reports.
-        if known[name].names_files and any(map(may_hold_secrets, _names(value))):
-            raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
+        if known[name].names_files:  # which messages and reports show
+            files = value.values() if isinstance(value, dict) else texts(value)
+            if any(map(may_hold_secrets, files)):
+                raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
 
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return one text, or a list of them, as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    return tuple(value.values()) if isinstance(value, dict) else texts(value)

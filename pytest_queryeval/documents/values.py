@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.text.truncation import one_line
@@ -45,7 +46,7 @@ def required_text(node: Node) -> str:
     return value
 
 
-def scalar(node: Node) -> Any:
+def scalar(node: Node) -> bool | int | float | str | None:
     """Read true, false, null and numbers as in JSON; anything else, and what is quoted, is text."""
     value = text(node)
     if not node.plain:
@@ -65,7 +66,7 @@ def _number(node: Node, value: str, *, is_integer: bool) -> float:
     return number
 
 
-def json_value(node: Node) -> Any:
+def json_value(node: Node) -> JsonValue:
     """Read a scalar, list or mapping, in full depth."""
     if isinstance(node.value, list):
         return [json_value(item) for item in node.value]
@@ -74,7 +75,7 @@ def json_value(node: Node) -> Any:
     return scalar(node)
 
 
-def json_mapping(node: Node) -> dict[str, Any]:
+def json_mapping(node: Node) -> dict[str, JsonValue]:
     """Read a mapping of JSON values."""
     return {key: json_value(item) for key, item in entries(node).items()}
 

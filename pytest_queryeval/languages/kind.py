@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import Node
@@ -31,7 +32,7 @@ class Kind(ABC):
     paths: ClassVar[frozenset[str]] = frozenset()  # those of the options that may name a file
     empty_answer: ClassVar[Answer | None] = None  # what metrics that may not apply score a failed prediction as
 
-    def check(self, options: Mapping[str, Any]) -> None:  # noqa: B027 - most kinds have nothing to check
+    def check(self, options: Mapping[str, JsonValue]) -> None:  # noqa: B027 - most kinds have nothing to check
         """Raise `SettingError` for an option of the kind with an invalid value."""
 
     @abstractmethod

@@ -84,12 +84,7 @@ def _query(node: Node) -> str:
         hint = ": several right answers stand under `gold_any`" if node.key == "gold" else ""
         raise node.problem(f"expected a query, found a list{hint}")
     query = text(node)
-    if _is_trap(query, node):
+    is_safe = node.form in ("literal", "quoted")
+    if not is_safe and (node.form in ("cut", "clipped") or _COMMENT.search(query)):
         raise node.problem(f"YAML would change this query, since it holds `--` or `#`: {BLOCK_HINT}")
     return query
-
-
-def _is_trap(query: str, node: Node) -> bool:
-    if node.form in ("literal", "quoted"):
-        return False
-    return node.form in ("cut", "clipped") or _COMMENT.search(query) is not None

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better, Metric, describe_metric
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.languages import KINDS
@@ -146,7 +147,7 @@ def better_of(name: str) -> Better:
         return "higher"
 
 
-def options_of(case: Case, name: str) -> Mapping[str, Any]:
+def options_of(case: Case, name: str) -> Mapping[str, JsonValue]:
     """Return a case's options of a metric: those of its kind that the metric has, and those of the metric itself."""
     shared = case.options.get(case.kind, {})
     of_kind = {key: value for key, value in shared.items() if key in METRICS[name].options}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.selection import Selection
-from pytest_queryeval.languages.sdmx.details import details_of
+from pytest_queryeval.languages.sdmx.details import SelectionDetails, details_of
 from pytest_queryeval.languages.sdmx.scores import Macro, Ratios, check_options, macro_ratios, match_dimensions
 
 
@@ -52,6 +50,6 @@ def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False,
     return Score(value=ratios.f1, details=details)
 
 
-def _scored(gold: Selection, predicted: Selection, by_dataset: bool, macro: Macro) -> tuple[Ratios, dict[str, Any]]:
+def _scored(gold: Selection, predicted: Selection, by_dataset: bool, macro: Macro) -> tuple[Ratios, SelectionDetails]:
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     return macro_ratios(dimensions, macro), details_of(dimensions)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import Any
 
 from pytest_queryeval.comparison.equality import equal_tables
 from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Score, Timer, metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
@@ -23,7 +23,7 @@ MIN_REWARD = 0.25
 MAX_REWARD = math.sqrt(STEPS[0][1])
 
 
-def check_iterations(options: Mapping[str, Any]) -> None:
+def check_iterations(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless `iterations` is a whole number from 1 to MAX_ITERATIONS."""
     iterations = options.get("iterations", ITERATIONS)
     if type(iterations) is not int or not 1 <= iterations <= MAX_ITERATIONS:

@@ -39,7 +39,7 @@ class Termination:
         is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         is_main = threading.current_thread() is threading.main_thread()
         if is_default and is_main and any(map(is_case, nodeids)):
-            _restore_in_children()
+            os.register_at_fork(after_in_child=_restore)  # in processes of predictors
             signal.signal(signal.SIGTERM, self._handler)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -69,11 +69,6 @@ class Termination:
 
 
 @cache
-def _restore_in_children() -> None:
-    """Make forked children, such as processes of a predictor, restore the default."""
-    os.register_at_fork(after_in_child=_restore)
-
-
 def _restore() -> None:
     termination = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     if isinstance(termination, Termination):

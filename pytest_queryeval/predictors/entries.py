@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TypeGuard
 
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.strict_json import DuplicateKeyError, StrictJson
 
 PREDICTED = "predicted"
@@ -12,12 +13,12 @@ MAX_SECONDS = 1e9
 JSON = StrictJson(allow_nan=True)  # metadata may hold NaN, as Python writes it
 
 
-def is_seconds(value: object) -> bool:
+def is_seconds(value: object) -> TypeGuard[int | float]:
     """Return whether a value can be the seconds that an answer took."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
-def find_prediction(text: str) -> dict[str, Any] | None:
+def find_prediction(text: str) -> dict[str, JsonValue] | None:
     """Return a text that is a JSON object with `predicted`; None for any other text.
 
     Raise `DuplicateKeyError` where such an object has a key twice.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeGuard
 
-from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.report import CaseReport, MeasureStatistics, Spread, TrialReport
 
 MAX_MEASURES = 200  # metadata may hold any number of names
@@ -56,9 +54,5 @@ def _measures(case: CaseReport) -> Iterator[tuple[str, float]]:
         if predicted is not None and predicted["seconds"]:
             yield "execution_seconds", predicted["seconds"]
         for name, value in prediction["metadata"].items() if prediction is not None else ():
-            if _is_measured(value):
+            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_SIZE:
                 yield f"metadata[{name}]", float(value)
-
-
-def _is_measured(value: JsonValue) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_SIZE

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Threshold
 from pytest_queryeval.documents.document import Node
@@ -109,12 +110,12 @@ def unreachable_threshold(name: str, threshold: Threshold) -> str:
     return ""
 
 
-def read_options(node: Node) -> dict[str, dict[str, Any]]:
+def read_options(node: Node) -> dict[str, dict[str, JsonValue]]:
     """Read `{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
     return each_entry(node, _options_of)
 
 
-def _options_of(name: str, node: Node) -> dict[str, Any]:
+def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
     if name not in METRICS and name not in KINDS:
         known = (*METRICS.names(), *KINDS.names())
         hint = did_you_mean(name, known) or f": write {{METRIC: {{{name}: …}}}}"

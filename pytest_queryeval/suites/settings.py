@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import Location, SuiteError
-from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.model import Gate, PredictorSpec, Source, Threshold, TrialsRule
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.documents.document import Node, file_at
@@ -57,7 +57,7 @@ class Settings:
     source: Source | None
     predictor: PredictorSpec | None
     metrics: tuple[str, ...]
-    options: Mapping[str, Mapping[str, Any]]
+    options: Mapping[str, Mapping[str, JsonValue]]
     thresholds: Mapping[str, Threshold]
     policy: Policy
     dialect: str

@@ -9,7 +9,7 @@ from pytest_queryeval.text.redaction import redact
 # Control characters, halves of surrogate pairs, what XML forbids, what turns the direction of text, what is invisible.
 # Joiners stay, as words and pictures are made with them, and so do the selectors of an emoji's look behind one, and in
 # keys such as 1 in a square. The script of HTML pages, text.js, has the same pattern.
-_UNSEEN = re.compile(
+UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f"
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -28,7 +28,7 @@ def escape_invisible(text: str) -> str:
     """
     if _HARMLESS.fullmatch(text):  # as most are; the other pattern takes longer
         return text
-    return _UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
+    return UNSEEN.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def _escape(match: re.Match[str]) -> str:

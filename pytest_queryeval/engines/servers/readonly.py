@@ -106,8 +106,10 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     (tree,) = statements
     if not isinstance(tree, exp.Query | exp.Values):
         return _unsafe(tree.key.upper())
-    forbidden = next((node for node in tree.walk() if _writes(node)), None)
-    return _unsafe(forbidden.key.upper()) if forbidden else None
+    for node in tree.walk():
+        if isinstance(node, _FORBIDDEN) and not isinstance(node, exp.Query):  # which may be DDL, as it may hold some
+            return _unsafe(node.key.upper())
+    return None
 
 
 def _reaching(query: str, dialect: str) -> str:
@@ -138,11 +140,6 @@ def _misread(text: str, dialect: str) -> str:
     patterns = [_MISREAD, _MISREAD_MYSQL] if _REACHING.get(dialect) is _MYSQL else [_MISREAD]
     found = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     return _NAMES[found.lastgroup or ""] if found else ""
-
-
-def _writes(node: exp.Expr) -> bool:
-    # To sqlglot every query is DDL, since DDL may hold it.
-    return isinstance(node, _FORBIDDEN) and not isinstance(node, exp.Query)
 
 
 def _reason(error: SqlglotError) -> str:

@@ -91,7 +91,8 @@ class PredictorPool:
         for spec, own in _by_predictor(cases):
             with suppress(QueryEvalError):
                 if self._is_called(spec):
-                    self._runner(_narrowest(spec, own))
+                    stated = [each for case in own if (each := _spec_of(case).concurrency) is not None]
+                    self._runner(replace(spec, concurrency=min(stated)) if stated else spec)
                 elif not PREDICTORS[spec.kind].calls:
                     predictor = self._stored_predictions(spec)
                     if isinstance(predictor, RegistersCases):
@@ -207,9 +208,3 @@ def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]
         spec = _spec_of(case)
         found.setdefault(spec.key, (spec, []))[1].append(case)
     return list(found.values())
-
-
-def _narrowest(spec: PredictorSpec, cases: Iterable[Case]) -> PredictorSpec:
-    """Return the specification with the least concurrency that the suites of its cases state."""
-    stated = [own.concurrency for case in cases if (own := _spec_of(case)).concurrency is not None]
-    return replace(spec, concurrency=min(stated)) if stated else spec

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitExceeded
-from pytest_queryeval.core.model import Case, Prediction
+from pytest_queryeval.core.model import Prediction
 from pytest_queryeval.evaluation.prefetch.call_clock import CallClock
 from pytest_queryeval.evaluation.prefetch.event_loop import EventLoopThread, cancel
 from pytest_queryeval.evaluation.prefetch.prediction_call import PredictionCall, retry_pause
@@ -70,7 +70,9 @@ class PredictorRunner:
         except CancelledError:
             raise PredictorError("the run was stopped before there was an answer") from None
         except PredictorError:
-            self._cancel_trials(call.case)
+            # One trial failed, so those that have not begun decide nothing.
+            for other in [each for each in self._prefetched.values() if each.case is call.case and not each.has_begun]:
+                self._prefetched.pop(other.key).answer.cancel()
             raise
 
     def stop(self) -> None:
@@ -98,11 +100,6 @@ class PredictorRunner:
             self._failure = f"the predictor '{call.spec.kind}' blocks its event loop{place}: {remedy}"
         if self._failure:
             raise PredictorError(self._failure)
-
-    def _cancel_trials(self, case: Case) -> None:
-        """Drop the calls for a case that have not begun: one trial failed, so they decide nothing."""
-        for call in [call for call in self._prefetched.values() if call.case is case and not call.has_begun]:
-            self._prefetched.pop(call.key).answer.cancel()
 
     def _predict(self, call: PredictionCall) -> object:
         with wrap_predictor_errors(PREDICTOR):

@@ -192,10 +192,6 @@ def _describe(facts: Facts) -> str:
     return f"prediction for '{one_line(str(facts['id']))}'{trial}"
 
 
-def _explain(changed: AbstractSet[str], found: Entry, now: Entry) -> str:
-    return next(reason for fact, reason in _CHANGES.items() if fact in changed)
-
-
 PREDICTIONS = EntryType(
     folder="predictions",
     error=PredictorError,
@@ -205,5 +201,5 @@ PREDICTIONS = EntryType(
     decode=decode_prediction,
     describe=_describe,
     verb="is",
-    explain=_explain,
+    explain=lambda changed, *_: next(reason for fact, reason in _CHANGES.items() if fact in changed),
 )

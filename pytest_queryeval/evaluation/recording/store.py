@@ -23,6 +23,7 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.strict_json import StrictJson, TooDeepError
 from pytest_queryeval.evaluation.recording.codec import Entry, JsonObject, encode_lines
+from pytest_queryeval.text.escaping import UNSEEN
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
 
@@ -33,12 +34,6 @@ RECORD = "record it with --queryeval-record"  # what to do about a missing entry
 _HEX_DIGITS = 32
 _NAME = re.compile(r"[0-9a-f]{32}")
 _JSON = StrictJson()
-# What a terminal would obey or not show: control characters beside those that JSON escapes itself, what turns the
-# direction of text, what is invisible, and halves of surrogate pairs, which UTF-8 does not have.
-_ESCAPED = re.compile(
-    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    r"\U000e0000-\U000e007f]"
-)
 
 
 @dataclass(frozen=True)
@@ -227,7 +222,7 @@ def encode_entry(name: str, entry: Facts) -> bytes:
     whole: JsonObject = {**entry, "format": FORMAT}
     whole["checksum"] = digest([name, whole])
     text = _pretty(dict(sorted(whole.items())))
-    return f"{_ESCAPED.sub(lambda match: json.dumps(match.group())[1:-1], text)}\n".encode()
+    return f"{UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], text)}\n".encode()
 
 
 def decode_entry(name: str, data: bytes) -> Entry:

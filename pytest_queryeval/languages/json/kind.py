@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
-from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import json_within, read_json
@@ -35,7 +34,7 @@ class Json(Kind):
     paths = frozenset({"embedding_model"})
     empty_answer = JsonAnswer({})
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Mapping[str, JsonValue]) -> None:
         check_options(options)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:
@@ -54,7 +53,10 @@ class Json(Kind):
         return QueryOrAnswer(answer=JsonAnswer(json_value(node)))
 
     def read_file(self, node: Node) -> QueryOrAnswer:
-        return stated_file(node, {".json": _document, ".txt": text_file, ".md": text_file})
+        def read(file: File) -> QueryOrAnswer:
+            return QueryOrAnswer(answer=_answer(read_json(file)))
+
+        return stated_file(node, {".json": read, ".txt": text_file, ".md": text_file})
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Check a gold against the case's JSON Schema; that of a text file is read like a prediction."""
@@ -90,10 +92,6 @@ class Json(Kind):
 
 def _answer(node: Node) -> JsonAnswer:
     return JsonAnswer(json_value(node))
-
-
-def _document(file: File) -> QueryOrAnswer:
-    return QueryOrAnswer(answer=_answer(read_json(file)))
 
 
 def _read(predicted: QueryOrAnswer) -> Execution:

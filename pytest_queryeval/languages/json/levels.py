@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_path import compiled, kind_of, selected
@@ -18,7 +18,7 @@ _POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)+")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
-def check_at(options: Mapping[str, Any]) -> None:
+def check_at(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless `at` is a JSONPath (RFC 9535), a JSON pointer (RFC 6901), or empty."""
     at = options.get("at", "")
     if not isinstance(at, str) or (at and at[0] not in "$/"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
 from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.languages.json.levels import check_at
 
 Depth: TypeAlias = Literal["top", "all"]
@@ -17,7 +18,7 @@ EMBEDDING_MODEL = "paraphrase-TinyBERT-L6-v2"
 _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("python", "json")}
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` for the first of these options with an invalid value."""
     check_at(options)
     for name, allowed in _CHOICES.items():
@@ -32,5 +33,5 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise SettingError("embedding_model", "'embedding_model' is neither the name of a model nor a folder")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: JsonValue) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

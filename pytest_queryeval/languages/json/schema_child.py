@@ -22,7 +22,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import specification_with
 
 from pytest_queryeval.sandbox import driver
-from pytest_queryeval.sandbox.driver import Answer, Verdict
+from pytest_queryeval.sandbox.driver import Answer, Verdict, make_answer
 
 MAX_VIOLATIONS = 10
 MAX_SEARCHED = 1_000  # violations, of which the first ones are reported
@@ -265,8 +265,7 @@ class Driver(driver.Driver):
         if len(self._compiled) > MAX_SCHEMAS:
             self._compiled.popitem(last=False)
         answer = marshal.loads(settings["answer"])  # noqa: S302 - from our own parent
-        rows = iter(violations(self._compiled[packed], answer))
-        return ("steps", "reason"), lambda count: list(islice(rows, count))
+        return make_answer(("steps", "reason"), violations(self._compiled[packed], answer))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the type of an error; the schema was checked when it was read, so few are left."""

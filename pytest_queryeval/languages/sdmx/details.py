@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.languages.sdmx.matching import Matched
@@ -13,17 +13,43 @@ from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line, truncate
 
+ListName: TypeAlias = Literal["true_positives", "false_negatives", "false_positives"]
 MAX_DIMENSIONS = 1_000
 MAX_TERMS = 1_000  # of each list of a dimension
 TEXT_CHARACTERS = 500  # of an id, a name, or the name of a dimension
-LISTS = {
+LISTS: Mapping[ListName, str] = {
     "true_positives": "True Positives",
     "false_negatives": "False Negatives",
     "false_positives": "False Positives",
 }
-COUNTED = ("true_positives", "false_positives", "false_negatives")
+COUNTED: Mapping[str, ListName] = {"tp": "true_positives", "fp": "false_positives", "fn": "false_negatives"}
 NOTHING = "(nothing)"
 NOT_IN_TARGET = "dimensions not in target:"
+
+
+class DimensionDetails(TypedDict):
+    """The scores and terms of a dimension; `recall` is None where gold has no term of it.
+
+    The lists hold `[id, name]` of up to MAX_TERMS terms, `counts` the full length of each. A term without a name has
+    its label instead, or None.
+    """
+
+    precision: float | None
+    recall: float | None
+    in_target: bool
+    counts: dict[ListName, int]
+    true_positives: list[list[str | None]]
+    false_negatives: list[list[str | None]]
+    false_positives: list[list[str | None]]
+
+
+class SelectionDetails(TypedDict):
+    """The dimensions of a selection by name, as values and as text."""
+
+    dimensions: dict[str, DimensionDetails]
+    indicator_selection: str
+    counts: dict[str, dict[str, dict[str, int]]]
+    notes: NotRequired[list[str]]
 
 
 def selection_text(selection: Selection) -> str:
@@ -49,34 +75,31 @@ def selection_text(selection: Selection) -> str:
     return "\n".join(lines) or NOTHING
 
 
-def details_of(dimensions: Mapping[str, Matched]) -> dict[str, Any]:
-    """Return `dimensions`, their `counts`, `indicator_selection` as text, and `notes` where some are left out.
-
-    Each dimension has `precision`, `recall` (None where gold has no term of it), `in_target`, the lists
-    `true_positives`, `false_negatives` and `false_positives` with `[id, name]` of up to MAX_TERMS terms each, and
-    `counts`, the full length of each list. A term without a name has its label instead, or None.
-    """
-    listed: dict[str, dict[str, Any]] = {}
-    counts = {}
+def details_of(dimensions: Mapping[str, Matched]) -> SelectionDetails:
+    """Return the details of the first dimensions, with `notes` where others are left out."""
+    listed: dict[str, DimensionDetails] = {}
     for name, matched in islice(dimensions.items(), MAX_DIMENSIONS):
-        lists: dict[str, Sequence[Term]] = {key: getattr(matched, key) for key in LISTS}
-        numbers = {key: len(terms) for key, terms in lists.items()}
         listed[_truncated(name)] = {
             "precision": precision_of(matched),
             "recall": recall_of(matched),
             "in_target": in_target(matched),
-            "counts": numbers,
-            **{key: [_plain_term(term) for term in terms[:MAX_TERMS]] for key, terms in lists.items()},
+            "counts": {key: len(getattr(matched, key)) for key in LISTS},
+            "true_positives": [_plain_term(term) for term in matched.true_positives[:MAX_TERMS]],
+            "false_negatives": [_plain_term(term) for term in matched.false_negatives[:MAX_TERMS]],
+            "false_positives": [_plain_term(term) for term in matched.false_positives[:MAX_TERMS]],
         }
-        counts[_truncated(name)] = dict(zip(("tp", "fp", "fn"), (numbers[key] for key in COUNTED), strict=True))
-    details: dict[str, Any] = {"dimensions": listed, "indicator_selection": details_text(listed)}
-    details["counts"] = {"dimension": counts}
+    counts = {name: {short: found["counts"][key] for short, key in COUNTED.items()} for name, found in listed.items()}
+    details: SelectionDetails = {
+        "dimensions": listed,
+        "indicator_selection": details_text(listed),
+        "counts": {"dimension": counts},
+    }
     if len(dimensions) > MAX_DIMENSIONS:
         details["notes"] = [f"only {MAX_DIMENSIONS:,} of {len(dimensions):,} dimensions are listed"]
     return details
 
 
-def details_text(dimensions: Mapping[str, Any]) -> str:
+def details_text(dimensions: Mapping[str, DimensionDetails]) -> str:
     """Return the cell of a report: a block of lines for each dimension under its name, those of gold first.
 
     `dimensions` are those of `details_of`. A block starts with `[recall: 1.00, precision: 0.67]`; then the lists
@@ -97,9 +120,9 @@ def _truncated(text: str) -> str:
     return truncate(redact(utf8_safe(text)), TEXT_CHARACTERS)
 
 
-def _block(name: str, found: Mapping[str, Any]) -> Iterator[str]:
+def _block(name: str, found: DimensionDetails) -> Iterator[str]:
     yield _shown(name)
-    recall, precision = ("n/a" if found[key] is None else f"{found[key]:.2f}" for key in ("recall", "precision"))
+    recall, precision = ("n/a" if value is None else f"{value:.2f}" for value in (found["recall"], found["precision"]))
     yield f"[recall: {recall}, precision: {precision}]"
     for key, title in LISTS.items():
         terms, number = found[key], found["counts"][key]

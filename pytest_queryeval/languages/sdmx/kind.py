@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
 from pytest_queryeval.core.selection import Selection, Structure
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
@@ -41,7 +41,7 @@ class Sdmx(Kind):
     options = frozenset({"by_dataset", "macro"})
     empty_answer = Selection(datasets=())
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Mapping[str, JsonValue]) -> None:
         check_options(options)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:

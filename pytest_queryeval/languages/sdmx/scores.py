@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.languages.sdmx.matching import Matched, match_terms
 
@@ -32,7 +33,7 @@ class Ratios:
         return 2 * self.precision * self.recall / both if both else 0.0
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless `by_dataset` is true or false and `macro` is `union` or `target`, where set."""
     if type(options.get("by_dataset", False)) is not bool:
         raise SettingError("by_dataset", "'by_dataset' is neither true nor false")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pytest_queryeval.comparison.ties import OrderPlan
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
@@ -20,7 +20,7 @@ class Sql(QueryLanguage):
     default_metrics = ("execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query")
     options = frozenset({"dialect"})
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Mapping[str, JsonValue]) -> None:
         from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(options.get("dialect", ""))

@@ -6,10 +6,10 @@ import json
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
@@ -28,7 +28,7 @@ SHOWN_CHARACTERS = 100
 _LINES = "in the mode `lines` stdout holds answers as lines of JSON and nothing else"
 
 
-def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, Any]:
+def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str, JsonValue]:
     """Return a case as the JSON object that a program is sent."""
     schema = {"schema": case.schema} if sends_schema else {}
     return {
@@ -47,7 +47,7 @@ def make_question(case: CaseView, trial: int, *, sends_schema: bool) -> dict[str
     }
 
 
-def encode_question(question: Mapping[str, Any]) -> bytes:
+def encode_question(question: Mapping[str, JsonValue]) -> bytes:
     """Return a question as one line of JSON in ASCII, which is the same in every locale."""
     return json.dumps(question).encode("ascii") + b"\n"
 
@@ -61,7 +61,7 @@ def decode_utf8(data: bytes | bytearray, *, by: str) -> str:
         raise PredictorError(f"{by} printed {wrong}, which is not UTF-8: set PYTHONUTF8=1, or its like") from error
 
 
-def read_output(text: str, case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float) -> Prediction:
+def read_output(text: str, case: CaseView, question: Mapping[str, JsonValue], *, by: str, seconds: float) -> Prediction:
     """Return the whole output of a program as a prediction: a text, or an object with `predicted`.
 
     Raises `PredictorError` for an object without `predicted` where the answer is a query, and for an invalid answer.
@@ -80,7 +80,7 @@ def read_output(text: str, case: CaseView, question: Mapping[str, Any], *, by: s
     return Prediction(content=QueryOrAnswer(query=text.rstrip("\r\n")), predictor=f"command:{by}", seconds=seconds)
 
 
-def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
+def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, JsonValue]:
     """Return a line as an object with `predicted`; raises `PredictorError` unless it is one, or a JSON text."""
     text = decode_utf8(line, by=by)
     try:
@@ -97,7 +97,7 @@ def read_line(line: bytes, case: CaseView, *, by: str) -> Mapping[str, Any]:
 
 
 def make_prediction(
-    entry: Mapping[str, Any], case: CaseView, question: Mapping[str, Any], *, by: str, seconds: float
+    entry: Mapping[str, JsonValue], case: CaseView, question: Mapping[str, JsonValue], *, by: str, seconds: float
 ) -> Prediction:
     """Return an object with `predicted` as a prediction; raises `PredictorError` for an invalid answer.
 
@@ -105,8 +105,8 @@ def make_prediction(
     """
     stated = read_answer(entry[PREDICTED], case.kind, by=by)
     own = {PREDICTED} | {key for key, value in question.items() if key in entry and entry[key] == value}
-    if is_seconds(entry.get("seconds")):
-        seconds = float(entry["seconds"])
+    if is_seconds(stated_seconds := entry.get("seconds")):
+        seconds = float(stated_seconds)
         own.add("seconds")
     metadata = {key: value for key, value in entry.items() if key not in own}
     return Prediction(content=stated, predictor=f"command:{by}", seconds=seconds, metadata=metadata)

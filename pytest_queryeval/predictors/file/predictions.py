@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.predictors.entries import JSON, MAX_SECONDS, PREDICTED, is_seconds
@@ -25,7 +26,7 @@ _BLANKS = " \t\r\n"
 _FIELD_BYTES = min(sys.maxsize, 2**31 - 1)
 
 # A line of the file, and the object on it.
-Row: TypeAlias = tuple[int, Mapping[str, Any]]
+Row: TypeAlias = tuple[int, Mapping[str, JsonValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Entry:
     line: int
     key: str
     trial: int
-    answer: Any
+    answer: JsonValue
     seconds: float
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, JsonValue]
 
 
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
@@ -60,11 +61,7 @@ def read_lines(file: File) -> list[str]:
     """Return the lines of a file of plain text, without their ends; raises `CaseError` where it cannot be read."""
     text = file.text(MAX_BYTES)
     lines = text.removesuffix("\n").split("\n") if text else []
-    return [_without_marker(line.removesuffix("\r")) for line in lines]
-
-
-def _without_marker(answer: Any) -> Any:
-    return answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else answer
+    return [line.removesuffix("\r").partition(BIRD_MARKER)[0] for line in lines]
 
 
 def comparable(key: str, named: str) -> str:
@@ -72,7 +69,7 @@ def comparable(key: str, named: str) -> str:
     return key if named == "id" else " ".join(key.split())
 
 
-def _entry(row: Mapping[str, Any], file: File, line: int, named: str, answer: str) -> Entry:
+def _entry(row: Mapping[str, JsonValue], file: File, line: int, named: str, answer: str) -> Entry:
     if row.get(answer) is None:
         if answer in row:
             problem = f'`{answer}` is null: leave the prediction out, or write "" for an empty answer'
@@ -89,10 +86,13 @@ def _entry(row: Mapping[str, Any], file: File, line: int, named: str, answer: st
         raise file.problem("`trial` is a whole number from 1 on", line)
     own = {"id", named, answer, "seconds", "trial"}
     metadata = {key: value for key, value in row.items() if key not in own}
-    return Entry(line, _key(row, file, line, named), trial, _without_marker(row[answer]), float(seconds), metadata)
+    content = row[answer]
+    if isinstance(content, str):
+        content = content.partition(BIRD_MARKER)[0]
+    return Entry(line, _key(row, file, line, named), trial, content, float(seconds), metadata)
 
 
-def _key(row: Mapping[str, Any], file: File, line: int, named: str) -> str:
+def _key(row: Mapping[str, JsonValue], file: File, line: int, named: str) -> str:
     key = row.get(named)
     if type(key) is int:
         return str(key)
@@ -117,7 +117,7 @@ def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
         yield line, _object(value, file, line)
 
 
-def _object(value: Any, file: File, line: int) -> Mapping[str, Any]:
+def _object(value: JsonValue, file: File, line: int) -> Mapping[str, JsonValue]:
     if not isinstance(value, dict):
         raise file.problem('a prediction is an object, such as {"id": …, "predicted": …}', line)
     return value
@@ -229,7 +229,7 @@ def _table(lines: Any, file: File, columns: Columns) -> Iterator[Row]:
         elif cells:
             if len(cells) != len(header):
                 raise file.problem(f"{len(cells)} cells, but {len(header)} columns", line)
-            row: dict[str, Any] = {}
+            row: dict[str, JsonValue] = {}
             # Cells besides the key and the answer may be numbers, and are left out where they are empty.
             for name, cell in zip(header, cells, strict=True):
                 value = cell if name in texts else scalar(Node(cell, line, "plain", file))

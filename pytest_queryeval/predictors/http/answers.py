@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_path import selected
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.http.answers import read_json, shape
 from pytest_queryeval.http.messages import unreadable
@@ -37,7 +38,7 @@ class Selector:
         self._answer = answer
         self._metadata = dict(metadata)
 
-    def select(self, reply: Reply) -> tuple[Any, dict[str, Any]]:
+    def select(self, reply: Reply) -> tuple[JsonValue, dict[str, JsonValue]]:
         """Return the answer, never None, and the metadata as plain values; raises `PredictorError`."""
         if self._answer is None and reply.kind == "text/plain":
             try:
@@ -70,7 +71,7 @@ class Selector:
             raise self._problem(f"the answer is no whole JSON: an object has two members '{name}'")
         return document
 
-    def _answer_in(self, document: Any) -> tuple[Any, dict[str, Any]]:
+    def _answer_in(self, document: Any) -> tuple[JsonValue, dict[str, JsonValue]]:
         """Return the answer, and the other members of an object with `predicted`."""
         if self._answer is not None:
             found = self._all(self._answer, document)
