@@ -55,7 +55,7 @@ SHARED_MODULES = {
         "html.drawing",
         "html.page",
     },
-    "cli": {"output"},
+    "cli": {"conftests", "output"},
     "languages": {
         "kind",
         "query_language",
@@ -74,6 +74,7 @@ OWNERS = {
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
         "languages.sql.order",
+        "languages.sql.rewriting",
         "languages.sql.dialects",
         "languages.sql.trees.parsing",
         "languages.sql.trees.reader",

@@ -24,6 +24,7 @@ class Command(NamedTuple):
 
 COMMANDS: Mapping[str, Command] = {
     "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
+    "check": Command("check", "examine suites: do golds run, is each a test, has every setting an effect"),
     "merge": Command("merge", "unite the reports of shards, evaluate the gates"),
     "compare": Command("compare", "compare two reports, or rank the systems of many"),
     "render": Command("render", "render a report.json in other formats"),

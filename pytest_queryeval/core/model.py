@@ -159,7 +159,8 @@ class Case:
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
     states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
     `on_miss_location` is where the suite states `on_miss`. `json_schema` is what JSON answers are to keep, and
-    `structure` says which dimensions and codes SDMX selections may hold.
+    `structure` says which dimensions and codes SDMX selections may hold. `ignored_rules` are those of `queryeval check`
+    that it ignores, each with the reason.
     """
 
     id: str
@@ -193,6 +194,7 @@ class Case:
     json_schema: JsonSchema | None = None
     structure: Structure | None = None
     on_miss_location: Location | None = field(default=None, compare=False)
+    ignored_rules: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

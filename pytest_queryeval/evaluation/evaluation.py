@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
-from pytest_queryeval.core.model import Case, CaseResult, Execution, Prediction, QueryOrAnswer, Trial
+from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.evaluation.session import Session
@@ -84,19 +84,25 @@ def _executed_gold(case: Case, index: int, session: Session, progress: Progress)
     progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
     gold = session.execute_cached(stated, case)
     if gold.error is not None:
-        hint = _hint(gold, case, session) if gold.error.kind == "invalid" else ""
-        name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
-        raise GoldError(f"{name} query failed ({gold.error.kind}): {gold.error.message}{hint}", stated.location)
+        raise gold_error(gold.error, case, index, session)
     return gold
 
 
-def _hint(gold: Execution, case: Case, session: Session) -> str:
-    """Return a hint at the table or column of the source that is nearest to an unknown one in a gold query."""
+def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:
+    """Return the error of a case whose gold at `index` did not run."""
+    stated = case.golds[index]
+    hint = _hint(stated.query or "", error.message, case, session) if error.kind == "invalid" else ""
+    name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
+    return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
+
+
+def _hint(query: str, message: str, case: Case, session: Session) -> str:
+    """Return a hint at the table or column of the source that is nearest to an unknown one in a query."""
     try:
         schema = session.schema(case)
     except SourceError:
         return ""
-    return nearest_name(gold.query or "", gold.error.message if gold.error else "", schema)
+    return nearest_name(query, message, schema)
 
 
 def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import Difference
-from pytest_queryeval.comparison.ties import OrderPlan
+from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
@@ -89,3 +89,19 @@ class Kind(ABC):
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """Return how `query`, whose answer is `table`, orders its rows; None where it does not."""
         return None
+
+    def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
+        """Return a query whose key columns are the sort keys of `query`, whose answer is `table`; None without keys."""
+        return None
+
+    def reads_no_data(self, query: str, dialect: str) -> bool:
+        """Return whether a query is known to read nothing of its source."""
+        return False
+
+    def without_data(self, query: str, dialect: str) -> str | None:
+        """Return a query that answers as `query` would if its source were empty; None where there is no such query."""
+        return None
+
+    def normal_text(self, query: str, dialect: str) -> str:
+        """Return a text that is the same for queries that differ in their layout only."""
+        return " ".join(query.split())

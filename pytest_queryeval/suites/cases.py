@@ -29,6 +29,7 @@ _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in (
 _INHERITED = (
     *("source", "metrics", "options", "thresholds", "policy", "dialect"),
     *("json_schema", "on_miss", "on_miss_location", "timeout", "max_rows", "report_rows", "trials_rule"),
+    "ignored_rules",
 )
 
 

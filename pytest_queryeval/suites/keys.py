@@ -13,12 +13,14 @@ from pytest_queryeval.core.errors import (
     SuiteError,
     did_you_mean,
 )
+from pytest_queryeval.core.findings import RULES as CHECK_RULES
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Gate, NoRegression, TrialsRule
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.values import (
     Reader,
     choice,
+    each_entry,
     entries,
     flag,
     json_mapping,
@@ -132,6 +134,19 @@ def _column(node: Node) -> str | int:
     return whole_number(0)(node) if isinstance(value, int | float) else required_text(node)
 
 
+def read_check(node: Node) -> dict[str, str]:
+    """Read the rules of `queryeval check` that are ignored, each with the reason."""
+    return known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)}).get("ignore", {})
+
+
+def _ignored(rule: str, node: Node) -> str:
+    if rule not in CHECK_RULES:
+        raise node.problem(f"unknown rule '{rule}'{did_you_mean(rule, CHECK_RULES)}")
+    if node.empty or not text(node).strip():
+        raise node.problem(f"no reason to ignore '{rule}': write it behind the name")
+    return text(node)
+
+
 def read_gates(node: Node) -> tuple[Gate, ...]:
     """Read the gates of a folder."""
     return list_of(_gate)(node)
@@ -238,6 +253,7 @@ KEYS: Mapping[str, Key] = {
         Key(name="thresholds", levels=_ALL, read=read_thresholds),
         Key(name="on_miss", levels=_ALL, read=read_on_miss),
         Key(name="compare", levels=_ALL, inheritance="merged", read=read_compare),
+        Key(name="check", levels=_ALL, inheritance="merged", read=read_check),
         Key(name="timeout", levels=_ALL, read=positive_number),
         Key(name="max_rows", levels=_ALL, read=whole_number(1)),
         Key(name="trials", levels=_ALL, read=whole_number(1)),

@@ -72,6 +72,7 @@ class Settings:
     trials: int
     trials_rule: TrialsRule
     tags: tuple[str, ...]
+    ignored_rules: Mapping[str, str]
 
 
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
@@ -171,6 +172,7 @@ def resolve(values: Values) -> Settings:
         trials=values.get("trials", 1),
         trials_rule=values.get("trials_rule", "mean"),
         tags=values.get("tags", ()),
+        ignored_rules=values.get("check", {}),
     )
 
 

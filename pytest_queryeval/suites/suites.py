@@ -54,7 +54,13 @@ def is_suite_file(path: Path) -> bool:
 
 
 def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
-    """Return the cases of one suite file, or of all suite files below a folder, in the order of their paths.
+    """Return the cases of one suite file, or of all suite files below a folder, as `load_suites` reads them."""
+    suites = load_suites(path, root=root, require_prediction=require_prediction)
+    return tuple(case for suite in suites for case in suite.cases)
+
+
+def load_suites(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Suite, ...]:
+    """Return one suite file, or all suite files below a folder, in the order of their paths.
 
     Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
     `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without
@@ -72,7 +78,7 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
         folder, here = start if is_folder else start.parent, Path.cwd()
         root = here if folder.is_relative_to(here) else folder
     root = file_at(root).path
-    problems, folders, cases = Problems(), FolderCache(), list[Case]()
+    problems, folders, suites = Problems(), FolderCache(), list[Suite]()
     for file in files:
         try:
             suite = problems.attempt(
@@ -81,9 +87,9 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
         except MissingExtraError as error:
             warnings.warn(f"{file}: {error}", QueryEvalWarning, stacklevel=2)
             continue
-        cases.extend(suite.cases if suite else ())
+        suites += [suite] if suite else ()
     problems.raise_any()
-    return tuple(cases)
+    return tuple(suites)
 
 
 def load_suite(
@@ -158,7 +164,7 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     if "cases" not in values:
         raise top.problem("a suite needs `cases`: add a list of them")
     reader = CaseReader(inherited(shared, values), problems, require_prediction=require_prediction)
-    nodes = problems.attempt(_case_nodes, values["cases"], problems) or ()
+    nodes = problems.attempt(case_nodes, values["cases"], problems) or ()
     cases = [case for node in nodes for case in reader.read(node)]
     if len(reader.kinds) == 1:
         check_applicable(top, values, reader.kinds.pop(), problems)
@@ -170,7 +176,7 @@ def _as_case_file(file: File) -> str:
     return f"rename the file to {name} and write `cases: {name}` into a suite beside it"
 
 
-def _case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
+def case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
     """Return the nodes of the cases under `cases`, or in the files that it names; raise `CaseError`."""
     if isinstance(cases.value, list):
         return cases.value

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.comparison.ties import OrderPlan
+from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
 from pytest_queryeval.languages.files import MAX_STATED_BYTES, stated_file
 from pytest_queryeval.languages.query_language import QueryLanguage
-from pytest_queryeval.languages.sparql.order import order_plan
+from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
+from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.languages.sparql.terms import csv_term, stated_term
 from pytest_queryeval.languages.table_files import table_readers
 
@@ -48,6 +49,17 @@ class Sparql(QueryLanguage):
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)
+
+    def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
+        plan = self.order_plan(query, table, case)
+        return plan.queries[0] if plan is not None and plan.ordered and plan.queries else None
+
+    def reads_no_data(self, query: str, dialect: str) -> bool:
+        outline = read_query(query)
+        return outline.form in ("SELECT", "ASK", "CONSTRUCT") and not outline.has_patterns
+
+    def without_data(self, query: str, dialect: str) -> str | None:
+        return with_empty_dataset(query)
 
 
 def _rdf_file(file: File) -> QueryOrAnswer:

@@ -10,6 +10,7 @@ from pytest_queryeval.languages.sparql.query import MODIFIERS, Query, read_query
 from pytest_queryeval.languages.sparql.tokens import BRACKETS, Token
 
 KEY = "queryeval_key_"
+NO_GRAPH = "<urn:queryeval:no-graph>"
 EXTRA_ROWS = 1_000  # beyond LIMIT, among which ties are expected to end
 
 
@@ -80,15 +81,8 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
     named = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
     if query.tokens[1].is_word("DISTINCT", "REDUCED") and not named <= set(columns):
         return None
-    clause = next(
-        (
-            at
-            for at, token in enumerate(query.tokens[1:], start=1)
-            if token.depth == 0 and (token.is_word("FROM", "WHERE") or token.text == "{")
-        ),
-        1,
-    )
-    if clause == 1 or not columns:
+    clause = query.first_clause
+    if clause in (None, 1) or not columns:
         return None
     end = query.tokens[clause - 1].end
     expressions = [query.text[key[0].start : key[-1].end] for key in keys]
@@ -110,3 +104,13 @@ def _with_limit(query: Query, limit: int | None) -> str:
         clause = query.tokens[place : place + 2]
         text = f"{text[: clause[0].start]} {new[word]} {text[clause[-1].end :]}"
     return text
+
+
+def with_empty_dataset(text: str) -> str | None:
+    """Return the query over a graph that does not exist; None where it says itself which graphs it reads."""
+    query = read_query(text)
+    clause = query.first_clause
+    if query.form == "DESCRIBE" or query.states_dataset or query.calls_service or clause is None:
+        return None
+    start = query.tokens[clause].start
+    return f"{query.text[:start]} FROM {NO_GRAPH} FROM NAMED {NO_GRAPH} {query.text[start:]}"

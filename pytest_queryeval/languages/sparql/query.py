@@ -63,6 +63,30 @@ class Query:
         used = dict.fromkeys(token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
         return tuple(prefix for prefix in used if prefix not in self.prefixes | {"_"})
 
+    @property
+    def first_clause(self) -> int | None:
+        """Return the place in `tokens` where the head of the query ends: at FROM, WHERE or its pattern."""
+        heads = enumerate(self.tokens[1:], start=1)
+        return next((at for at, token in heads if token.depth == 0 and _ends_head(token)), None)
+
+    @property
+    def has_patterns(self) -> bool:
+        """Return whether its braces hold more than expressions, which are in parentheses, and inline data."""
+        brackets: list[str] = []
+        before = None
+        for token in self.tokens[self.first_clause or 0 :]:
+            if token.text in BRACKETS:
+                is_data = brackets[-1:] == ["VALUES"] or (before is not None and before.is_word("VALUES"))
+                brackets.append("VALUES" if is_data else token.text)
+            elif token.text in BRACKETS.values() and brackets:
+                brackets.pop()
+            elif before is not None and before.is_word("VALUES"):
+                continue  # the variable of inline data
+            elif brackets[-1:] == ["{"] and token.kind in ("variable", "iri", "name"):
+                return True
+            before = token
+        return False
+
     def modifier(self, word: str) -> int | None:
         """Return the place in `tokens` of the modifier that starts with `word`, outside of brackets, or None."""
         places = range(len(self.tokens))
@@ -86,6 +110,10 @@ def read_query(text: str) -> Query:
         prefixes=frozenset(token.text.rstrip(":") for token in found[:start] if token.kind == "name"),
         calls_service=any(_calls_service(*reading) for reading in readings.items()),
     )
+
+
+def _ends_head(token: Token) -> bool:
+    return token.is_word("FROM", "WHERE") or token.text == "{"
 
 
 def _form(found: Sequence[Token]) -> str:

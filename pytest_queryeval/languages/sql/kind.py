@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_queryeval.comparison.ties import OrderPlan
+from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Table
@@ -37,6 +37,28 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.order import order_plan
 
         return order_plan(query, table.columns, len(table.rows), case.dialect)
+
+    def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
+        if "order" not in query.lower():
+            return None
+        from pytest_queryeval.languages.sql.order import sort_key_query
+
+        return sort_key_query(query, table.columns, case.dialect)
+
+    def reads_no_data(self, query: str, dialect: str) -> bool:
+        from pytest_queryeval.languages.sql.rewriting import reads_no_table
+
+        return reads_no_table(query, dialect)
+
+    def without_data(self, query: str, dialect: str) -> str | None:
+        from pytest_queryeval.languages.sql.rewriting import with_empty_tables
+
+        return with_empty_tables(query, dialect)
+
+    def normal_text(self, query: str, dialect: str) -> str:
+        from pytest_queryeval.languages.sql.rewriting import normal_text
+
+        return normal_text(query, dialect)
 
 
 SQL = Sql()

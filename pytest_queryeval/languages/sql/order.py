@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from pytest_queryeval.comparison.ties import SELECTED_KEYS, UNREADABLE, OrderPlan, TieQuery
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 
 RANK = "queryeval_rank"
 ROWS = "queryeval_rows"
@@ -164,3 +165,34 @@ def _output_column(key: exp.Expression, query: exp.Query, names: Sequence[str]) 
         if (is_name and item.alias_or_name.lower() == key.name.lower()) or item.unalias() == key:
             return place
     return names.index(key.name.lower()) if is_name and names.count(key.name.lower()) == 1 else None
+
+
+def sort_key_query(query: str, columns: tuple[str, ...], dialect: str) -> TieQuery | None:
+    """Return a query of the sort keys alone, for all rows that LIMIT chooses from.
+
+    None without ORDER BY, and where a key cannot be selected or the query cannot be parsed.
+    """
+    try:
+        tree, broken = parse(query, dialect)
+    except UnreadableError:
+        return None
+    order = tree.args.get("order")
+    if broken or order is None or not isinstance(tree, exp.Query):
+        return None
+    uncut = tree.copy()
+    for clause in ("order", "limit", "offset"):
+        uncut.set(clause, None)
+    if isinstance(uncut, exp.Select) and not uncut.args.get("distinct"):
+        expanded = [_expanded(key, uncut, inner=True) for key in order.expressions]
+        keys = [key.this if isinstance(key, exp.Ordered) else key for key in expanded if key is not None]
+        if len(keys) < len(expanded):
+            return None
+        selected = uncut.select(*keys, append=False)
+    else:
+        places = _selected_keys(tree, order, columns)
+        if places is None:
+            return None
+        names = _numbered(columns)
+        rows = _selected_from(uncut, ROWS, names)
+        selected, keys = rows.select(*(exp.column(names[place]) for place in places), append=False), list(places)
+    return TieQuery(text=selected.sql(dialect=dialect), key_columns=len(keys))

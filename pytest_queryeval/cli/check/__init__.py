@@ -1,0 +1,149 @@
+"""Examines suites before a system is evaluated by them: runs every gold query, and calls no predictor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_queryeval.cli.check.gold_rules import GOLD_RULES
+from pytest_queryeval.cli.check.gold_run import GoldRun
+from pytest_queryeval.cli.check.suite_rules import SUITE_RULES, Suites
+from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.core.errors import QueryEvalWarning, SourceError
+from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.suites.levels import CaseLevels, read_levels
+from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
+
+EXAMPLE = "queryeval check suites --strict"
+OK, FOUND = 0, 1
+MESSAGE_CHARACTERS = 1_000
+PROGRESS_SECONDS = 5.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the suites and how they are checked."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
+    parser.add_argument("--no-run", action="store_true", help="run no queries: only rules that read the suites")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Check, and return what was found; 1 where there is an error, with `--strict` also for a warning, else 0.
+
+    Raise `SuiteError` for suites that cannot be read.
+    """
+    import_conftests(arguments.path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", QueryEvalWarning)
+        suites = load_suites(arguments.path, require_prediction=False)
+    for warning in caught:
+        _tell(f"not checked: {warning.message}")
+    start = file_at(arguments.path).path
+    # Suites that were left out may use what the others do not.
+    folder = start if start.is_dir() and not caught else None
+    cases = [levels for suite in suites for levels in read_levels(suite)]
+    every = [*_gold_findings(cases, run_queries=not arguments.no_run)]
+    every += [finding for rule in SUITE_RULES.values() for finding in rule(Suites(folder=folder, cases=cases))]
+    every.sort(key=lambda finding: (finding.location, finding.rule))
+    findings = [finding for finding in every if not finding.silenced]
+    is_error = any(finding.level == "error" for finding in findings)
+    return Result(
+        status=FOUND if is_error or (arguments.strict and findings) else OK,
+        lines=[*map(_line, findings), _summary(findings, len(cases), len(every) - len(findings))],
+        data=_data(findings),
+    )
+
+
+def _gold_findings(cases: Sequence[CaseLevels], *, run_queries: bool) -> Iterator[Finding]:
+    """Yield the findings of all golds; a source that cannot answer is one finding, for the cases of all its golds."""
+    faults: dict[str, list[CaseLevels]] = defaultdict(list)
+    to_check = [levels for levels in cases if levels.case.skip is None]
+    with Session(_tell) as session:
+        for levels in _with_progress(to_check):
+            try:
+                yield from _findings_of(levels, session, run_queries=run_queries)
+            except SourceError as error:
+                faults[str(error)].append(levels)
+    for message, failed in faults.items():
+        case = failed[0].case
+        yield Finding(
+            rule="gold-fails",
+            location=(case.source and case.source.location) or case.location,
+            message=f"{message} (golds of {pluralize(len(failed), 'case')} do not run)",
+            case=case.id if len(failed) == 1 else None,
+            silenced=case.ignored_rules.get("gold-fails", ""),
+        )
+
+
+def _findings_of(levels: CaseLevels, session: Session, *, run_queries: bool) -> Iterator[Finding]:
+    case = levels.case
+    for index, stated in enumerate(case.golds):
+        is_run = run_queries or stated.answer is not None
+        execution = session.execute_cached(stated, case) if is_run else None
+        gold = GoldRun(levels=levels, index=index, execution=execution, session=session)
+        for rule, find in GOLD_RULES.items():
+            for message in find(gold):
+                yield Finding(
+                    rule=rule,
+                    location=gold.location,
+                    message=message,
+                    case=case.id,
+                    silenced=case.ignored_rules.get(rule, ""),
+                )
+
+
+def _with_progress(cases: Sequence[CaseLevels]) -> Iterator[CaseLevels]:
+    """Yield the cases, and tell from time to time how many are left."""
+    began = shown = time.monotonic()
+    for number, levels in enumerate(cases):
+        now = time.monotonic()
+        if now - shown > PROGRESS_SECONDS:
+            shown = now
+            left = (now - began) / number * (len(cases) - number)
+            _tell(f"{number:,} of {pluralize(len(cases), 'case')}, about {left:.0f} s left")
+        yield levels
+
+
+def _line(finding: Finding) -> str:
+    """Return a finding as one line."""
+    about = "" if finding.case is None else f"case '{finding.case}': "
+    message = one_line(f"{about}{finding.message}", MESSAGE_CHARACTERS)
+    return f"{finding.location}: {finding.level} [{finding.rule}] {message}"
+
+
+def _summary(findings: Sequence[Finding], cases: int, silenced: int) -> str:
+    """Return how much was found, as one line."""
+    counts = Counter(finding.level for finding in findings)
+    errors, warned = pluralize(counts["error"], "error"), pluralize(counts["warning"], "warning")
+    return f"{errors}, {warned} in {pluralize(cases, 'case')}" + (f"; {silenced:,} silenced" if silenced else "")
+
+
+def _data(findings: Sequence[Finding]) -> dict[str, object]:
+    """Return findings, and how many each rule has, as `--json` prints them."""
+    found = [
+        {
+            "rule": finding.rule,
+            "level": finding.level,
+            "path": finding.location.path.as_posix(),
+            "line": finding.location.line,
+            "case": finding.case,
+            "message": one_line(finding.message, MESSAGE_CHARACTERS),
+        }
+        for finding in findings
+    ]
+    counts = Counter(finding.rule for finding in findings)
+    return {"findings": found, "summary": dict(sorted(counts.items()))}
+
+
+def _tell(message: str) -> None:
+    write_lines([f"queryeval check: {message}"], sys.stderr)

@@ -1,0 +1,189 @@
+"""The rules on golds: each yields a message, with its remedy, for what it finds wrong with one gold."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from pytest_queryeval.cli.check.gold_run import GoldRun
+from pytest_queryeval.comparison.canonical import canonical_rows
+from pytest_queryeval.comparison.equality import equal_tables
+from pytest_queryeval.comparison.ties import ties_of
+from pytest_queryeval.core.errors import QueryEvalError, SourceError, did_you_mean
+from pytest_queryeval.core.table import Cell, Literal, Table
+from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.evaluation.evaluation import gold_error
+from pytest_queryeval.evaluation.semantic_texts import requested_metrics
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.text.formatting import format_score
+
+GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
+PUBLISHED = ("_spider", "_bird", "_denodo")  # ends of the names of metrics with defects that are kept
+XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+
+
+def gold_fails(gold: GoldRun) -> Iterator[str]:
+    """Find golds that do not run: the case would end in an error, whatever is predicted."""
+    if gold.execution is not None and gold.execution.error is not None and gold.query is not None:
+        yield str(gold_error(gold.execution.error, gold.case, gold.index, gold.session))
+
+
+def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
+    """Find golds that would miss a requested metric if they were predicted, so that no prediction can be right."""
+    if gold.scoring is None or (gold.execution and gold.execution.error):
+        return
+    for name in requested_metrics(gold.case):
+        metric = METRICS[name]
+        if name.endswith(PUBLISHED) or metric.input == "predictions" or "timer" in metric.injected:
+            continue
+        if metric.max_score is None or math.isinf(metric.max_score) or metric.better == "lower":
+            continue
+        try:
+            score = gold.scoring.value(name)
+        except SourceError:
+            raise
+        except QueryEvalError as error:
+            yield f"gold cannot be scored against itself: {error}"
+            continue
+        if score is None and name in gold.case.thresholds:
+            why = f" ({reason})" if (reason := gold.scoring.reasons.get(name)) else ""
+            yield f"'{name}' has a threshold and does not apply to gold{why}: remove the threshold"
+        elif score is not None and score < metric.max_score - 1e-9:
+            yield (
+                f"gold scores {format_score(score)} and not {metric.max_score:g} against itself by '{name}': "
+                "correct gold, or the settings by which it is compared"
+            )
+
+
+def unknown_column(gold: GoldRun) -> Iterator[str]:
+    """Find names of columns under `compare` that gold's answer does not have."""
+    if gold.table is None:
+        return
+    named: dict[str, str] = {}
+    for level in gold.levels.all:
+        compare = entries(level).get("compare")
+        settings = {} if compare is None else entries(compare)
+        if (columns := settings.get("gold_columns")) is not None:  # the nearest list replaces the others
+            named = {name: key for name, key in named.items() if key != "gold_columns"}
+            named |= {text(column): "gold_columns" for column in items(columns)}
+        if (numbers := settings.get("numbers")) is not None and "columns" in entries(numbers):
+            named |= dict.fromkeys(entries(entries(numbers)["columns"]), "numbers")
+    width = len(gold.table.columns)
+    for name, key in named.items():
+        is_position = key == "gold_columns" and name.isdecimal() and name not in gold.table.columns
+        if int(name) >= width if is_position else name not in gold.table.columns:
+            yield (
+                f"gold has no column '{name}', which `compare: {{{key}: …}}` names"
+                f"{did_you_mean(name, gold.table.columns)}"
+            )
+
+
+def gold_empty(gold: GoldRun) -> Iterator[str]:
+    """Find golds without rows: any query that returns nothing passes."""
+    if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
+        yield "gold has no rows, so any query that returns nothing passes: correct it, or write `allow_empty: true`"
+
+
+def gold_slow(gold: GoldRun) -> Iterator[str]:
+    """Find golds that take more than half of `timeout`: on a busy machine they will not end in time."""
+    if gold.table is not None and gold.execution is not None and gold.execution.seconds > gold.case.timeout / 2:
+        yield (
+            f"gold takes {gold.execution.seconds:.2g} s of the {gold.case.timeout:g} s that `timeout` allows: "
+            "simplify it, or raise `timeout`"
+        )
+
+
+def gold_unstable(gold: GoldRun) -> Iterator[str]:
+    """Find golds that answer differently when they run again, so that the right query may fail."""
+    if gold.table is None or gold.query is None:
+        return
+    again = gold.session.execute(gold.stated, gold.case)
+    remedy = "remove what depends on time or chance"
+    if again.error is not None:
+        yield f"gold ran once and then failed ({again.error.message}): {remedy}"
+    elif gold.scoring_of(again).value("execution_accuracy") != 1.0:
+        yield f"gold answered differently when it ran again: {remedy}"
+
+
+def limit_tie(gold: GoldRun) -> Iterator[str]:
+    """Find a LIMIT that cuts through different rows that tie: a wrong query may be right by chance."""
+    if gold.table is None or gold.query is None:
+        return
+    plan = gold.kind.order_plan(gold.query, gold.table, gold.case)
+    if plan is None or not plan.limited:
+        return
+    ties, _ = ties_of(plan, gold.table, gold.case.policy, lambda query: gold.run(query) or "it fails")
+    for tie in ties or ():
+        tied = Table(columns=gold.table.columns, rows=tie.rows, is_graph=gold.table.is_graph)
+        choices = len(set(canonical_rows(tied, gold.case.policy)))
+        if len(tie.rows) > tie.size and choices > 1:
+            rows = f"{tie.size:,} of {len(tie.rows):,} rows that "
+            if plan.ordered:
+                yield f"gold's LIMIT takes {rows}tie, and any choice is right: order by more columns, or take all"
+            else:
+                yield f"gold's LIMIT takes {rows}nothing orders, and any choice is right: add ORDER BY, or take all"
+
+
+def text_order(gold: GoldRun) -> Iterator[str]:
+    """Find ORDER BY on texts that are all numbers and sort in another order: '10' comes before '9'."""
+    if gold.table is None or gold.query is None:
+        return
+    keys = gold.kind.sort_key_query(gold.query, gold.table, gold.case)
+    found = None if keys is None else gold.run(keys.text)
+    if keys is None or found is None:
+        return
+    for place in range(-keys.key_columns, 0):
+        values = {_as_text(row[place]) for row in found.rows if row[place] is not None}
+        numbers = sorted(value for value in values if value is not None and _NUMBER.fullmatch(value))
+        if len(numbers) < len(values):
+            continue
+        for first, second in pairwise(numbers):
+            if float(first) > float(second):
+                yield (
+                    "gold orders by texts that are all numbers, "
+                    f"where '{first}' comes before '{second}': cast the sort key to a number"
+                )
+                break
+
+
+def constant_result(gold: GoldRun) -> Iterator[str]:
+    """Find golds that read nothing, or that answer the same over empty tables: a constant would pass."""
+    if gold.query is None:
+        return
+    if gold.kind.reads_no_data(gold.query, gold.case.dialect):
+        yield "gold reads nothing of its source, so that it is no test of a query: ask for what the source holds"
+        return
+    if gold.table is None or not gold.table.rows:
+        return
+    emptied = gold.kind.without_data(gold.query, gold.case.dialect)
+    answer = None if emptied is None else gold.run(emptied)
+    if answer is not None and equal_tables(gold.table, answer, replace(gold.case.policy, row_order="ignore")):
+        yield (
+            "gold answers the same where all tables are empty, so that most wrong conditions pass: "
+            "ask for something that the source holds"
+        )
+
+
+def _as_text(cell: Cell) -> str | None:
+    """Return the text of a cell that is one and no number."""
+    if isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING):
+        return cell.lexical
+    return cell if isinstance(cell, str) else None
+
+
+GOLD_RULES: Mapping[str, GoldRule] = {
+    "gold-fails": gold_fails,
+    "gold-not-equal-to-itself": gold_not_equal_to_itself,
+    "unknown-column": unknown_column,
+    "gold-empty": gold_empty,
+    "gold-slow": gold_slow,
+    "gold-unstable": gold_unstable,
+    "limit-tie": limit_tie,
+    "text-order": text_order,
+    "constant-result": constant_result,
+}

@@ -1,0 +1,71 @@
+"""A gold of a case with its answer: what rules on golds are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pytest_queryeval.core.errors import Location
+from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS, Kind
+from pytest_queryeval.suites.levels import CaseLevels
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldRun:
+    """The gold at `index` of a case; `execution` is None where queries are not run."""
+
+    levels: CaseLevels
+    index: int
+    execution: Execution | None
+    session: Session
+
+    @property
+    def case(self) -> Case:
+        """Return the case."""
+        return self.levels.case
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the case."""
+        return KINDS[self.case.kind]
+
+    @property
+    def stated(self) -> QueryOrAnswer:
+        """Return the gold as the suite states it."""
+        return self.case.golds[self.index]
+
+    @property
+    def location(self) -> Location:
+        """Return the place of the gold."""
+        return self.stated.location or self.case.location
+
+    @property
+    def query(self) -> str | None:
+        """Return the query of the gold, if it is one that a source runs."""
+        return self.stated.query if self.kind.has_queries and self.case.source is not None else None
+
+    @property
+    def table(self) -> Table | None:
+        """Return the answer, if it is a table."""
+        answer = None if self.execution is None else self.execution.answer
+        return answer if isinstance(answer, Table) else None
+
+    @cached_property
+    def scoring(self) -> Scoring | None:
+        """Return the scores of the gold as a prediction; None where it has no answer."""
+        return None if self.execution is None else self.scoring_of(self.execution)
+
+    def scoring_of(self, predicted: Execution) -> Scoring:
+        """Return the scores of an execution as a prediction."""
+        assert self.execution is not None
+        prediction = Prediction(content=self.stated, predictor="gold")
+        return Scoring(self.case, self.execution, predicted, prediction, self.session)
+
+    def run(self, query: str) -> Table | None:
+        """Return the table that another query answers on the source of the case; None where it fails."""
+        answer = self.session.execute_cached(QueryOrAnswer(query=query), self.case).answer
+        return answer if isinstance(answer, Table) else None

@@ -1,0 +1,240 @@
+"""The rules on suites as a whole: settings and sources that no case uses, questions and golds that occur twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pytest_queryeval.core.findings import Finding
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.evaluation.semantic_texts import requested_metrics
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.suites.levels import CaseLevels, ignored_rules
+
+# Settings that cases of these kinds cannot use; of other kinds, such as installed ones, nothing is known.
+UNUSED_BY: Mapping[str, frozenset[str]] = {
+    "source": frozenset({"json", "sdmx"}),
+    "max_rows": frozenset({"json", "sdmx"}),
+    "allow_empty": frozenset({"json", "sdmx"}),
+    "db_schema": frozenset({"sparql", "json", "sdmx"}),
+    "json_schema": frozenset({"sql", "sparql", "sdmx"}),
+    "structure": frozenset({"sql", "sparql", "json"}),
+}
+COMPARE_UNUSED_BY: Mapping[str, frozenset[str]] = {"rdf_terms": frozenset({"sql"})}
+NO_TABLES = frozenset({"json", "sdmx"})  # `compare` is about tables
+REPLACED = frozenset({"kind", "source", "metrics", "thresholds", "on_miss", "timeout", "max_rows"}) | UNUSED_BY.keys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A mapping with settings, the cases below it, and the levels from the top down to it."""
+
+    node: Node
+    cases: Sequence[CaseLevels]
+    path: tuple[Node, ...]
+
+    def nearer(self, case: CaseLevels) -> tuple[Node, ...]:
+        """Return the levels of a case that are nearer to it than this one."""
+        return case.all[len(self.path) :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suites:
+    """All suites below a folder, or one of them; settings of other folders are not judged, as others may use them."""
+
+    folder: Path | None
+    cases: Sequence[CaseLevels]
+
+    def levels(self) -> Iterator[Level]:
+        """Yield every level all of whose cases are known."""
+        below: dict[tuple[Path, int], list[CaseLevels]] = {}
+        paths: dict[tuple[Path, int], tuple[Node, ...]] = {}
+        for case in self.cases:
+            for place, node in enumerate(case.all):
+                if node is not case.own and not self._is_known(node, case):
+                    continue
+                key = (node.file.path, node.line)
+                below.setdefault(key, []).append(case)
+                paths.setdefault(key, case.all[: place + 1])
+        for key, path in paths.items():
+            yield Level(node=path[-1], cases=below[key], path=path)
+
+    def _is_known(self, node: Node, case: CaseLevels) -> bool:
+        if node.file.path == case.suite.path:
+            return True
+        return self.folder is not None and node.file.folder.is_relative_to(self.folder)
+
+
+SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
+Setting: TypeAlias = tuple[str, Node, Callable[[CaseLevels, tuple[Node, ...]], bool]]
+
+
+def stale_setting(suites: Suites) -> Iterator[Finding]:
+    """Find keys, options and thresholds that no case below can use."""
+    for level in suites.levels():
+        for name, node, uses in _settings(level.node):
+            if any(uses(case, level.nearer(case)) for case in level.cases):
+                continue
+            replaced = all(_is_replaced(name, level.nearer(case)) for case in level.cases)
+            why = "every case has a nearer value" if replaced else "no case has the kind or requests the metric"
+            yield Finding(
+                rule="stale-setting",
+                location=node.location,
+                message=f"`{name}` has no effect on any case below, since {why}: remove it",
+                case=level.cases[0].case.id if level.node is level.cases[0].own else None,
+                silenced=ignored_rules(level.path).get("stale-setting", ""),
+            )
+
+
+def _settings(level: Node) -> Iterator[Setting]:
+    """Yield the settings of a level by name, each with its place and whether a case with such nearer levels uses it."""
+    for key, node in entries(level).items():
+        if key in ("metrics", "thresholds") and node.form in ("sequence", "mapping"):
+            for name, at in _named(node):
+                yield (
+                    f"{key}: {name}",
+                    at,
+                    lambda case, nearer, key=key, name=name: not _has(nearer, key) and applies_to(name, case.case.kind),
+                )
+        elif key == "options":
+            for owner, options in entries(node).items():
+                for option, at in entries(options).items():
+                    yield (
+                        f"options: {owner}: {option}",
+                        at,
+                        lambda case, nearer, owner=owner, option=option: (
+                            not _has(nearer, "options", owner) and _takes_option(case, owner, option)
+                        ),
+                    )
+        elif key == "compare":
+            for name, at in entries(node).items():
+                yield (
+                    f"compare: {name}",
+                    at,
+                    lambda case, nearer, name=name: (
+                        not _has(nearer, "compare", name)
+                        and case.case.kind not in COMPARE_UNUSED_BY.get(name, frozenset()) | NO_TABLES
+                    ),
+                )
+        elif key in REPLACED:
+            yield (
+                key,
+                node,
+                lambda case, nearer, key=key: (
+                    not _has(nearer, key) and case.case.kind not in UNUSED_BY.get(key, frozenset())
+                ),
+            )
+
+
+def _named(node: Node) -> list[tuple[str, Node]]:
+    return list(entries(node).items()) if node.form == "mapping" else [(text(item), item) for item in items(node)]
+
+
+def _has(levels: Sequence[Node], *path: str) -> bool:
+    """Return whether one of the levels has a value under these keys."""
+    for level in levels:
+        node: Node | None = level
+        for key in path:
+            node = entries(node).get(key) if node is not None and isinstance(node.value, dict) else None
+        if node is not None:
+            return True
+    return False
+
+
+def _is_replaced(name: str, nearer: Sequence[Node]) -> bool:
+    key, _, rest = name.partition(": ")
+    path = (key, rest.partition(": ")[0]) if key in ("options", "compare") else (key,)
+    return _has(nearer, *path)
+
+
+def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
+    """Return whether a case is scored with an option of a metric, or of its kind."""
+    gated = {gate.metric for folder in case.suite.folders for gate in folder.gates if gate.metric in METRICS}
+    kind = case.case.kind
+    requested = [name for name in {*requested_metrics(case.case), *gated} if applies_to(name, kind)]
+    if owner not in KINDS:
+        return owner in requested
+    if owner != kind:
+        return False
+    of_metrics = any(option in METRICS[name].options for name in METRICS.names() if applies_to(name, kind))
+    return not of_metrics or any(option in METRICS[name].options for name in requested)
+
+
+def unused_source(suites: Suites) -> Iterator[Finding]:
+    """Find named sources that no case below runs on."""
+    for level in suites.levels():
+        named = entries(level.node).get("sources")
+        used = {(case.case.source.name, case.case.source.location) for case in level.cases if case.case.source}
+        for name, node in entries(named).items() if named is not None else ():
+            if (name, node.location) not in used:
+                yield Finding(
+                    rule="unused-source",
+                    location=node.location,
+                    message=f"no case below runs on the source '{name}': remove it, or name it under `source`",
+                    silenced=ignored_rules(level.path).get("unused-source", ""),
+                )
+
+
+def duplicate_question(suites: Suites) -> Iterator[Finding]:
+    """Find cases that ask the same as another one: text, evidence, conversation, source and schema are the same."""
+    first: dict[Hashable, CaseLevels] = {}
+    for levels in _to_run(suites):
+        case = levels.case
+        question = " ".join(case.question.split())
+        if not question:
+            continue
+        messages = tuple((message.role, message.content) for message in case.conversation)
+        key = (_place(levels), question, " ".join(case.evidence.split()), messages)
+        if (other := first.setdefault(key, levels)) is not levels:
+            message = f"the question is that of {_shown(other, levels)}: remove one, or ask for something else"
+            yield _of_case("duplicate-question", levels, message)
+
+
+def duplicate_gold(suites: Suites) -> Iterator[Finding]:
+    """Find cases with another question and the gold query of another case, which then counts twice."""
+    first: dict[Hashable, CaseLevels] = {}
+    for levels in _to_run(suites):
+        case, kind = levels.case, KINDS[levels.case.kind]
+        queries = [gold.query for gold in case.golds if gold.query is not None and kind.has_queries]
+        for text_ in dict.fromkeys(kind.normal_text(query, case.dialect) for query in queries):
+            other = first.setdefault((_place(levels), text_), levels)
+            if other is not levels and other.case.question.split() != case.question.split():
+                message = f"gold is that of {_shown(other, levels)}, which has another question: check both"
+                yield _of_case("duplicate-gold", levels, message)
+                break
+
+
+def _to_run(suites: Suites) -> Iterator[CaseLevels]:
+    """Yield the cases that are not skipped, each once: several suites may name the file of a case."""
+    cases = {(levels.case.location, levels.case.id): levels for levels in suites.cases if levels.case.skip is None}
+    yield from cases.values()
+
+
+def _place(levels: CaseLevels) -> Hashable:
+    """Return what a case's queries are about."""
+    case = levels.case
+    return case.kind, case.source.key if case.source else None, case.db_schema
+
+
+def _shown(other: CaseLevels, levels: CaseLevels) -> str:
+    location = other.case.location
+    same_file = location.path == levels.case.location.path
+    return f"'{other.case.id}' ({f'line {location.line}' if same_file else location})"
+
+
+def _of_case(rule: str, levels: CaseLevels, message: str) -> Finding:
+    case = levels.case
+    silenced = case.ignored_rules.get(rule, "")
+    return Finding(rule=rule, location=case.location, message=message, case=case.id, silenced=silenced)
+
+
+SUITE_RULES: Mapping[str, SuiteRule] = {
+    "stale-setting": stale_setting,
+    "unused-source": unused_source,
+    "duplicate-question": duplicate_question,
+    "duplicate-gold": duplicate_gold,
+}

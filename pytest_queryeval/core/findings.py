@@ -1,0 +1,45 @@
+"""What `queryeval check` finds in suites, and the names of its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pytest_queryeval.core.errors import Location
+
+FindingLevel: TypeAlias = Literal["error", "warning"]
+RULES: Mapping[str, FindingLevel] = {
+    "gold-fails": "error",
+    "gold-not-equal-to-itself": "error",
+    "unknown-column": "error",
+    "stale-setting": "error",
+    "gold-empty": "warning",
+    "gold-slow": "warning",
+    "gold-unstable": "warning",
+    "limit-tie": "warning",
+    "text-order": "warning",
+    "constant-result": "warning",
+    "duplicate-question": "warning",
+    "duplicate-gold": "warning",
+    "unused-source": "warning",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a rule found at a place of a suite; `case` is the id of the case, if it is about one.
+
+    `silenced` is the reason for which the suite ignores it, empty where it does not.
+    """
+
+    rule: str
+    location: Location
+    message: str
+    case: str | None = None
+    silenced: str = ""
+
+    @property
+    def level(self) -> FindingLevel:
+        """Return how much it matters."""
+        return RULES[self.rule]

@@ -1,0 +1,474 @@
+"""`queryeval check`: each rule finds what was planted for it, and nothing else."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from suites import problems, write
+
+from pytest_queryeval import METRICS
+from pytest_queryeval.cli import main
+from pytest_queryeval.cli.check.gold_rules import GOLD_RULES, gold_slow, unknown_column
+from pytest_queryeval.cli.check.gold_run import GoldRun
+from pytest_queryeval.cli.check.suite_rules import SUITE_RULES
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.findings import RULES
+from pytest_queryeval.core.model import Execution, Failure
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.yaml_nodes import parse_yaml
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.suites.levels import read_levels
+from pytest_queryeval.suites.suites import load_suites
+
+SHOP = """
+CREATE TABLE product (name TEXT, sku TEXT, price REAL, year TEXT);
+INSERT INTO product VALUES ('pear', '9', 2, '1999'), ('plum', '10', 2, '2001'), ('fig', '11', 5, '2000');
+"""
+FOLDER = """
+kind: sql
+source: shop
+sources:
+  shop: {sqlite: {script: shop.sql}}
+  crawl: {crawl: anywhere}
+  old: {sqlite: {script: old.sql}}
+thresholds: {execution_accuracy: 1, json_equal: 1}
+"""
+SUITE = """
+cases:
+  - {id: right, question: All names, gold: SELECT name FROM product}
+  - {id: fails, gold: SELECT nme FROM product}
+  - {id: unlike, gold: SELECT price FROM product, metrics: [never_right]}
+  - {id: empty, gold: SELECT name FROM product WHERE price > 9}
+  - {id: slow, gold: slow, source: crawl}
+  - {id: unstable, gold: "SELECT name, random() FROM product"}
+  - {id: tie, gold: SELECT name FROM product ORDER BY price LIMIT 1}
+  - {id: text, gold: SELECT price FROM product ORDER BY sku}
+  - {id: constant, gold: SELECT 42}
+  - {id: again, question: "All  names", gold: SELECT name FROM product WHERE price > 0}
+  - {id: other, question: Each name, gold: "select NAME from Product -- all"}
+""".replace('"select NAME from Product -- all"', '"select NAME from Product /* all */"')
+PLANTED = [
+    ("unused-source", "queryeval.yaml", 7, None),
+    ("stale-setting", "queryeval.yaml", 8, None),
+    ("gold-fails", "s.queryeval.yaml", 4, "fails"),
+    ("gold-not-equal-to-itself", "s.queryeval.yaml", 5, "unlike"),
+    ("gold-empty", "s.queryeval.yaml", 6, "empty"),
+    ("gold-slow", "s.queryeval.yaml", 7, "slow"),
+    ("gold-unstable", "s.queryeval.yaml", 8, "unstable"),
+    ("limit-tie", "s.queryeval.yaml", 9, "tie"),
+    ("text-order", "s.queryeval.yaml", 10, "text"),
+    ("constant-result", "s.queryeval.yaml", 11, "constant"),
+    ("duplicate-question", "s.queryeval.yaml", 12, "again"),
+    ("duplicate-gold", "s.queryeval.yaml", 13, "other"),
+]
+
+
+class Crawl:
+    """A source whose one answer takes 20 of 30 seconds, as it says."""
+
+    def execute(self, query, *, timeout, max_rows):
+        return Execution(query=query, answer=Table(columns=("a",), rows=[(1,)]), seconds=20.0)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    monkeypatch.setattr(ENGINES, "_members", dict(ENGINES._members))
+    METRICS.register("never_right", lambda gold, predicted: 0.5)
+    METRICS.register("never_right", replace(METRICS["never_right"], max_score=1.0))
+    ENGINES.register("crawl", lambda source, hosts: Crawl())
+    Path("shop.sql").write_text(SHOP, encoding="utf-8")
+    Path("old.sql").write_text("", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def check(shop, capsys):
+    def run(suite="", *options, folder=FOLDER):
+        if suite:
+            write(folder, "queryeval.yaml")
+            write(suite)
+        status = main(["check", ".", "--json", *options])
+        return status, json.loads(capsys.readouterr().out)["findings"]
+
+    return run
+
+
+def cases(*golds):
+    """A suite of cases with these keys, and the settings that all need and use."""
+    return "cases:\n" + "".join(f"  - {{id: c{number}, {keys}}}\n" for number, keys in enumerate(golds))
+
+
+ONE = "kind: sql\nsource: {sqlite: {script: shop.sql}}\n"
+
+
+def rules(findings):
+    return [(found["rule"], found["case"]) for found in findings]
+
+
+def test_every_rule_has_a_function_with_a_description():
+    known = {**GOLD_RULES, **SUITE_RULES}
+
+    assert known.keys() == RULES.keys()
+    assert all(rule.__doc__.startswith("Find ") for rule in known.values())
+
+
+def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check):
+    status, findings = check(SUITE)
+
+    assert [(found["rule"], found["path"], found["line"], found["case"]) for found in findings] == PLANTED
+    assert [found["level"] for found in findings] == [RULES[rule] for rule, *_ in PLANTED]
+    assert status == 1
+
+
+def test_lines_name_place_level_rule_case_problem_and_remedy(check, capsys):
+    check(SUITE)
+
+    status = main(["check", "."])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert status == 1
+    assert lines[2] == (
+        "s.queryeval.yaml:4: error [gold-fails] case 'fails': gold query failed (invalid): no such column: nme"
+        ": did you mean 'name'?"
+    )
+    assert lines[-1] == "3 errors, 9 warnings in 11 cases"
+
+
+def test_without_running_only_the_texts_are_examined(check):
+    Path("shop.sql").unlink()
+
+    status, findings = check(SUITE, "--no-run")
+
+    found = {found["rule"] for found in findings}
+    assert status == 1
+    assert found == {"unused-source", "stale-setting", "constant-result", "duplicate-question", "duplicate-gold"}
+
+
+def test_warnings_alone_are_an_exit_status_of_1_under_strict_only(check):
+    suite = cases("gold: SELECT 42")
+
+    assert check(suite, folder=ONE)[0] == 0
+    assert check(suite, "--strict", folder=ONE)[0] == 1
+
+
+@pytest.mark.parametrize("level", ["folder", "file", "case"])
+def test_a_rule_is_silenced_at_any_level_with_a_reason(check, capsys, level):
+    ignore = "check: {ignore: {constant-result: the answer is 42}}"
+    folder, keys, top = ONE, "gold: SELECT 42", ""
+    if level == "folder":
+        folder += f"{ignore}\n"
+    elif level == "file":
+        top = f"{ignore}\n"
+    else:
+        keys += f", {ignore}"
+
+    assert check(top + cases(keys), "--strict", folder=folder) == (0, [])
+    main(["check", "."])
+    assert capsys.readouterr().out == "0 errors, 0 warnings in 1 case; 1 silenced\n"
+
+
+def test_levels_silence_different_rules_together(check):
+    folder = f"{ONE}check: {{ignore: {{limit-tie: either is right}}}}\n"
+    keys = "gold: SELECT name FROM product LIMIT 1, check: {ignore: {constant-result: so be it}}"
+
+    assert check(cases(keys, "gold: SELECT 42"), folder=folder)[1][0]["case"] == "c1"
+
+
+def test_settings_of_a_folder_are_silenced_there(check):
+    folder = FOLDER + "check: {ignore: {stale-setting: for later, unused-source: for later}}\n"
+
+    assert check(cases("gold: SELECT name FROM product"), folder=folder)[1][1:] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("{limit-ties: why}", "unknown rule 'limit-ties': did you mean 'limit-tie'?"),
+        ("{limit-tie: }", "no reason to ignore 'limit-tie': write it behind the name"),
+        ("[limit-tie]", "ignore: expected a mapping, found a list: write `key: value`, without `- `"),
+    ],
+)
+def test_a_rule_needs_its_name_and_a_reason(shop, written, problem):
+    (line,) = problems(
+        f"{ONE}check: {{ignore: {written}}}\ncases:\n  - {{id: a, gold: SELECT 1, predicted: SELECT 1}}\n"
+    )
+
+    assert line.endswith(problem)
+
+
+def test_each_of_several_golds_is_examined_at_its_line(check):
+    suite = "cases:\n  - id: a\n    gold_any:\n      - SELECT name FROM product\n      - SELECT 1 FROM nowhere\n"
+
+    (found,) = check(suite, folder=ONE)[1]
+
+    assert (found["rule"], found["line"]) == ("gold-fails", 5)
+    assert found["message"].startswith("gold_any[1] query failed (invalid): no such table: nowhere")
+
+
+def test_a_source_that_cannot_answer_is_one_finding(check):
+    folder = ONE.replace("shop.sql", "none.sql")
+
+    (found,) = check(cases("gold: SELECT 1 FROM t", "gold: SELECT 2 FROM t"), folder=folder)[1]
+
+    assert (found["rule"], found["path"], found["line"], found["case"]) == ("gold-fails", "queryeval.yaml", 2, None)
+    assert found["message"].endswith("(golds of 2 cases do not run)")
+
+
+def test_skipped_cases_are_not_examined(check):
+    keys = "skip: no database, question: Why?, gold: SELECT nme FROM product"
+
+    assert check(cases(keys, keys), folder=ONE) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "SELECT name FROM product ORDER BY price DESC LIMIT 1",  # no tie at the cut
+        "SELECT price FROM product ORDER BY price LIMIT 1",  # the rows that tie are equal
+        "SELECT name FROM product ORDER BY price LIMIT 9",  # nothing is cut
+        "SELECT name FROM product ORDER BY year",  # sorts as numbers do
+        "SELECT name FROM product ORDER BY CAST(sku AS INTEGER)",
+        "SELECT name FROM product ORDER BY name, sku || 'x'",
+        "SELECT count(*) FROM product",
+        "SELECT name FROM product WHERE price = (SELECT max(price) FROM product)",
+        "SELECT 1 WHERE EXISTS (SELECT * FROM product)",
+    ],
+)
+def test_golds_that_are_a_test_are_not_found(check, gold):
+    assert check(f"cases:\n  - id: a\n    gold: |\n      {gold}\n", folder=ONE) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("gold", "rule"),
+    [
+        ("SELECT count(*) FROM product WHERE name = 'kiwi'", "constant-result"),
+        ("SELECT sum(price) FROM product AS p WHERE p.name = 'kiwi'", "constant-result"),
+        ("SELECT name FROM product LIMIT 2", "limit-tie"),
+        ("SELECT DISTINCT sku FROM product ORDER BY sku DESC", "text-order"),
+        ("SELECT name FROM product ORDER BY 2 + 0, sku", "text-order"),
+    ],
+)
+def test_more_golds_that_are_no_test(check, gold, rule):
+    assert rules(check(f"cases:\n  - id: a\n    gold: |\n      {gold}\n", folder=ONE)[1]) == [(rule, "a")]
+
+
+def test_rules_read_sparql_as_well(check):
+    Path("g.ttl").write_text("<a:a> <a:p> '9' . <a:b> <a:p> '10' . <a:c> <a:q> 1 . <a:d> <a:q> 1 .", encoding="utf-8")
+    suite = cases(
+        "gold: 'SELECT ?s { ?s <a:p> ?n } ORDER BY ?n'",
+        "gold: 'SELECT ?s { ?s <a:q> ?n } ORDER BY ?n LIMIT 1'",
+        "gold: 'SELECT (42 AS ?x) { }'",
+        "gold: 'SELECT (count(*) AS ?n) { ?s <a:none> ?o }'",
+        "gold: 'SELECT ?s { ?s <a:q> ?n }'",
+        "gold: 'ASK { ?s <a:q> 1 }'",
+        "gold: 'SELECT (rand() AS ?n) { ?s <a:p> ?o }'",
+    )
+
+    found = rules(check(suite, folder="kind: sparql\nsource: g.ttl\n")[1])
+
+    assert found == [
+        ("text-order", "c0"),
+        ("limit-tie", "c1"),
+        ("constant-result", "c2"),
+        ("constant-result", "c3"),
+        ("gold-unstable", "c6"),
+    ]
+
+
+def test_values_of_other_kinds_are_not_taken_for_queries(check):
+    suite = cases("question: a, gold: {x: 1}", "question: b, gold: {x: 1}", "question: c, gold: []")
+
+    assert check(suite, folder="kind: json\n") == (0, [])
+
+
+def test_stored_answers_are_examined_without_a_run(check):
+    suite = cases("gold_table: {columns: [a], rows: []}", "gold_table: {columns: [a], rows: [[1]]}")
+
+    assert rules(check(suite, "--no-run", folder=ONE)[1]) == [("gold-empty", "c0")]
+    assert check(cases("gold_table: {columns: [a], rows: []}, allow_empty: true"), folder=ONE) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("folder", "suite", "stale"),
+    [
+        ("options: {r_ves: {iterations: 5}}", "", "options: r_ves: iterations"),
+        ("options: {r_ves: {iterations: 5}}\ngates: [{metric: r_ves, min: 0.5}]", "", None),
+        ("options: {json: {depth: all}}", "", "options: json: depth"),
+        ("options: {sql: {dialect: sqlite}}", "", None),
+        ("compare: {rdf_terms: strict}", "", "compare: rdf_terms"),
+        ("compare: {case: ignore}", "compare: {case: keep}\n", "compare: case"),
+        ("compare: {case: ignore}", "compare: {dates: strict}\n", None),
+        ("timeout: 5", "timeout: 6\n", "timeout"),
+        ("timeout: 5", "", None),
+        ("thresholds: {execution_accuracy: 1}", "thresholds: {}\n", "thresholds: execution_accuracy"),
+        ("metrics: [macro_precision, soft_f1]", "", "metrics: macro_precision"),
+    ],
+)
+def test_settings_without_effect_are_found(check, folder, suite, stale):
+    found = check(suite + cases("gold: SELECT name FROM product"), "--no-run", folder=f"{ONE}{folder}\n")[1]
+
+    assert [one["message"].split("`")[1] for one in found] == ([stale] if stale else [])
+    assert [one["rule"] for one in found] == ["stale-setting"] * len(found)
+
+
+def test_settings_of_a_case_are_judged_too(check):
+    found = check(cases("gold: {x: 1}, compare: {case: ignore}, allow_empty: true"), folder="kind: json\n")[1]
+
+    assert [one["message"].split("`")[1] for one in found] == ["compare: case", "allow_empty"]
+    assert rules(found) == [("stale-setting", "c0")] * 2
+
+
+def test_settings_of_a_folder_are_not_judged_by_one_of_its_files(check, capsys):
+    write(FOLDER, "queryeval.yaml")
+    write(cases("gold: SELECT name FROM product"))
+
+    assert main(["check", "s.queryeval.yaml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+def test_a_folder_with_a_suite_that_was_left_out_is_not_judged(check, capsys, monkeypatch):
+    write(FOLDER, "queryeval.yaml")
+    write(cases("gold: SELECT name FROM product"))
+    write("requires: semantic\n" + cases("gold: SELECT 1"), "t.queryeval.yaml")
+    monkeypatch.setattr("pytest_queryeval.suites.requirements._is_installed", lambda name: False)
+
+    assert main(["check", ".", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"findings": [], "summary": {}}
+    assert captured.err.startswith("queryeval check: not checked: ")
+
+
+def test_cases_of_a_file_that_two_suites_name_are_no_duplicates(check):
+    write("- {id: a, question: Which?, gold: SELECT name FROM product}\n", "more/a.yaml")
+    write("cases: more/a.yaml\n", "t.queryeval.yaml")
+
+    assert check("cases: more/*.yaml\n", folder=ONE) == (0, [])
+
+
+def test_a_question_with_other_evidence_or_on_another_source_is_another_one(check):
+    suite = cases(
+        "question: Which?, gold: SELECT name FROM product",
+        "question: Which?, evidence: of the trees, gold: SELECT sku FROM product",
+        "question: Which?, gold: SELECT name FROM product, source: {sqlite: {script: other.sql}}",
+    )
+    Path("other.sql").write_text(SHOP, encoding="utf-8")
+
+    assert check(suite, folder=ONE) == (0, [])
+
+
+def test_metrics_of_a_conftest_are_known(check):
+    write(
+        "from pytest_queryeval import METRICS\nMETRICS.register('kindness', lambda gold, predicted: 1.0)\n",
+        "conftest.py",
+    )
+
+    assert check(cases("gold: SELECT name FROM product, metrics: [kindness]"), folder=ONE) == (0, [])
+
+
+def test_a_conftest_that_fails_is_named(shop, capsys):
+    write("1 / 0", "conftest.py")
+
+    with pytest.raises(SystemExit) as caught:
+        main(["check", "."])
+
+    assert caught.value.code == 2
+    assert "conftest.py: cannot be imported: ZeroDivisionError: division by zero" in capsys.readouterr().err
+
+
+def test_what_a_database_says_is_no_command_of_a_terminal_or_a_ci_service(check, capsys):
+    check('cases:\n  - id: a\n    gold: "SELECT \'\\e[31m\', \\"::error::x\\" FROM nothing"\n', folder=ONE)
+
+    main(["check", "."])
+
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert not any(line.startswith("::") for line in out.splitlines())
+
+
+def gold_of(suite, execution):
+    """The gold of a suite's one case as if it had answered so."""
+    path = write(suite)
+    (levels,) = read_levels(load_suites(path, require_prediction=False)[0])
+    return GoldRun(levels=levels, index=0, execution=execution, session=Session())
+
+
+def answered(*columns, seconds=0.0):
+    return Execution(query="", answer=Table(columns=columns, rows=[tuple(range(len(columns)))]), seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("compare", "unknown"),
+    [
+        ("{gold_columns: [name, 1]}", []),
+        ("{gold_columns: [nme]}", ["nme"]),
+        ("{gold_columns: [2]}", ["2"]),
+        ("{numbers: {columns: {price: {abs: 1}, prise: {abs: 1}}}}", ["prise"]),
+        ("{numbers: {rel: 1}}", []),
+    ],
+)
+def test_names_of_columns_that_gold_lacks_are_found(shop, compare, unknown):
+    gold = gold_of(f"{ONE}{cases('gold: SELECT 1')}", answered("name", "price"))
+    level = parse_yaml(f"compare: {compare}", file_at("queryeval.yaml")).root
+    gold = replace(gold, levels=replace(gold.levels, shared=(level, *gold.levels.shared)))
+
+    messages = list(unknown_column(gold))
+
+    assert [message.split("'")[1] for message in messages] == unknown
+    assert all("did you mean 'name'?" in message for message in messages if "nme" in message)
+
+
+def test_a_nearer_list_of_columns_replaces_the_others(shop):
+    gold = gold_of(f"{ONE}{cases('gold: SELECT 1')}", answered("name"))
+    levels = [parse_yaml(f"compare: {{gold_columns: [{name}]}}", file_at("a.yaml")).root for name in ("old", "name")]
+
+    assert list(unknown_column(replace(gold, levels=replace(gold.levels, shared=tuple(levels))))) == []
+
+
+@pytest.mark.parametrize(("seconds", "is_found"), [(2.4, False), (2.6, True)])
+def test_a_gold_is_slow_from_half_of_its_time_on(shop, seconds, is_found):
+    gold = gold_of(f"{ONE}timeout: 5\n{cases('gold: SELECT 1')}", answered("name", seconds=seconds))
+
+    assert bool(list(gold_slow(gold))) is is_found
+
+
+def test_a_source_that_breaks_down_between_two_runs_is_one_finding(check):
+    class Breaking(Crawl):
+        def __init__(self):
+            self.calls = 0
+
+        def execute(self, query, **limits):
+            self.calls += 1
+            if self.calls > 1:
+                raise SourceError("the connection is lost")
+            return Execution(query=query, answer=Table(columns=("a",), rows=[(1,)]))
+
+    ENGINES.register("crawl", lambda source, hosts: Breaking())
+
+    (found,) = check(cases("gold: SELECT 1 FROM t"), folder="kind: sql\nsource: {crawl: x}\n")[1]
+
+    assert (found["rule"], found["case"]) == ("gold-fails", "c0")
+
+
+def test_a_gold_that_fails_when_it_runs_again_is_unstable(check):
+    class Unsteady(Crawl):
+        def __init__(self):
+            self.answers = [Execution(query="", answer=Table(columns=("a",), rows=[(1,)]))]
+
+        def execute(self, query, **limits):
+            failure = Failure(kind="timeout", message="no answer within 30 s")
+            return self.answers.pop() if self.answers else Execution(query=query, error=failure)
+
+    ENGINES.register("crawl", lambda source, hosts: Unsteady())
+
+    (found,) = check(cases("gold: SELECT 1 FROM t"), folder="kind: sql\nsource: {crawl: x}\n")[1]
+
+    assert found["rule"] == "gold-unstable"
+    assert "no answer within 30 s" in found["message"]
