@@ -306,6 +306,8 @@ def test_stored_answers_are_examined_without_a_run(check):
         ("compare: {rdf_terms: strict}", "", "compare: rdf_terms"),
         ("compare: {case: ignore}", "compare: {case: keep}\n", "compare: case"),
         ("compare: {case: ignore}", "compare: {dates: strict}\n", None),
+        ("compare: {numbers: {rel: 0.1}}", "compare: {numbers: {abs: 1}}\n", None),
+        ("compare: {numbers: {rel: 0.1}}", "compare: {numbers: {rel: 1}}\n", "compare: numbers: rel"),
         ("timeout: 5", "timeout: 6\n", "timeout"),
         ("timeout: 5", "", None),
         ("thresholds: {execution_accuracy: 1}", "thresholds: {}\n", "thresholds: execution_accuracy"),

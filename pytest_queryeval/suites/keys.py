@@ -136,7 +136,8 @@ def _column(node: Node) -> str | int:
 
 def read_check(node: Node) -> dict[str, str]:
     """Read the rules of `queryeval check` that are ignored, each with the reason."""
-    return known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)}).get("ignore", {})
+    found: dict[str, dict[str, str]] = known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)})
+    return found.get("ignore", {})
 
 
 def _ignored(rule: str, node: Node) -> str:

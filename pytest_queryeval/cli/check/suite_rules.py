@@ -70,85 +70,79 @@ class Suites:
 
 
 SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
-Setting: TypeAlias = tuple[str, Node, Callable[[CaseLevels, tuple[Node, ...]], bool]]
+KeyPath: TypeAlias = tuple[str, ...]  # a key, and where its entries have effects of their own, their names
 
 
 def stale_setting(suites: Suites) -> Iterator[Finding]:
     """Find keys, options and thresholds that no case below can use."""
     for level in suites.levels():
-        for name, node, uses in _settings(level.node):
-            if any(uses(case, level.nearer(case)) for case in level.cases):
+        for path, node in _settings(level.node):
+            replaced = [_has(level.nearer(case), _replaced_by(path)) for case in level.cases]
+            if any(_uses(case, path) for case, gone in zip(level.cases, replaced, strict=True) if not gone):
                 continue
-            replaced = all(_is_replaced(name, level.nearer(case)) for case in level.cases)
-            why = "every case has a nearer value" if replaced else "no case has the kind or requests the metric"
+            why = "every case has a nearer value" if all(replaced) else "no case has the kind or requests the metric"
             yield Finding(
                 rule="stale-setting",
                 location=node.location,
-                message=f"`{name}` has no effect on any case below, since {why}: remove it",
+                message=f"`{': '.join(path)}` has no effect on any case below, since {why}: remove it",
                 case=level.cases[0].case.id if level.node is level.cases[0].own else None,
                 silenced=ignored_rules(level.path).get("stale-setting", ""),
             )
 
 
-def _settings(level: Node) -> Iterator[Setting]:
-    """Yield the settings of a level by name, each with its place and whether a case with such nearer levels uses it."""
+def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
+    """Yield the settings of a level that cases may be unable to use."""
     for key, node in entries(level).items():
-        if key in ("metrics", "thresholds") and node.form in ("sequence", "mapping"):
-            for name, at in _named(node):
-                yield (
-                    f"{key}: {name}",
-                    at,
-                    lambda case, nearer, key=key, name=name: not _has(nearer, key) and applies_to(name, case.case.kind),
-                )
+        if key in ("metrics", "thresholds"):
+            named = entries(node).items() if node.form == "mapping" else [(text(item), item) for item in items(node)]
+            yield from (((key, name), at) for name, at in named)
         elif key == "options":
             for owner, options in entries(node).items():
-                for option, at in entries(options).items():
-                    yield (
-                        f"options: {owner}: {option}",
-                        at,
-                        lambda case, nearer, owner=owner, option=option: (
-                            not _has(nearer, "options", owner) and _takes_option(case, owner, option)
-                        ),
-                    )
+                yield from (((key, owner, option), at) for option, at in entries(options).items())
         elif key == "compare":
             for name, at in entries(node).items():
-                yield (
-                    f"compare: {name}",
-                    at,
-                    lambda case, nearer, name=name: (
-                        not _has(nearer, "compare", name)
-                        and case.case.kind not in COMPARE_UNUSED_BY.get(name, frozenset()) | NO_TABLES
-                    ),
-                )
+                parts = entries(at).items() if name == "numbers" else ()
+                yield from (((key, name, part), inner) for part, inner in parts)
+                if name != "numbers":
+                    yield (key, name), at
         elif key in REPLACED:
-            yield (
-                key,
-                node,
-                lambda case, nearer, key=key: (
-                    not _has(nearer, key) and case.case.kind not in UNUSED_BY.get(key, frozenset())
-                ),
-            )
+            yield (key,), node
 
 
-def _named(node: Node) -> list[tuple[str, Node]]:
-    return list(entries(node).items()) if node.form == "mapping" else [(text(item), item) for item in items(node)]
+def _replaced_by(path: KeyPath) -> KeyPath:
+    """Return the path which a nearer level replaces that has one."""
+    match path:
+        case ("options", owner, _):
+            return "options", owner
+        case ("metrics" | "thresholds" as key, _):
+            return (key,)
+        case _:
+            return path
 
 
-def _has(levels: Sequence[Node], *path: str) -> bool:
-    """Return whether one of the levels has a value under these keys."""
+def _has(levels: Sequence[Node], path: KeyPath) -> bool:
+    """Return whether one of the levels has a value at a path."""
     for level in levels:
         node: Node | None = level
         for key in path:
-            node = entries(node).get(key) if node is not None and isinstance(node.value, dict) else None
+            node = node.value.get(key) if node is not None and isinstance(node.value, dict) else None
         if node is not None:
             return True
     return False
 
 
-def _is_replaced(name: str, nearer: Sequence[Node]) -> bool:
-    key, _, rest = name.partition(": ")
-    path = (key, rest.partition(": ")[0]) if key in ("options", "compare") else (key,)
-    return _has(nearer, *path)
+def _uses(case: CaseLevels, path: KeyPath) -> bool:
+    """Return whether a setting at a path can have an effect on a case."""
+    kind = case.case.kind
+    match path:
+        case ("metrics" | "thresholds", name):
+            return applies_to(name, kind)
+        case ("options", owner, option):
+            return _takes_option(case, owner, option)
+        case ("compare", name, *_):
+            return kind not in COMPARE_UNUSED_BY.get(name, frozenset()) | NO_TABLES
+        case _:
+            return kind not in UNUSED_BY.get(path[0], frozenset())
 
 
 def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
