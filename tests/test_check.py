@@ -9,15 +9,13 @@ from suites import problems, write
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.check.gold_rules import GOLD_RULES, gold_slow, unknown_column
+from pytest_queryeval.cli.check.gold_rules import GOLD_RULES, gold_slow
 from pytest_queryeval.cli.check.gold_run import GoldRun
 from pytest_queryeval.cli.check.suite_rules import SUITE_RULES
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.findings import RULES
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
-from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.yaml_nodes import parse_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.suites.levels import read_levels
@@ -48,6 +46,7 @@ cases:
   - {id: text, gold: SELECT price FROM product ORDER BY sku}
   - {id: constant, gold: SELECT 42}
   - {id: again, question: "All  names", gold: SELECT name FROM product WHERE price > 0}
+  - {id: column, gold: SELECT year FROM product, compare: {gold_columns: [month]}}
   - {id: other, question: Each name, gold: "select NAME from Product -- all"}
 """.replace('"select NAME from Product -- all"', '"select NAME from Product /* all */"')
 PLANTED = [
@@ -62,7 +61,8 @@ PLANTED = [
     ("text-order", "s.queryeval.yaml", 10, "text"),
     ("constant-result", "s.queryeval.yaml", 11, "constant"),
     ("duplicate-question", "s.queryeval.yaml", 12, "again"),
-    ("duplicate-gold", "s.queryeval.yaml", 13, "other"),
+    ("unknown-column", "s.queryeval.yaml", 13, "column"),
+    ("duplicate-gold", "s.queryeval.yaml", 14, "other"),
 ]
 
 
@@ -139,7 +139,7 @@ def test_lines_name_place_level_rule_case_problem_and_remedy(check, capsys):
         "s.queryeval.yaml:4: error [gold-fails] case 'fails': gold query failed (invalid): no such column: nme"
         ": did you mean 'name'?"
     )
-    assert lines[-1] == "3 errors, 9 warnings in 11 cases"
+    assert lines[-1] == "4 errors, 9 warnings in 12 cases"
 
 
 def test_without_running_only_the_texts_are_examined(check):
@@ -407,31 +407,26 @@ def answered(*columns, seconds=0.0):
 
 
 @pytest.mark.parametrize(
-    ("compare", "unknown"),
+    ("columns", "problem"),
     [
-        ("{gold_columns: [name, 1]}", []),
-        ("{gold_columns: [nme]}", ["nme"]),
-        ("{gold_columns: [2]}", ["2"]),
-        ("{numbers: {columns: {price: {abs: 1}, prise: {abs: 1}}}}", ["prise"]),
-        ("{numbers: {rel: 1}}", []),
+        ("[name, 1]", None),
+        ("[nme]", "gold has no column 'nme': did you mean 'name'?"),
+        ("[0, 2]", "gold has no column 2: its columns are 0 to 1"),
     ],
 )
-def test_names_of_columns_that_gold_lacks_are_found(shop, compare, unknown):
-    gold = gold_of(f"{ONE}{cases('gold: SELECT 1')}", answered("name", "price"))
-    level = parse_yaml(f"compare: {compare}", file_at("queryeval.yaml")).root
-    gold = replace(gold, levels=replace(gold.levels, shared=(level, *gold.levels.shared)))
+def test_names_of_columns_that_gold_lacks_are_found_and_nothing_is_compared_by_them(check, columns, problem):
+    suite = cases(f"gold: 'SELECT name, price FROM product', compare: {{gold_columns: {columns}}}")
 
-    messages = list(unknown_column(gold))
+    found = check(suite, folder=ONE)[1]
 
-    assert [message.split("'")[1] for message in messages] == unknown
-    assert all("did you mean 'name'?" in message for message in messages if "nme" in message)
+    assert rules(found) == ([("unknown-column", "c0")] if problem else [])
+    assert all(one["message"] == f"compare: gold_columns: {problem}" for one in found)
 
 
-def test_a_nearer_list_of_columns_replaces_the_others(shop):
-    gold = gold_of(f"{ONE}{cases('gold: SELECT 1')}", answered("name"))
-    levels = [parse_yaml(f"compare: {{gold_columns: [{name}]}}", file_at("a.yaml")).root for name in ("old", "name")]
+def test_rows_that_tie_and_differ_in_columns_that_do_not_count_are_no_choice(check):
+    keys = "gold: 'SELECT price, name FROM product ORDER BY price LIMIT 1', compare: {gold_columns: [price]}"
 
-    assert list(unknown_column(replace(gold, levels=replace(gold.levels, shared=tuple(levels))))) == []
+    assert check(cases(keys), folder=ONE) == (0, [])
 
 
 @pytest.mark.parametrize(("seconds", "is_found"), [(2.4, False), (2.6, True)])

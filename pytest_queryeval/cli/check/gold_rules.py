@@ -12,17 +12,16 @@ from typing import TypeAlias
 from pytest_queryeval.cli.check.gold_run import GoldRun
 from pytest_queryeval.comparison.canonical import canonical_rows
 from pytest_queryeval.comparison.equality import equal_tables
+from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.ties import ties_of
-from pytest_queryeval.core.errors import QueryEvalError, SourceError, did_you_mean
-from pytest_queryeval.core.table import Cell, Literal, Table
-from pytest_queryeval.documents.values import entries, items, text
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
 from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.formatting import format_score
 
 GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
-PUBLISHED = ("_spider", "_bird", "_denodo")  # ends of the names of metrics with defects that are kept
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 
@@ -35,11 +34,11 @@ def gold_fails(gold: GoldRun) -> Iterator[str]:
 
 def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
     """Find golds that would miss a requested metric if they were predicted, so that no prediction can be right."""
-    if gold.scoring is None or (gold.execution and gold.execution.error):
+    if gold.scoring is None:
         return
     for name in requested_metrics(gold.case):
         metric = METRICS[name]
-        if name.endswith(PUBLISHED) or metric.input == "predictions" or "timer" in metric.injected:
+        if metric.published or metric.input == "predictions" or "timer" in metric.injected:
             continue
         if metric.max_score is None or math.isinf(metric.max_score) or metric.better == "lower":
             continue
@@ -61,26 +60,13 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
 
 
 def unknown_column(gold: GoldRun) -> Iterator[str]:
-    """Find names of columns under `compare` that gold's answer does not have."""
+    """Find columns that `compare` names and gold's answer does not have, or has several times."""
     if gold.table is None:
         return
-    named: dict[str, str] = {}
-    for level in gold.levels.all:
-        compare = entries(level).get("compare")
-        settings = {} if compare is None else entries(compare)
-        if (columns := settings.get("gold_columns")) is not None:  # the nearest list replaces the others
-            named = {name: key for name, key in named.items() if key != "gold_columns"}
-            named |= {text(column): "gold_columns" for column in items(columns)}
-        if (numbers := settings.get("numbers")) is not None and "columns" in entries(numbers):
-            named |= dict.fromkeys(entries(entries(numbers)["columns"]), "numbers")
-    width = len(gold.table.columns)
-    for name, key in named.items():
-        is_position = key == "gold_columns" and name.isdecimal() and name not in gold.table.columns
-        if int(name) >= width if is_position else name not in gold.table.columns:
-            yield (
-                f"gold has no column '{name}', which `compare: {{{key}: …}}` names"
-                f"{did_you_mean(name, gold.table.columns)}"
-            )
+    try:
+        project(gold.table, gold.case.policy.gold_columns)
+    except QueryEvalError as error:
+        yield str(error)
 
 
 def gold_empty(gold: GoldRun) -> Iterator[str]:
@@ -100,7 +86,7 @@ def gold_slow(gold: GoldRun) -> Iterator[str]:
 
 def gold_unstable(gold: GoldRun) -> Iterator[str]:
     """Find golds that answer differently when they run again, so that the right query may fail."""
-    if gold.table is None or gold.query is None:
+    if gold.compared is None or gold.query is None:
         return
     again = gold.session.execute(gold.stated, gold.case)
     remedy = "remove what depends on time or chance"
@@ -112,21 +98,22 @@ def gold_unstable(gold: GoldRun) -> Iterator[str]:
 
 def limit_tie(gold: GoldRun) -> Iterator[str]:
     """Find a LIMIT that cuts through different rows that tie: a wrong query may be right by chance."""
-    if gold.table is None or gold.query is None:
+    if gold.table is None or gold.compared is None or gold.query is None:
         return
     plan = gold.kind.order_plan(gold.query, gold.table, gold.case)
     if plan is None or not plan.limited:
         return
     ties, _ = ties_of(plan, gold.table, gold.case.policy, lambda query: gold.run(query) or "it fails")
     for tie in ties or ():
-        tied = Table(columns=gold.table.columns, rows=tie.rows, is_graph=gold.table.is_graph)
+        rows = replace(gold.table, rows=tie.rows, ties=None)
+        tied = project(rows, gold.case.policy.gold_columns)
         choices = len(set(canonical_rows(tied, gold.case.policy)))
         if len(tie.rows) > tie.size and choices > 1:
-            rows = f"{tie.size:,} of {len(tie.rows):,} rows that "
+            taken = f"{tie.size:,} of {len(tie.rows):,} rows that "
             if plan.ordered:
-                yield f"gold's LIMIT takes {rows}tie, and any choice is right: order by more columns, or take all"
+                yield f"gold's LIMIT takes {taken}tie, and any choice is right: order by more columns, or take all"
             else:
-                yield f"gold's LIMIT takes {rows}nothing orders, and any choice is right: add ORDER BY, or take all"
+                yield f"gold's LIMIT takes {taken}nothing orders, and any choice is right: add ORDER BY, or take all"
 
 
 def text_order(gold: GoldRun) -> Iterator[str]:
@@ -158,11 +145,14 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
     if gold.kind.reads_no_data(gold.query, gold.case.dialect):
         yield "gold reads nothing of its source, so that it is no test of a query: ask for what the source holds"
         return
-    if gold.table is None or not gold.table.rows:
+    if gold.compared is None or not gold.compared.rows:
         return
     emptied = gold.kind.without_data(gold.query, gold.case.dialect)
     answer = None if emptied is None else gold.run(emptied)
-    if answer is not None and equal_tables(gold.table, answer, replace(gold.case.policy, row_order="ignore")):
+    if answer is None:
+        return
+    answer, policy = project(answer, gold.case.policy.gold_columns), replace(gold.case.policy, row_order="ignore")
+    if equal_tables(gold.compared, answer, policy):
         yield (
             "gold answers the same where all tables are empty, so that most wrong conditions pass: "
             "ask for something that the source holds"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pytest_queryeval.core.errors import Location
+from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.core.errors import Location, QueryEvalError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.scoring import Scoring
@@ -54,10 +56,19 @@ class GoldRun:
         answer = None if self.execution is None else self.execution.answer
         return answer if isinstance(answer, Table) else None
 
+    @property
+    def compared(self) -> Table | None:
+        """Return the columns of the table that are compared; None where the case names other ones."""
+        with suppress(QueryEvalError):
+            return None if self.table is None else project(self.table, self.case.policy.gold_columns)
+        return None
+
     @cached_property
     def scoring(self) -> Scoring | None:
-        """Return the scores of the gold as a prediction; None where it has no answer."""
-        return None if self.execution is None else self.scoring_of(self.execution)
+        """Return the scores of the gold as a prediction; None where it has no answer that can be compared."""
+        if self.execution is None or self.execution.error or (self.table is not None and self.compared is None):
+            return None
+        return self.scoring_of(self.execution if self.table is None else replace(self.execution, answer=self.compared))
 
     def scoring_of(self, predicted: Execution) -> Scoring:
         """Return the scores of an execution as a prediction."""
