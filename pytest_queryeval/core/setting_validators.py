@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.text.credentials import may_hold_secrets
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
@@ -50,7 +51,7 @@ FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True)
 FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True)
 
 
-def validate_settings(settings: Mapping[str, Any], known: Mapping[str, SettingValidator]) -> None:
+def validate_settings(settings: Mapping[str, JsonValue], known: Mapping[str, SettingValidator]) -> None:
     """Raise `SettingError` for the first setting that is unknown or does not pass its validator."""
     for name, value in settings.items():
         if name not in known:
@@ -59,7 +60,7 @@ def validate_settings(settings: Mapping[str, Any], known: Mapping[str, SettingVa
             raise SettingError(name, f"'{name}' is not {known[name].words}{known[name].suggestion(value)}")
         if known[name].names_files:  # which messages and reports show
             files = value.values() if isinstance(value, dict) else texts(value)
-            if any(map(may_hold_secrets, files)):
+            if any(may_hold_secrets(str(file)) for file in files):
                 raise SettingError(name, f"'{name}' looks like a URL or a connection string, not a file")
 
 

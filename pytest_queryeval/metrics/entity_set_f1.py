@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_queryeval.comparison.counts import entity_counts
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 
 
-def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, Any]]:
+def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, JsonValue]]:
     """Return the counts of each gold column, with its name; none where there is nothing to align."""
     found = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
-    return [{"column": name} | counts.as_dict() for name, counts in zip(gold.columns, found or (), strict=False)]
+    return [{"column": name, **counts.as_dict()} for name, counts in zip(gold.columns, found or (), strict=False)]
 
 
 COUNTS = ("entity", _by_column)

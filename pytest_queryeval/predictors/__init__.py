@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.core.registry import Registry
 
@@ -82,14 +83,14 @@ class PredictorType:
 
     opener: PredictorOpener
     text_setting: str = ""
-    check: Callable[[Mapping[str, Any]], None] = lambda _: None
+    check: Callable[[Mapping[str, JsonValue]], None] = lambda _: None
     check_files: Callable[[PredictorSpec], None] = lambda _: None
     calls: bool = True
     threads: bool = True
     shared: bool = False
-    sends: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
+    sends: Callable[[Mapping[str, JsonValue]], frozenset[str]] | None = None
 
-    def sees(self, settings: Mapping[str, Any]) -> frozenset[str]:
+    def sees(self, settings: Mapping[str, JsonValue]) -> frozenset[str]:
         """Return which of `SURROUNDINGS` an answer may depend on."""
         return SURROUNDINGS if self.sends is None else self.sends(settings)
 

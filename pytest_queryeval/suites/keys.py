@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import (
@@ -120,12 +121,11 @@ def read_on_miss(node: Node) -> tuple[str, Location]:
     return choice("fail", "xfail")(node), node.location
 
 
-def read_compare(node: Node) -> dict[str, Any]:
+def read_compare(node: Node) -> dict[str, str | float]:
     """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
     fields = known_entries(node, COMPARE)
     fields.pop("nulls", None)
-    numbers: dict[str, Any] = fields.pop("numbers", {})
-    return numbers | fields
+    return {**fields.pop("numbers", {}), **fields}
 
 
 def _column(node: Node) -> str | int:
@@ -154,28 +154,25 @@ def read_gates(node: Node) -> tuple[Gate, ...]:
 
 
 def _gate(node: Node) -> Gate:
-    if metric := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
-        raise node.problem(f"a gate names its metric under a key: write {{metric: {metric}, min: NUMBER}}")
+    if stray := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
+        raise node.problem(f"a gate names its metric under a key: write {{metric: {stray}, min: NUMBER}}")
     found = known_entries(node, GATE)
-    return Gate(**_rule(node, found), where=found.get("where", {}), folder=node.file.folder, location=node.location)
-
-
-def _rule(node: Node, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the gate requires: limits of a metric, or a comparison of the run with its baseline."""
+    gate = partial(Gate, where=found.get("where", {}), folder=node.file.folder, location=node.location)
     rules = [name for name in RULES if name in found]
     if rules and (others := [name for name in found if name not in (rules[0], "where")]):
         raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
     if "no_regression" in found:
-        return found["no_regression"]  # type: ignore[no-any-return]  # as its reader returns it
+        metric, no_regression = found["no_regression"]
+        return gate(metric=metric, no_regression=no_regression)
     if "max_regressions" in found:
-        return {"metric": REGRESSIONS, "max_regressions": found["max_regressions"]}
+        return gate(metric=REGRESSIONS, max_regressions=found["max_regressions"])
     if "metric" not in found:
         raise node.problem("a gate needs a metric: write {metric: NAME, min: NUMBER}")
-    limits = read_limits(node, found, found["metric"])
-    return {"metric": found["metric"], "minimum": limits.minimum, "maximum": limits.maximum}
+    limits = read_limits(node, found["metric"], found.get("min"), found.get("max"))
+    return gate(metric=found["metric"], minimum=limits.minimum, maximum=limits.maximum)
 
 
-def _no_regression(node: Node) -> dict[str, Any]:
+def _no_regression(node: Node) -> tuple[str, NoRegression]:
     """Read `{metric:, alpha:, max_drop:}`, of which only the metric is required."""
     found = known_entries(node, {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero})
     if "metric" not in found:
@@ -183,7 +180,7 @@ def _no_regression(node: Node) -> dict[str, Any]:
     if found["metric"] in OF_TRIALS:
         raise node.problem(f"'{found['metric']}' is not compared with a baseline: name the metric of the trials")
     rule = NoRegression(alpha=found.get("alpha", ALPHA), max_drop=found.get("max_drop", DEFAULT_MAX_DROP))
-    return {"metric": found["metric"], "no_regression": rule}
+    return found["metric"], rule
 
 
 def _alpha(node: Node) -> float:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
@@ -82,13 +80,13 @@ def _threshold(node: Node, name: str) -> Threshold:
         return number(value, wanted)
 
     if node.form != "mapping":
-        return read_limits(node, {"min": limit(node)}, name)
-    return read_limits(node, known_entries(node, {"min": limit, "max": limit}), name)
+        return read_limits(node, name, limit(node), None)
+    found = known_entries(node, {"min": limit, "max": limit})
+    return read_limits(node, name, found.get("min"), found.get("max"))
 
 
-def read_limits(node: Node, found: Mapping[str, Any], name: str) -> Threshold:
-    """Return the `min` and `max` found for a metric; raise `CaseError` where there are none, or impossible ones."""
-    minimum, maximum = found.get("min"), found.get("max")
+def read_limits(node: Node, name: str, minimum: float | None, maximum: float | None) -> Threshold:
+    """Return the limits of a metric as a threshold; raise `CaseError` where there are none, or impossible ones."""
     if minimum is None and maximum is None:
         raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
     if minimum is not None and maximum is not None and minimum > maximum:

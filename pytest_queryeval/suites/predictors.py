@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.values import Reader, flag, positive_number, required_text, whole_number
@@ -103,7 +104,7 @@ def _described_predictor(node: Node, named: Mapping[str, Node]) -> PredictorSpec
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=own.location, **calls)
 
 
-def _check_predictor(kind: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
+def _check_predictor(kind: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
     """Raise `CaseError` at the setting that is wrong, or at `otherwise` where it has no node of its own."""
     try:
         PREDICTORS[kind].check(settings)

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.schema import Schema, schema_of_entry
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
@@ -39,7 +40,7 @@ def read_db_schema(node: Node) -> SchemaFile:
     return SchemaFile(file_at(node.file.folder / found["file"]), found.get(DATABASE), entries(node)["file"])
 
 
-def load_schema(named: SchemaFile, source: Source | None, metadata: Mapping[str, Any]) -> Schema:
+def load_schema(named: SchemaFile, source: Source | None, metadata: Mapping[str, JsonValue]) -> Schema:
     """Return the schema of a case's database; raise `CaseError` where the file has none of that name.
 
     The name is the one beside the file, or the case's metadata `db_id`, or the name of the source without its suffix; a

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each_entry, entries, required_text
@@ -120,7 +120,7 @@ def _described(node: Node) -> Source:
     return _source(_name_of(engine, settings), engine, settings, node)
 
 
-def _source(name: str, engine: str, settings: Mapping[str, Any], node: Node) -> Source:
+def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Node) -> Source:
     return Source(name=name, engine=engine, settings=settings, folder=node.file.folder, location=node.location)
 
 
@@ -134,7 +134,7 @@ def _engine_among(named: Mapping[str, Node], node: Node) -> str:
     raise node.problem(f"expected one engine's name as key of the source, such as sqlite: {found}")
 
 
-def _check_settings(engine: str, settings: Mapping[str, Any], nodes: Mapping[str, Node], otherwise: Node) -> None:
+def _check_settings(engine: str, settings: Mapping[str, JsonValue], nodes: Mapping[str, Node], otherwise: Node) -> None:
     """Raise `CaseError` at the setting that is wrong, or at `otherwise` where it has no node of its own."""
     try:
         ENGINES[engine].check(settings)
@@ -143,7 +143,7 @@ def _check_settings(engine: str, settings: Mapping[str, Any], nodes: Mapping[str
         raise setting_problem(error, ENGINES[engine].text_setting, nodes, otherwise) from error
 
 
-def _check_ca_file(settings: Mapping[str, Any], folder: Path) -> None:
+def _check_ca_file(settings: Mapping[str, JsonValue], folder: Path) -> None:
     name = settings.get("verify")
     if not isinstance(name, str):
         return
@@ -164,7 +164,7 @@ def _check_engine(engine: str, node: Node) -> None:
     raise node.problem(f"unknown engine '{engine}'{hint}")
 
 
-def _name_of(engine: str, settings: Mapping[str, Any]) -> str:
+def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
     """Return a name for a source without one: its path or URL, else its first setting, a list of texts joined."""
     first = settings.get(ENGINES[engine].text_setting) or next(iter(settings.values()), None)
     if isinstance(first, list):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, SettingError
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import required_text, scalar, text
 
@@ -33,7 +34,7 @@ def expanded_value(node: Node) -> Any:
     return _expand(value, node) if isinstance(value, str) else value
 
 
-def expanded_settings(node: Node, single: str) -> dict[str, Any]:
+def expanded_settings(node: Node, single: str) -> dict[str, JsonValue]:
     """Read a mapping as it is, and anything else as the value of the setting `single`; raise `CaseError`."""
     if isinstance(node.value, dict):
         return {name: expanded_value(value) for name, value in node.value.items()}

@@ -146,7 +146,7 @@ def _checked_draft(document: JsonValue, file: File, default: Any) -> Any:
     return draft
 
 
-def _check_patterns(schema: Mapping[str, Any], file: File) -> None:
+def _check_patterns(schema: Mapping[str, JsonValue], file: File) -> None:
     patterns = schema.get("patternProperties", {})
     for pattern in [schema.get("pattern"), *(patterns if isinstance(patterns, Mapping) else ())]:
         try:
@@ -156,7 +156,7 @@ def _check_patterns(schema: Mapping[str, Any], file: File) -> None:
             raise file.problem(f"the pattern '{pattern}' is invalid in Python: {error}") from error
 
 
-def _for_same_value(schema: Mapping[str, Any]) -> Iterator[Any]:
+def _for_same_value(schema: Mapping[str, JsonValue]) -> Iterator[Any]:
     """Yield the schemas in this one that apply to the same value; what is no keyword in a draft may have any form."""
     yield from (schema[key] for key in SAME_VALUE if key in schema)
     for parts in (schema.get(key) for key in SAME_VALUE_LISTS):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from pytest_queryeval.sandbox.driver import Term
 
 NAMESPACE = "http://www.w3.org/2005/sparql-results#"
 LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
@@ -15,7 +16,7 @@ class XmlResults:
 
     def __init__(self) -> None:
         self.columns: list[str] = []
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Term]] = []
         self.boolean: bool | None = None
         self.has_results = False
         self._open: list[str] = []
@@ -54,8 +55,8 @@ class XmlResults:
         if name == "boolean":
             self.boolean = {"true": True, "false": False}[text.strip()]
         elif name in _TERMS:
-            plain = {"uri": text, "bnode": (text,), "literal": (text, *self._literal)}[name]
-            self.rows[-1][self._name] = plain
+            terms: dict[str, Term] = {"uri": text, "bnode": (text,), "literal": (text, *self._literal)}
+            self.rows[-1][self._name] = terms[name]
 
     def refuse_doctype(self, *_: object) -> None:
         """Raise ValueError: document types define entities, which can blow up or refer to files."""
