@@ -94,7 +94,7 @@ def test_many_cases_are_lines_in_several_files(folder, monkeypatch):
     written = write_suites(imported(*(case(str(number)) for number in range(10))), folder / "out", force=False)
 
     assert len(written.suites) > 2
-    assert all(re.fullmatch(r"set-\d\.queryeval\.jsonl", name) for name in written.suites)
+    assert all(re.fullmatch(r"set-\d{3}\.queryeval\.jsonl", name) for name in written.suites)
     assert all((folder / "out" / name).stat().st_size <= 200 for name in written.suites)
     assert [each.id for each in read_back(folder / "out")] == [str(number) for number in range(10)]
 
@@ -278,7 +278,7 @@ def test_a_call_that_cannot_be_served_ends_with_2_and_one_line(folder, capsys, a
 
 
 def test_every_command_has_an_example_and_json_in_its_help(capsys):
-    for command in ("import", "merge", "compare", "render"):
+    for command in ("import", "export", "merge", "compare", "render"):
         with pytest.raises(SystemExit) as stop:
             main([command, "--help"])
         text = capsys.readouterr().out

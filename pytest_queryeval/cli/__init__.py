@@ -24,6 +24,7 @@ class Command(NamedTuple):
 
 COMMANDS: Mapping[str, Command] = {
     "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
+    "export": Command("exporters.command", "write the predictions of a report for a published tool"),
     "check": Command("check", "examine suites: do golds run, is each a test, has every setting an effect"),
     "merge": Command("merge", "unite the reports of shards, evaluate the gates"),
     "compare": Command("compare", "compare two reports, or rank the systems of many"),

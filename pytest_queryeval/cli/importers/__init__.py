@@ -33,12 +33,14 @@ class ImportRequest:
 class ImportedCase:
     """A case with its id as the source has it, and its other keys as suites have them.
 
-    `predictions` are entries for a file of predictions, without their ids.
+    `predictions` are entries for a file of predictions, without their ids. `files` are the contents of files that the
+    keys name, by their paths in the folder of the suites.
     """
 
     id: str
     keys: Mapping[str, JsonValue]
     predictions: Iterable[Mapping[str, JsonValue]] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Skipped(NamedTuple):
@@ -75,6 +77,10 @@ IMPORTERS: Registry[Importer] = Registry(
     members={
         "spider": f"{__name__}.spider:import_spider",
         "bird": f"{__name__}.bird:import_bird",
-        "jsonl": f"{__name__}.jsonl:import_jsonl",
+        "spider2": f"{__name__}.spider2:import_spider2",
+        "table": f"{__name__}.columns:import_table",
+        "jsonl": f"{__name__}.columns:import_jsonl",
+        "promptfoo": f"{__name__}.promptfoo:import_promptfoo",
+        "openai-evals": f"{__name__}.openai_evals:import_openai_evals",
     },
 )

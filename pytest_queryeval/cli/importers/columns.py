@@ -1,16 +1,18 @@
-"""Cases of records whose fields are named on the command line, or like the keys of a case."""
+"""JSON lines, JSON lists and tables: fields are named like the keys of a case, or by `--map`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_queryeval.cli.importers import ImportRequest
+from pytest_queryeval.cli.importers import Import, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.databases import Databases
-from pytest_queryeval.cli.importers.records import Record, RecordError
-from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
+from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
+from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.documents.tables import open_table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.markers import as_marker
 from pytest_queryeval.text.truncation import one_line
@@ -58,6 +60,54 @@ def described(record: Record, columns: Mapping[str, str] | None = None) -> dict[
     return keys
 
 
+def import_jsonl(request: ImportRequest) -> Import:
+    """Return a case for each object of a JSON list, or of JSON lines, which are read one by one."""
+    return _import(request, read_records(request.source))
+
+
+def import_table(request: ImportRequest) -> Import:
+    """Return a case for each row of a workbook's first sheet, a CSV or a Parquet file, read one by one."""
+    return _import(request, _rows(request))
+
+
+def _rows(request: ImportRequest) -> Iterator[Record | Skipped]:
+    with open_table(file_at(request.source)) as table:
+        metadata = metadata_fields(request.columns)
+        named = {key: name for key, name in request.columns.items() if key != "metadata"}
+        if missing := next((name for name in (*named.values(), *metadata) if name not in table.places), None):
+            raise table.missing_column(missing)
+        wanted = [*(named.get(key, key) for key in KEYS), *metadata]
+        read = [name for name in dict.fromkeys(wanted) if name in table.places]
+        for position, row in enumerate(table.rows()):
+            place = f"row {row.number}"
+            try:
+                cells: dict[str, JsonValue] = {name: text for name in read if (text := row.text(name))}
+            except CaseError as error:
+                yield Skipped(place, f"{error.location.cell}: {error.problem}")
+            else:
+                yield Record(place, position, cells)
+
+
+def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Import:
+    check_columns(request, KEYS)
+    databases = Databases(request, request.source)
+    id_field = request.columns.get("id", "id")
+
+    def id_of(record: Record) -> str:
+        return record.text(id_field) or record.place.replace(" ", "-")
+
+    def keys_of(record: Record) -> dict[str, JsonValue]:
+        return case_keys(record, request, databases)
+
+    kind: dict[str, JsonValue] = {} if request.kind is None else {"kind": request.kind}
+    return Import(
+        name=request.source.stem,
+        settings={**kind, **databases.settings},
+        cases=cases_of(records, id_of, keys_of, read_predictions(request.predictions)),
+        has_predictions=request.predictions is not None,
+    )
+
+
 def case_keys(record: Record, request: ImportRequest, databases: Databases) -> dict[str, JsonValue]:
     """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
     fields = {key: request.columns.get(key, key) for key in KEYS}
@@ -77,9 +127,8 @@ def case_keys(record: Record, request: ImportRequest, databases: Databases) -> d
         keys["predicted"] = predicted
     if name := record.text(fields["source"]):
         keys |= databases.source_of(name)
-    skip = record.fields.get(fields["skip"])
-    if skip is True or (isinstance(skip, str) and skip.strip()):
-        keys["skip"] = skip
+    if (skip := record.text(fields["skip"]).strip()) and skip.lower() != "false":
+        keys["skip"] = True if skip.lower() == "true" else skip
     return keys
 
 
@@ -111,8 +160,3 @@ def gold_value(value: JsonValue, kind: str) -> JsonValue:
     except ValueError as error:
         raise RecordError(f"its right answer is not JSON: {one_line(str(error))}") from error
     return value
-
-
-def json_text(value: JsonValue) -> str:
-    """Return a value as JSON text, as gold of the kind `json` may be written."""
-    return json.dumps(value, ensure_ascii=False)

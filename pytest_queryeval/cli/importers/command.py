@@ -11,6 +11,7 @@ from pytest_queryeval.cli.importers import IMPORTERS, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.suite_files import write_suites
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.text.formatting import pluralize
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 MAX_LISTED = 20
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 def _lines(suites: Sequence[str], cases: int, skipped: Sequence[Skipped]) -> Iterator[str]:
     yield from (f"suite: {path}" for path in suites)
-    yield f"{cases:,} {'case' if cases == 1 else 'cases'}, {len(skipped):,} skipped"
+    yield f"{pluralize(cases, 'case')}, {len(skipped):,} skipped"
     yield from (f"skipped {entry.id}: {entry.reason}" for entry in skipped[:MAX_LISTED])
     if len(skipped) > MAX_LISTED:
         yield f"and {len(skipped) - MAX_LISTED:,} more: --json lists all of them"

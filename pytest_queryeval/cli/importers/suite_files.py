@@ -56,22 +56,30 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
     found = _earlier_files(folder, name, has_predictions=imported.has_predictions)
     if found and not force:
-        raise QueryEvalError(f"{found[0]}: is there already: write elsewhere, or replace it with --force")
+        raise _taken(found[0])
     staging = folder / f".queryeval-{uuid4().hex}"
     try:
         staging.mkdir(parents=True)
         written = _write_into(staging, imported, name)
+        targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
+        if (folder / PREDICTOR).exists():
+            targets.pop(staging / PREDICTOR, None)
+        if not force and (taken := next((target for target in targets.values() if target.exists()), None)):
+            raise _taken(taken)
         for path in found:
             path.unlink()
-        for path in sorted(staging.iterdir()):
-            target = folder / path.name
-            if path.name != PREDICTOR or not target.exists():
-                path.replace(target)
+        for path, target in targets.items():
+            target.parent.mkdir(exist_ok=True)
+            path.replace(target)
     except OSError as error:
         raise QueryEvalError(f"{folder}: cannot be written: {error.strerror or error}") from error
     finally:
         rmtree(staging, ignore_errors=True)
     return written
+
+
+def _taken(path: Path) -> QueryEvalError:
+    return QueryEvalError(f"{path}: is there already: write elsewhere, or replace it with --force")
 
 
 def _earlier_files(folder: Path, name: str, *, has_predictions: bool) -> list[Path]:
@@ -171,6 +179,9 @@ class _Files:
         if len(line) > MAX_JSONL_LINE:
             return f"it is larger than {MAX_JSONL_LINE // MEBIBYTE} MiB"
         self._add_predictions(predictions)
+        for name, content in case.files.items():
+            (self._folder / name).parent.mkdir(exist_ok=True)
+            (self._folder / name).write_bytes(content)
         if self._few is None:
             self._add_line(line)
             return None
@@ -194,7 +205,7 @@ class _Files:
         if not self._suites or self._bytes + len(line) > MAX_SUITE_BYTES:
             for full in self._suites[-1:]:
                 full.close()
-            name = f"{self._name}-{len(self._suites) + 1}.queryeval.jsonl"
+            name = f"{self._name}-{len(self._suites) + 1:03}.queryeval.jsonl"
             self._suites.append(self._stack.enter_context((self._folder / name).open("xb")))
             self._bytes = 0
         self._suites[-1].write(line)

@@ -1,0 +1,34 @@
+"""Formats of published tools that `queryeval export` writes predictions in: a module for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_queryeval.core.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A case of a report: `query` is its predicted query, None where it has none."""
+
+    id: str
+    question: str
+    kind: str
+    source: str
+    query: str | None
+
+
+class Exporter(Protocol):
+    """Writes predictions as a published tool reads them; raises `ReportError` for cases that it cannot be given."""
+
+    def __call__(self, cases: Sequence[Exported]) -> bytes:
+        """Return the content of the file."""
+
+
+EXPORTERS: Registry[Exporter] = Registry(
+    "format",
+    group="pytest_queryeval.exporters",
+    members={"spider": f"{__name__}.sql:spider_file", "bird": f"{__name__}.sql:bird_file"},
+)

@@ -1,0 +1,49 @@
+"""Predictions of Spider, one query a line, and of BIRD, by position; both tools find the gold query by position."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from pytest_queryeval.cli.exporters import Exported
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.predictors.file.predictions import BIRD_MARKER
+
+# A blank line would shift all that follow: Spider's tool leaves it out. This one is a query that fails.
+NO_QUERY = "SELECT"
+# A quoted text or name, or a comment, which must not swallow the lines behind it.
+_TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|(?P<comment>--[^\n]*|/\*.*?\*/)""", re.DOTALL)
+
+
+def spider_file(cases: Sequence[Exported]) -> bytes:
+    """Return a line for each question, which the tool reads up to its first tab."""
+    queries = (_one_line(case.query or "") if case else "" for case in _by_position(cases))
+    return "".join(f"{query or NO_QUERY}\n" for query in queries).encode(errors="backslashreplace")
+
+
+def bird_file(cases: Sequence[Exported]) -> bytes:
+    """Return the queries by position, each before the name of its database; a blank is the query of a missing one."""
+    lines = {}
+    for position, case in enumerate(_by_position(cases)):
+        query = (case.query if case else None) or " "
+        database = PurePosixPath(case.source).stem if case else "financial"  # as the tool itself assumes
+        lines[str(position)] = f"{query.replace(BIRD_MARKER, ' ')}{BIRD_MARKER}{database}"
+    return json.dumps(lines, indent=4).encode()
+
+
+def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
+    """Return the cases in their order; None for those that ids from 0 on, which are positions, show to be missing."""
+    if other := next((case for case in cases if case.kind != "sql"), None):
+        raise ReportError(f"case '{other.id}' is of the kind '{other.kind}': the format is for sql")
+    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,9}", case.id) else -1 for case in cases]
+    if positions[:1] != [0] or positions != sorted(set(positions)):
+        return list(cases)
+    found = dict(zip(positions, cases, strict=True))
+    return [found.get(position) for position in range(positions[-1] + 1)]
+
+
+def _one_line(query: str) -> str:
+    without = _TOKEN.sub(lambda match: " " if match["comment"] else match[0], query) if "\n" in query else query
+    return re.sub(r"[\t\r\n]+", " ", without).strip()

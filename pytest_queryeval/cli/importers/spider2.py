@@ -1,0 +1,173 @@
+"""Spider 2, lite and snow: JSON lines with questions, and a folder `gold` with results and how they are compared."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.databases import Databases, relative
+from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
+from pytest_queryeval.core.errors import CaseError, QueryEvalError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.text.truncation import one_line
+
+MAX_TEXT_BYTES = 2 * MEBIBYTE
+# Numbers are equal within 0.01, and within the default of Python's `math.isclose`.
+NUMBERS: Mapping[str, JsonValue] = {"abs": 0.01, "rel": 1e-9}
+GOLD_FOLDERS = ("evaluation_suite/gold", "gold")
+DATABASE_FOLDERS = ("resource/databases/spider2-localdb", "resource/databases")
+DOCUMENTS = "resource/documents"
+_GOLD_FILE = re.compile(r"(?P<id>.+)_[a-z]\.csv")
+
+
+def import_spider2(request: ImportRequest) -> Import:
+    """Return a case for each question with results, of which any is right; predictions are a folder of files by id."""
+    check_columns(request, ())
+    read = _Reader(request)
+
+    def cases() -> Iterator[ImportedCase | Skipped]:
+        for record in read_records(request.source):
+            if isinstance(record, Skipped):
+                yield record
+                continue
+            id_ = record.text("instance_id") or record.place
+            try:
+                yield read.case(record, id_)
+            except RecordError as error:
+                yield Skipped(id_, str(error))
+            except CaseError as error:
+                yield Skipped(id_, error.problem)
+
+    settings: dict[str, JsonValue] = {"kind": request.kind or "sql", **read.databases.settings}
+    has_predictions = request.predictions is not None
+    return Import(name=request.source.stem, settings=settings, cases=cases(), has_predictions=has_predictions)
+
+
+class _Reader:
+    """The files beside the source: results, rules, documents and databases; and the predictions."""
+
+    def __init__(self, request: ImportRequest) -> None:
+        folder = request.source.parent
+        gold = next((path for name in GOLD_FOLDERS if (path := folder / name).is_dir()), None)
+        if gold is None:
+            raise QueryEvalError(f"{folder}: the folder {GOLD_FOLDERS[0]} with results is not beside the source")
+        self.databases = Databases(request, request.source, DATABASE_FOLDERS)
+        self._output = request.output
+        self._rules = _rules(gold)
+        self._golds = _golds_by_id(gold / "exec_result")
+        self._documents = _files(folder / DOCUMENTS, ".md")
+        self._predictions = {} if request.predictions is None else _files(request.predictions, ".sql", ".csv")
+
+    def case(self, record: Record, id_: str) -> ImportedCase:
+        """Return a case; raise `RecordError` or `CaseError` where there is none."""
+        database = record.text("db") or record.text("db_id")
+        keys: dict[str, JsonValue] = {"question": record.text("question") or record.text("instruction")}
+        if knowledge := record.text("external_knowledge"):
+            if knowledge not in self._documents:
+                raise RecordError(f"there is no document '{one_line(knowledge)}' in {DOCUMENTS}")
+            keys["evidence"] = file_at(self._documents[knowledge]).text(MAX_TEXT_BYTES)
+        answer, files = _answer(self._golds.get(id_, []), self._rules.get(id_), self._output)
+        keys |= {**answer, "metadata": {"db": database}}
+        if path := self._predictions.get(f"{id_}.csv"):
+            _table(path)
+            return ImportedCase(id=id_, keys={**keys, "predicted_file": relative(path, self._output)}, files=files)
+        keys |= self._source(database)
+        path = self._predictions.get(f"{id_}.sql")
+        predictions = [{"predicted": file_at(path).text(MAX_TEXT_BYTES)}] if path else []
+        return ImportedCase(id=id_, keys=keys, predictions=predictions, files=files)
+
+    def _source(self, database: str) -> dict[str, JsonValue]:
+        try:
+            return self.databases.source_of(database)
+        except RecordError as error:
+            remedy = "give the folder of the SQLite databases as --databases, or the source of all as --source"
+            raise RecordError(f"database '{one_line(database)}' is not there: {remedy}") from error
+
+
+def _golds_by_id(folder: Path) -> dict[str, list[Path]]:
+    """Return `ID.csv`, or else `ID_a.csv`, `ID_b.csv` and so on, by id."""
+    golds: dict[str, list[Path]] = {}
+    files = _files(folder, ".csv").values()
+    for path in files:
+        if match := _GOLD_FILE.fullmatch(path.name):
+            golds.setdefault(match["id"], []).append(path)
+    return golds | {path.stem: [path] for path in files}
+
+
+def _files(folder: Path, *suffixes: str) -> dict[str, Path]:
+    """Return the files of a folder by name, so that a name from the source never leads out of it."""
+    if not folder.is_dir():
+        return {}
+    return {path.name: path for path in sorted(folder.iterdir()) if path.suffix in suffixes and path.is_file()}
+
+
+def _rules(gold: Path) -> dict[str, Record]:
+    files = _files(gold, ".jsonl")
+    if len(files) != 1:
+        raise QueryEvalError(f"{gold}: expected one file of JSON lines with `condition_cols`, found {len(files)}")
+    (path,) = files.values()
+    records = (record for record in read_records(path) if isinstance(record, Record))
+    return {record.text("instance_id"): record for record in records}
+
+
+def _answer(
+    paths: Sequence[Path], rules: Record | None, output: Path
+) -> tuple[dict[str, JsonValue], Mapping[str, bytes]]:
+    """Return the keys with the right answers and their comparison, and files that hold columns of the answers."""
+    if rules is None or not paths:
+        raise RecordError("it has no published result" if rules else "it has no published rules of comparison")
+    compare: dict[str, JsonValue] = {"numbers": dict(NUMBERS), "extra_columns": "allow"}
+    compare["row_order"] = "ignore" if rules.fields.get("ignore_order") else "strict"
+    tables = [_table(path) for path in paths]
+    columns = _columns(rules.fields.get("condition_cols"), tables)
+    files: dict[str, bytes] = {}
+    names: list[str] = []
+    if len(set(columns)) == 1:
+        names = [relative(path, output) for path, _ in zip(paths, columns, strict=False)]
+        compare |= {"gold_columns": list(columns[0])} if columns[0] else {}
+    else:  # answers of which other columns count
+        for path, chosen in zip(paths, columns, strict=False):
+            name = f"gold/{path.name}" if chosen else relative(path, output)
+            if chosen:
+                files[name] = _projected(path, chosen)
+            names.append(name)
+    gold: dict[str, JsonValue] = {"gold_file": names[0]}
+    if len(names) > 1:
+        gold = {"gold_any": [{"file": name} for name in names]}
+    return {**gold, "compare": compare}, files
+
+
+def _columns(stated: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
+    """Return the columns of each answer that count, none where all do; raise `RecordError`."""
+    lists = stated if isinstance(stated, list) else []
+    nested = [each for each in lists if isinstance(each, list)]
+    # As in the published tool, answers without a list do not count.
+    chosen = nested if any(nested) else [[] if nested else lists] * len(tables)
+    for columns, table in zip(chosen, tables, strict=False):
+        for column in columns:
+            if not isinstance(column, int) or not 0 <= column < len(table.columns):
+                raise RecordError(f"a result has no column {one_line(str(column))}: it has {len(table.columns)}")
+    return [tuple(column for column in columns if isinstance(column, int)) for columns in chosen[: len(tables)]]
+
+
+def _table(path: Path) -> Table:
+    """Return a stored answer as the loader reads it; raise `CaseError` where it cannot."""
+    file = file_at(path)
+    answer = KINDS["sql"].read_file(Node(path.name, 0, "quoted", file)).answer
+    assert isinstance(answer, Table)
+    return answer
+
+
+def _projected(path: Path, columns: Iterable[int]) -> bytes:
+    rows = csv.reader(io.StringIO(file_at(path).text(MAX_TEXT_BYTES * 16), newline=""))
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([row[column] for column in columns] for row in rows if row)
+    return text.getvalue().encode()

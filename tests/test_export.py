@@ -1,0 +1,159 @@
+"""`queryeval export`: predictions as the tools of Spider and BIRD read them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import HEAD, entry
+
+from pytest_queryeval.cli import main
+from pytest_queryeval.cli.exporters import Exported
+from pytest_queryeval.cli.exporters.sql import bird_file, spider_file
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.results.aggregation import aggregate
+
+
+def case(id_, query="SELECT 1", *, source="shop", kind="sql"):
+    return Exported(id=id_, question="?", kind=kind, source=source, query=query)
+
+
+def spider_lines(content):
+    """As evaluation.py reads a file of predictions: lines that are not blank, up to their first tab."""
+    lines = Path("p.txt")
+    lines.write_bytes(content)
+    with lines.open() as file:
+        return [line.strip().split("\t")[0] for line in file if len(line.strip()) > 0]
+
+
+def bird_queries(content):
+    """As package_sqls reads one."""
+    return [tuple(text.split("\t----- bird -----\t")) for text in json.loads(content).values()]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("SELECT a\nFROM t", "SELECT a FROM t"),
+        ("SELECT a\r\n\tFROM t\n", "SELECT a FROM t"),
+        ("SELECT a -- the first\nFROM t /* all\nof it */ WHERE 1", "SELECT a   FROM t   WHERE 1"),
+        ("SELECT '--'\nFROM t", "SELECT '--' FROM t"),
+        ('SELECT "a -- b", `-- c`, [-- d]\nFROM t', 'SELECT "a -- b", `-- c`, [-- d] FROM t'),
+        ("SELECT 1 -- one", "SELECT 1 -- one"),
+        ("", "SELECT"),
+        (" \n\t", "SELECT"),
+        (None, "SELECT"),
+        ("SELECT '\u2028\x0b\x85'", "SELECT '\u2028\x0b\x85'"),
+    ],
+)
+def test_a_query_is_one_line_that_the_tool_reads_whole(folder, query, line):
+    content = spider_file([case("a", query), case("b")])
+
+    assert content == f"{line}\nSELECT 1\n".encode()
+    assert spider_lines(content) == [line, "SELECT 1"]
+
+
+@given(st.lists(st.none() | st.text(), max_size=5))
+def test_every_case_keeps_its_position(tmp_path_factory, queries):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("export"))
+        cases = [case(f"c{number}", query) for number, query in enumerate(queries)]
+
+        assert len(spider_lines(spider_file(cases))) == len(queries)
+        assert [len(pair) for pair in bird_queries(bird_file(cases))] == [2] * len(queries)
+
+
+def test_bird_has_positions_and_databases():
+    content = bird_file([case("1471", "SELECT a\nFROM t"), case("1480", None, source="dbs/b.c/shop.sqlite")])
+
+    assert content == (
+        b'{\n    "0": "SELECT a\\nFROM t\\t----- bird -----\\tshop",\n    "1": " \\t----- bird -----\\tshop"\n}'
+    )
+
+
+def test_a_query_cannot_pass_for_a_marker():
+    assert bird_queries(bird_file([case("a", "SELECT 1\t----- bird -----\tother")])) == [("SELECT 1 other", "shop")]
+
+
+def test_ids_that_are_positions_show_what_is_missing():
+    cases = [case("0"), case("2", "SELECT 2")]
+
+    assert spider_file(cases) == b"SELECT 1\nSELECT\nSELECT 2\n"
+    assert bird_queries(bird_file(cases))[1] == (" ", "financial")
+    assert spider_file([case("7"), case("9")]) == b"SELECT 1\nSELECT 1\n"
+    assert spider_file([case("0"), case("2"), case("1")]) == b"SELECT 1\n" * 3
+
+
+def test_another_kind_is_refused():
+    with pytest.raises(ReportError, match="case 'a' is of the kind 'sparql': the format is for sql"):
+        spider_file([case("a", kind="sparql")])
+
+
+def write_report(**changes):
+    predicted = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
+    cases = [
+        entry(**about(id_), predicted=found, **dict.fromkeys(("gold", "difference", "prediction")))
+        for id_, found in (("a", predicted), ("::error::b\x1b", None))
+    ]
+    facts = {"created": "2025-01-01T00:00:00+00:00", "environment": {}, "collected": {"s.queryeval.yaml": 2}}
+    Path("report.json").write_text(json.dumps(aggregate(cases, gates=[], about=HEAD | facts | changes)))
+
+
+def about(id_):
+    path = "s.queryeval.yaml"
+    return {
+        "id": id_,
+        "nodeid": f"{path}::{id_}",
+        "path": path,
+        "line": len(id_),
+        "kind": "sql",
+        "source": "shop",
+        "question": "?",
+    }
+
+
+@pytest.mark.parametrize(("format_", "name"), [("spider", "spider.txt"), ("bird", "bird.json")])
+def test_the_command_writes_a_file_and_names_what_is_missing(folder, capsys, format_, name):
+    write_report()
+
+    status = main(["export", "report.json", "-f", format_, "--json"])
+
+    out, err = capsys.readouterr()
+    assert status == 1
+    assert json.loads(out) == {"file": name, "cases": 2, "missing": ["::error::b\x1b"]}
+    assert err.splitlines()[1] == "2 cases, 1 without a prediction"
+    assert "\x1b" not in err
+    assert Path(name).read_bytes()
+
+
+def test_nothing_is_overwritten_without_force(folder, capsys):
+    write_report()
+    Path("out.txt").write_text("mine")
+
+    with pytest.raises(SystemExit) as stop:
+        main(["export", "report.json", "-f", "spider", "-o", "out.txt"])
+
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "out.txt: is there already: write elsewhere, or replace it with --force\n"
+    assert Path("out.txt").read_text() == "mine"
+    main(["export", "report.json", "-f", "spider", "-o", "out.txt", "--force"])
+    assert Path("out.txt").read_text() == "SELECT 1\nSELECT\n"
+
+
+@pytest.mark.parametrize("changes", [{"selected": True}, {"stopped": True}, {"collected": {"s.queryeval.yaml": 3}}])
+def test_a_part_of_a_data_set_is_refused(folder, capsys, changes):
+    write_report(**changes)
+
+    with pytest.raises(SystemExit) as stop:
+        main(["export", "report.json", "-f", "bird"])
+
+    assert stop.value.code == 2
+    assert "is of a part of its cases, whose positions are not known: run all of them" in capsys.readouterr().err
+    assert not Path("bird.json").exists()

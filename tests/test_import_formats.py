@@ -1,0 +1,554 @@
+"""Each format of `queryeval import`, on small files of its own form."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def database(path, rows=(1, 2)):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (a, b)")
+        connection.executemany("INSERT INTO t VALUES (?, 'x')", [(row,) for row in rows])
+        connection.commit()
+
+
+def write_json(path, value):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(value), encoding="utf-8")
+    return str(path)
+
+
+def write_lines(path, *records):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return str(path)
+
+
+def imported(capsys, *arguments):
+    """Return the cases by id, and what was skipped."""
+    status = main(["import", *arguments, "-o", "out", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert status == (1 if found["skipped"] else 0)
+    cases = load_cases("out", root=Path("out"))
+    assert found["cases"] == len(cases)
+    return {case.id: case for case in cases}, {entry["id"]: entry["reason"] for entry in found["skipped"]}
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(["import", *arguments, "-o", "out"])
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+def scores(cases, metric):
+    return {case["id"]: case["scores"][metric] for case in evaluate(cases.values())["cases"]}
+
+
+def predictions():
+    return [json.loads(line) for line in Path("out/predictions.jsonl").read_text().splitlines()]
+
+
+# Spider
+
+
+SCHEMA = {
+    "db_id": "shop",
+    "table_names_original": ["t"],
+    "column_names_original": [[-1, "*"], [0, "a"], [0, "b"]],
+    "column_types": ["text", "number", "text"],
+    "primary_keys": [],
+    "foreign_keys": [],
+}
+
+
+@pytest.fixture
+def spider(folder):
+    database("spider/database/shop/shop.sqlite")
+    write_json("spider/tables.json", [SCHEMA])
+    write_json(
+        "spider/dev.json",
+        [
+            {"db_id": "shop", "question": "How many?", "query": "SELECT count(*) FROM t", "query_toks": ["SELECT"]},
+            {"db_id": "shop", "question": "Which?", "query": "SELECT a FROM t"},
+            {"db_id": "../shop", "question": "Elsewhere?", "query": "SELECT 1"},
+        ],
+    )
+    return "spider/dev.json"
+
+
+def test_spider_keeps_positions_databases_and_schemas(spider, capsys):
+    cases, skipped = imported(capsys, "spider", spider)
+
+    assert {id_: (case.question, case.golds[0].query, case.source.name) for id_, case in cases.items()} == {
+        "0": ("How many?", "SELECT count(*) FROM t", "shop"),
+        "1": ("Which?", "SELECT a FROM t", "shop"),
+    }
+    assert cases["0"].db_schema is not None
+    assert cases["0"].metrics == ("execution_accuracy", "execution_accuracy_spider", "exact_set_match_spider")
+    assert skipped == {"2": "tables.json has no schema of the database '../shop'"}
+
+
+def test_spider_runs_with_its_predictions(spider, capsys):
+    Path("pred.txt").write_text("SELECT count(a) FROM t\tshop\n\nSELECT 1\n")
+
+    cases, _ = imported(capsys, "spider", spider, "--predictions", "pred.txt")
+
+    assert predictions() == [{"id": "0", "predicted": "SELECT count(a) FROM t"}, {"id": "1", "predicted": ""}]
+    outcomes = scores(cases, "execution_accuracy")
+    assert outcomes == {"0": 1.0, "1": 0.0}
+
+
+def test_a_folder_is_the_release_of_spider(spider, capsys):
+    assert imported(capsys, "spider", "spider")[0].keys() == {"0", "1"}
+
+
+def test_golds_of_spider_may_be_in_a_file_of_their_own(spider, capsys):
+    write_json("spider/test.json", [{"db_id": "shop", "question": "How many?"}])
+    Path("spider/test_gold.sql").write_text("SELECT count(*) FROM t\tshop\n")
+
+    cases, _ = imported(capsys, "spider", "spider/test.json")
+
+    assert cases["0"].golds[0].query == "SELECT count(*) FROM t"
+    assert cases["0"].question == "How many?"
+
+
+def test_a_file_of_golds_is_a_source_without_questions(spider, capsys):
+    Path("spider/gold.sql").write_text("SELECT a FROM t\tshop\nSELECT '\t' FROM t\tshop\n")
+
+    cases, _ = imported(capsys, "spider", "spider/gold.sql")
+
+    assert [case.golds[0].query for case in cases.values()] == ["SELECT a FROM t", "SELECT '\t' FROM t"]
+
+
+def test_other_numbers_of_predictions_are_refused(spider, capsys):
+    Path("pred.txt").write_text("SELECT 1\n")
+
+    message = refusal(capsys, "spider", spider, "--predictions", "pred.txt")
+
+    assert message == "pred.txt: 1 predictions for 3 cases: there has to be one for each\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../shop", "/etc/passwd", "a\\b", "x\0", "${HOME}", "s" * 300, "", "none", 7, None]
+)
+def test_a_database_outside_of_the_folder_is_skipped(folder, capsys, name):
+    database("databases/shop.sqlite")
+    database("shop.sqlite")
+    write_json("q.json", [{"db_id": name, "query": "SELECT 1"}, {"db_id": "shop", "query": "SELECT 1"}])
+
+    cases, skipped = imported(capsys, "spider", "q.json")
+
+    assert cases.keys() == {"1"}
+    assert "no name of a database" in skipped["0"] or "there is no database" in skipped["0"]
+
+
+def test_one_source_may_serve_all(spider, capsys):
+    cases, _ = imported(capsys, "spider", spider, "--source", "spider/database/shop/shop.sqlite")
+
+    assert cases.keys() == {"0", "1"}
+    assert cases["0"].db_schema is not None
+    assert {case.source.name for case in cases.values()} == {"../spider/database/shop/shop.sqlite"}
+
+
+# BIRD
+
+
+@pytest.fixture
+def bird(folder):
+    database("dev_databases/shop/shop.sqlite")
+    first = {
+        "question_id": 1471,
+        "db_id": "shop",
+        "question": "How many?",
+        "evidence": "t is all",
+        "difficulty": "simple",
+    }
+    second = {"question_id": 1472, "db_id": "shop", "question": "Which?", "evidence": "", "difficulty": "very hard"}
+    return write_json(
+        "mini_dev.json", [{**first, "SQL": "SELECT count(*) FROM t"}, {**second, "SQL": "SELECT a\nFROM t"}]
+    )
+
+
+def test_bird_keeps_ids_evidence_and_difficulty(bird, capsys):
+    cases, skipped = imported(capsys, "bird", bird)
+
+    assert skipped == {}
+    assert (cases["1471"].evidence, cases["1471"].difficulty) == ("t is all", "simple")
+    assert (cases["1472"].evidence, cases["1472"].difficulty) == ("", "very-hard")
+    assert cases["1472"].metadata == {"difficulty": "very hard"}
+    assert cases["1472"].golds[0].query == "SELECT a\nFROM t"
+    assert cases["1471"].source.name == "shop"
+
+
+def test_predictions_of_bird_stand_under_positions(bird, capsys):
+    marker = "\t----- bird -----\tshop"
+    write_json("pred.json", {"0": f"SELECT 2{marker}", "1": 0})
+
+    cases, _ = imported(capsys, "bird", bird, "--predictions", "pred.json")
+
+    assert predictions() == [{"id": "1471", "predicted": "SELECT 2"}, {"id": "1472", "predicted": ""}]
+    outcomes = scores(cases, "execution_accuracy_bird")
+    assert outcomes == {"1471": 1.0, "1472": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is no position: predictions stand under 0 to 1"),
+        ({"0": "SELECT 1"}, "1 predictions for 2 cases"),
+        (["SELECT 1"], "expected predictions by position"),
+    ],
+)
+def test_predictions_of_bird_under_anything_else_are_refused(bird, capsys, content, message):
+    write_json("pred.json", content)
+
+    assert message in refusal(capsys, "bird", bird, "--predictions", "pred.json")
+
+
+def test_mini_dev_as_json_lines_and_records_without_gold(folder, capsys):
+    database("databases/shop.sqlite")
+    source = write_lines("m.jsonl", {"question_id": 5, "db_id": "shop", "SQL": "SELECT 1"}, {"db_id": "shop"}, [1])
+
+    cases, skipped = imported(capsys, "bird", source)
+
+    assert cases.keys() == {"5"}
+    assert skipped == {"1": "its right answer is empty", "line 3": 'expected an object, such as {"question": …}'}
+
+
+# Spider 2
+
+
+@pytest.fixture
+def spider2(folder):
+    database("lite/resource/databases/shop.sqlite")
+    Path("lite/resource/documents").mkdir()
+    Path("lite/resource/documents/note.md").write_text("t holds all")
+    gold = Path("lite/evaluation_suite/gold/exec_result")
+    gold.mkdir(parents=True)
+    files = {
+        "one.csv": "a,b\n1,x\n2,x\n",
+        "one_a.csv": "a\n7\n",
+        "many_a.csv": "c,a\n9,1\n9,2\n",
+        "many_b.csv": "a,c\n3,9\n",
+        "flat_a.csv": "a,c\n1,9\n2,9\n",
+        "flat_b.csv": "a,c\n5,9\n",
+        "range_a.csv": "a\n1\n",
+        "broken_a.csv": "a,b\n1\n",
+    }
+    for name, text in files.items():
+        (gold / name).write_text(text)
+    rules = [
+        ("one", []),
+        ("many", [[1], [0]]),
+        ("flat", [0]),
+        ("range", [3]),
+        ("broken", []),
+        ("far", []),
+        ("lost", []),
+    ]
+    write_lines(
+        "lite/evaluation_suite/gold/lite_eval.jsonl",
+        *({"instance_id": id_, "condition_cols": columns, "ignore_order": True} for id_, columns in rules),
+    )
+    ids = ["one", "many", "flat", "range", "broken", "lost", "norule"]
+    return write_lines(
+        "lite/lite.jsonl",
+        *({"instance_id": id_, "db": "shop", "question": "?", "external_knowledge": None} for id_ in ids),
+        {"instance_id": "../../far", "db": "shop", "question": "?"},
+        {"instance_id": "flat", "db": "GA4", "question": "?"},
+        {"instance_id": "flat", "db_id": "shop", "instruction": "With?", "external_knowledge": "note.md"},
+        {"instance_id": "flat", "db_id": "shop", "instruction": "With?", "external_knowledge": "../note.md"},
+    )
+
+
+def test_spider2_keeps_all_results_and_the_columns_that_count(spider2, capsys):
+    cases, skipped = imported(capsys, "spider2", spider2)
+
+    assert cases.keys() == {"one", "many", "flat", "flat-2"}
+    assert [gold.answer.columns for gold in cases["one"].golds] == [("a", "b")]
+    assert [gold.answer.rows for gold in cases["many"].golds] == [[(1,), (2,)], [(3,)]]
+    assert [len(gold.answer.columns) for gold in cases["flat"].golds] == [2, 2]
+    assert cases["flat"].policy.gold_columns == (0,)
+    policy = cases["many"].policy
+    assert (policy.gold_columns, policy.extra_columns, policy.row_order, policy.abs) == ((), "allow", "ignore", 0.01)
+    assert (cases["flat-2"].question, cases["flat-2"].evidence) == ("With?", "t holds all")
+    assert skipped["range"] == "a result has no column 3: it has 1"
+    assert "1 cell in a table of 2 columns" in skipped["broken"]
+    assert skipped["lost"] == "it has no published result"
+    assert skipped["norule"] == skipped["../../far"] == "it has no published rules of comparison"
+    assert "no document '../note.md'" in skipped["flat"] or "--databases" in skipped["flat"]
+
+
+def test_spider2_runs_queries_and_takes_stored_results(spider2, capsys):
+    Path("pred").mkdir()
+    Path("pred/one.csv").write_text("b,a,z\nx,2,0\nx,1.001,0\n")
+    Path("pred/many.sql").write_text("SELECT b, a FROM t")
+    Path("pred/flat.sql").write_text("SELECT a + 100 FROM t")
+
+    cases, _ = imported(capsys, "spider2", spider2, "--predictions", "pred")
+    del cases["flat-2"]
+
+    outcomes = scores(cases, "execution_accuracy")
+    assert outcomes == {"one": 1.0, "many": 1.0, "flat": 0.0}
+
+
+def test_spider2_without_results_beside_it_is_refused(folder, capsys):
+    source = write_lines("q.jsonl", {"instance_id": "a"})
+
+    assert "evaluation_suite/gold with results is not beside the source" in refusal(capsys, "spider2", source)
+
+
+# Tables and JSON lines
+
+
+ROWS = [["Nr", "Frage", "Solution", "db", "Topic"], ["1", "How many?", "SELECT count(*) FROM t", "shop", "all"]]
+MAP = [argument for pair in ("id=Nr", "question=Frage", "gold=Solution") for argument in ("--map", pair)]
+
+
+def write_csv(folder):
+    Path("q.csv").write_text("\n".join(",".join(row) for row in ROWS) + "\n")
+    return "q.csv"
+
+
+def write_xlsx(folder):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in ROWS:
+        book.active.append(row)
+    book.save("q.xlsx")
+    return "q.xlsx"
+
+
+def write_parquet(folder):
+    duckdb = pytest.importorskip("duckdb")
+    write_csv(folder)
+    duckdb.sql("COPY (FROM read_csv('q.csv', all_varchar=true)) TO 'q.parquet'")
+    return "q.parquet"
+
+
+@pytest.mark.parametrize("write", [write_csv, write_xlsx, write_parquet])
+def test_columns_of_a_table_become_keys_by_their_names(folder, capsys, write):
+    database("databases/shop.sqlite")
+    arguments = ["table", write(folder), *MAP, "--map", "source=db", "--map", "metadata=Topic", "--kind", "sql"]
+
+    cases, skipped = imported(capsys, *arguments, "--databases", "databases")
+
+    assert skipped == {}
+    assert (cases["1"].question, cases["1"].golds[0].query) == ("How many?", "SELECT count(*) FROM t")
+    assert (cases["1"].source.name, dict(cases["1"].metadata)) == ("shop", {"Topic": "all"})
+
+
+def test_rows_without_ids_are_named_by_their_numbers(folder, capsys):
+    Path("q.csv").write_text('gold,skip,tags\n\n1,,"a, b c"\n{},FALSE,\n2,later,skip\nnot json,,\n')
+
+    cases, skipped = imported(capsys, "table", "q.csv", "--kind", "json")
+
+    assert cases.keys() == {"row-3", "row-4", "row-5"}
+    assert [case.skip for case in cases.values()] == [None, None, "later"]
+    assert [case.tags for case in cases.values()] == [("a", "b-c"), (), ("-skip",)]
+    assert "its right answer is not JSON" in skipped["row-6"]
+
+
+def test_a_column_that_is_not_there_is_named(folder, capsys):
+    Path("q.csv").write_text("question,Solution\na,1\n")
+
+    message = refusal(capsys, "table", "q.csv", "--kind", "json", "--map", "gold=Solutoin")
+
+    assert "there is no column 'Solutoin': did you mean 'Solution'?" in message
+
+
+def test_a_formula_without_a_value_skips_its_row(folder, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "gold"], ["a", "=1+1"], ["b", 2]):
+        book.active.append(row)
+    book.save("q.xlsx")
+
+    cases, skipped = imported(capsys, "table", "q.xlsx", "--kind", "json")
+
+    assert cases.keys() == {"b"}
+    assert skipped["row 2"].startswith("sheet 'Sheet', row 2, column 'gold': ")
+
+
+def test_bad_lines_are_skipped_one_by_one(folder, capsys):
+    lines = [
+        b'{"id": "a", "gold": 1}',
+        b"",
+        b'{"gold": ',
+        b'{"gold": NaN}',
+        b'{"gold": 1, "gold": 2}',
+        b'{"gold": "\xff"}',
+        b"[]",
+        b'{"gold": 1e999}',
+        b'{"gold": "\\ud800"}',
+        b"[" * 100_000,
+        b'{"gold": "' + b"x" * 2**22 + b'"}',
+        b'{"id": "b", "gold": "null"}',
+    ]
+    Path("q.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(lines))
+
+    cases, skipped = imported(capsys, "jsonl", "q.jsonl", "--kind", "json")
+
+    assert cases.keys() == {"a", "b"}
+    assert list(skipped) == [*(f"line {number}" for number in (3, 4, 5, 6, 7, 8)), "line-9", "line 10", "line 11"]
+    assert skipped["line 5"] == "not JSON: duplicate key 'gold'"
+
+
+def test_kinds_predictions_and_several_golds_of_json_lines(folder, capsys):
+    source = write_lines(
+        "q.jsonl",
+        {"id": "sql", "kind": "sql", "gold": ["SELECT 1", "SELECT 2"], "predicted": "SELECT 2"},
+        {"id": "json", "gold": None, "predicted": {"a": 1}},
+        {"id": "text", "gold": '"a"'},
+        {"id": "list", "gold_any": [1, [2]]},
+        {"id": "kind", "kind": "SQL", "gold": "SELECT 1"},
+        {"id": "table", "kind": "sql", "gold": {"columns": ["a"], "rows": [[1]]}},
+        {"id": "file", "kind": "sql", "gold_any": [{"file": "/etc/passwd"}]},
+        {"id": "no query", "kind": "sql", "gold": "SELECT 1", "predicted": {"file": "/etc/passwd"}},
+        {"id": "source", "source": "https://example.com", "kind": "sparql", "gold": "ASK {}"},
+    )
+
+    status = main(["import", "jsonl", source, "--kind", "json", "-o", "out", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    written = yaml.safe_load(Path("out/q.queryeval.yaml").read_text())["cases"]
+
+    assert status == 1
+    assert [case["id"] for case in written] == ["sql", "json", "text", "list"]
+    assert written[0]["gold_any"] == ["SELECT 1", "SELECT 2"]
+    assert (written[1]["gold"], written[1]["predicted"]) == ("null", {"a": 1})
+    reasons = {entry["id"]: entry["reason"] for entry in found["skipped"]}
+    assert reasons["kind"] == "unknown kind 'SQL': did you mean 'sql'?"
+    assert reasons["table"] == reasons["file"] == "its right answer is no query"
+    assert reasons["no query"] == "'predicted' is no query"
+    assert "--databases" in reasons["source"]
+
+
+def test_predictions_are_found_by_id_or_question_with_their_trials(folder, capsys):
+    source = write_lines("q.jsonl", {"id": "a b", "question": "One  two?", "gold": 1}, {"id": "c", "gold": 2})
+    write_lines("by_id.jsonl", *({"id": "a b", "predicted": str(n), "trial": n, "tokens": 3} for n in (1, 2)))
+    write_lines("by_question.jsonl", {"question": "One two?", "predicted": "1"})
+
+    imported(capsys, "jsonl", source, "--kind", "json", "--predictions", "by_id.jsonl")
+    assert predictions() == [{"id": "a-b", "predicted": str(n), "tokens": 3, "trial": n} for n in (1, 2)]
+
+    main(["import", "jsonl", source, "--kind", "json", "-o", "out", "--predictions", "by_question.jsonl", "--force"])
+    assert predictions() == [{"id": "a-b", "predicted": "1"}]
+
+
+# promptfoo and OpenAI evals
+
+
+PROMPTFOO = """
+prompts: ["{{question}}"]
+providers: [openai:gpt-5-mini]
+defaultTest:
+  vars: {unit: EUR}
+  assert:
+    - type: llm-rubric
+      value: be polite
+tests:
+  - vars: {question: How much?, answer: 5, city: Bonn}
+    assert:
+      - {type: equals, value: '{"price": {{answer}}, "unit": "{{unit}}"}'}
+      - {type: is-json, value: {type: object, required: [price]}}
+  - vars: {question: Is it JSON?}
+    assert: [{type: is-json}]
+  - vars: {question: Broken?}
+    assert:
+      - {type: equals, value: {a: 1}}
+      - {type: is-json, value: {required: [b]}}
+  - vars: {question: Schema elsewhere?}
+    assert:
+      - {type: equals, value: {a: 1}}
+      - {type: is-json, value: {$ref: "file:///etc/passwd"}}
+  - vars: {question: Text?}
+    assert: [{type: equals, value: Paris}]
+  - vars: {question: Contains?}
+    assert: [{type: contains, value: Paris}]
+  - vars: {question: File?}
+    assert: [{type: equals, value: "file:///etc/passwd"}]
+  - vars: {question: Template?}
+    assert: [{type: equals, value: "{% raw %}1"}]
+  - file://more.yaml
+  - vars: {a: x, b: y}
+    assert: [{type: equals, value: "1"}]
+"""
+
+
+def test_promptfoo_asserts_become_golds_and_schemas(folder, capsys):
+    Path("promptfooconfig.yaml").write_text(PROMPTFOO)
+
+    main(["import", "promptfoo", "promptfooconfig.yaml", "-o", "out", "--map", "metadata=city,answer", "--json"])
+    skipped = [(entry["id"], entry["reason"]) for entry in json.loads(capsys.readouterr().out)["skipped"]]
+    cases = {case.id: case for case in load_cases("out", root=Path("out"))}
+
+    assert cases.keys() == {"test-1", "test-2"}
+    assert cases["test-1"].golds[0].answer.value == {"price": 5, "unit": "EUR"}
+    assert cases["test-1"].json_schema.document == {"type": "object", "required": ["price"]}
+    assert dict(cases["test-1"].metadata) == {"city": "Bonn"}  # the other one is a part of the answer
+    assert (cases["test-2"].metrics, cases["test-2"].thresholds["valid_query"].minimum) == (("valid_query",), 1)
+    reasons = dict(reversed(skipped))
+    assert ("test-1", "assert 'llm-rubric' is left out: its test is imported without it") in skipped
+    assert "breaks its schema: $: 'b' is a required property" in reasons["test-3"]
+    assert "its schema cannot be used: " in reasons["test-4"]
+    assert "not JSON" in reasons["test-5"]
+    assert reasons["test-6"] == "it has no 'equals' and no 'is-json' assert, only contains, llm-rubric"
+    assert reasons["test-7"] == "its right answer is in another file"
+    assert reasons["test-8"] == "its right answer is a template with more than variables"
+    assert reasons["test-9"] == "it is not written out: import the file that it names"
+    assert "name it with --map question=NAME (unit, a, b)" in reasons["test-10"]
+
+
+def test_promptfoo_golds_may_be_queries(folder, capsys):
+    database("a.sqlite")
+    test = {"vars": {"q": "How many?"}, "assert": [{"type": "equals", "value": "SELECT 1 -- one"}]}
+    source = write_json("tests.json", [test])
+
+    cases, _ = imported(capsys, "promptfoo", source, "--kind", "sql", "--source", "a.sqlite")
+
+    assert (cases["test-1"].question, cases["test-1"].golds[0].query) == ("How many?", "SELECT 1 -- one")
+
+
+@pytest.mark.parametrize("content", ["", "tests: file://x.yaml", "a: [", "- &a [*a]", "text"])
+def test_a_file_that_is_no_configuration_is_refused(folder, capsys, content):
+    Path("p.yaml").write_text(content)
+
+    assert refusal(capsys, "promptfoo", "p.yaml").count("\n") == 1
+
+
+def test_openai_evals_samples_become_cases(folder, capsys):
+    chat = [{"role": "system", "content": "Write JSON."}, {"role": "user", "content": [{"type": "text", "text": "Q?"}]}]
+    source = write_lines(
+        "samples.jsonl",
+        {"input": "One?", "ideal": "1"},
+        {"input": chat, "ideal": ["[1]", '"a"']},
+        {"input": chat, "ideal": "Paris"},
+        {"input": chat, "choice": "A"},
+        {"input": [{"role": "user"}], "ideal": "1"},
+        {"input": 5, "ideal": "1"},
+        {"input": "None?", "ideal": []},
+    )
+
+    cases, skipped = imported(capsys, "openai-evals", source)
+
+    assert cases.keys() == {"line-1", "line-2"}
+    assert (cases["line-2"].question, cases["line-2"].evidence) == ("Q?", "system: Write JSON.")
+    assert [gold.answer.value for gold in cases["line-2"].golds] == [[1], "a"]
+    assert list(skipped) == [f"line-{number}" for number in (3, 4, 5, 6, 7)]
+    assert "not JSON" in skipped["line-3"]
+    assert skipped["line-7"] == "its right answer is empty"
