@@ -158,6 +158,7 @@ class Case:
     `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
     states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
+    `row` is the place of a case in a table, whose `location` is where the suite names that table.
     `on_miss_location` is where the suite states `on_miss`. `json_schema` is what JSON answers are to keep, and
     `structure` says which dimensions and codes SDMX selections may hold. `ignored_rules` are those of `queryeval check`
     that it ignores, each with the reason.
@@ -193,6 +194,7 @@ class Case:
     conversation: tuple[Message, ...] = ()
     json_schema: JsonSchema | None = None
     structure: Structure | None = None
+    row: Location | None = None
     on_miss_location: Location | None = field(default=None, compare=False)
     ignored_rules: Mapping[str, str] = field(default_factory=dict)
 

@@ -80,7 +80,8 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     if changed := _policy(result.case):
         yield f"  compare    {changed}"
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
-    yield f"  case       {one_line(str(result.case.location), LINE_CHARACTERS)}"
+    row = f" ({result.case.row})" if result.case.row else ""
+    yield f"  case       {one_line(f'{result.case.location}{row}', LINE_CHARACTERS)}"
 
 
 def needed(threshold: Threshold) -> str:

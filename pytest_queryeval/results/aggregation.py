@@ -50,11 +50,11 @@ def aggregate(
     about: RunFacts,
     better: Mapping[str, Better] | None = None,
 ) -> Report:
-    """Return the report of a run, its cases ordered by path, line and id; `about` is its head.
+    """Return the report of a run, its cases ordered by path, line, row and id; `about` is its head.
 
     `better` says whether higher or lower scores of a metric are better, for metrics that may be unknown here.
     """
-    ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case["id"]))
+    ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case.get("row", 0), case["id"]))
     everything = _group_report(ordered)
     known_better = better or {}
     tables: ReportTables = {}

@@ -108,7 +108,7 @@ def case_json(
 def _without_answers(
     case: Case, nodeid: str, path: str, outcome: Outcome, message: str, state: str | None
 ) -> CaseReport:
-    return {
+    found: CaseReport = {
         **_blank(nodeid, message),
         "id": case.id,
         "path": path,
@@ -122,6 +122,9 @@ def _without_answers(
         "outcome": outcome,
         "fingerprint": case_fingerprint(case, state),
     }
+    if case.row is not None:
+        found["row"] = case.row.line
+    return found
 
 
 def result_json(

@@ -57,7 +57,7 @@ def _check_cases(parts: Mapping[str, Report]) -> None:
     for name, report in parts.items():
         for case in report["cases"]:
             first, other = seen.setdefault(case["nodeid"], (name, case))
-            if (case["line"], case["question"]) != (other["line"], other["question"]):
+            if any(case.get(key) != other.get(key) for key in ("line", "row", "question")):
                 what = f"{one_line(case['nodeid'])} is another case than in {first}"
                 raise ReportError(
                     f"{name}: {what}: parts have one root folder (`--rootdir`) and one state of the suites"

@@ -11,6 +11,7 @@ from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import each
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
@@ -49,12 +50,15 @@ class CaseReader:
         self._require_prediction = require_prediction
         self._ids: dict[str, Location] = {}
 
-    def read(self, node: Node) -> list[Case]:
-        """Return the cases of a node: one, or one for each turn of a conversation; none where something is wrong."""
-        nodes = self._problems.attempt(turns, node) or ()
-        return [case for one in nodes if (case := self._case(one))]
+    def read(self, node: Node, listed: Location | None = None) -> list[Case]:
+        """Return the cases of a node: one, or one for each turn of a conversation; none where something is wrong.
 
-    def _case(self, node: Node) -> Case | None:
+        A case that is a row of a table is located at `listed`, where the suite names the table.
+        """
+        nodes = self._problems.attempt(turns, node) or ()
+        return [case for one in nodes if (case := self._case(one, listed))]
+
+    def _case(self, node: Node, listed: Location | None) -> Case | None:
         problems = Problems()
         values = problems.attempt(read_keys, node, "case", problems)
         if values is None:
@@ -81,7 +85,9 @@ class CaseReader:
             if settings.structure is not None:
                 structure = problems.attempt(load_structure, settings.structure)
             if not problems:
-                case = _case(node, values, settings, golds, predicted, schema, structure)
+                row = node.location if isinstance(node.file, TableFile) else None
+                location = listed if row and listed else node.location
+                case = _case(location, row, values, settings, golds, predicted, schema, structure)
                 checked = problems.attempt(_with_checked_golds, case, settings.kind, node)
                 if checked is not None:
                     return checked
@@ -114,7 +120,8 @@ class CaseReader:
         location = node.location
         first = self._ids.setdefault(id_, location)
         if first is not location:
-            where = f"on line {first.line}" if first.path == location.path else f"at {first}"
+            place = f"in {first.cell}" if first.cell else f"on line {first.line}"
+            where = place if first.path == location.path else f"at {first}"
             problems.append(node.problem(f"duplicate id '{id_}', first used {where}"))
 
     def _check_needs(
@@ -145,7 +152,9 @@ class CaseReader:
 
 
 def _settings_file(node: Node) -> str:
-    """Return where shared settings can be written: files of JSON lines have no place for them."""
+    """Return where shared settings can be written: tables and files of JSON lines have no place for them."""
+    if isinstance(node.file, TableFile):
+        return "the suite"
     return "a queryeval.yaml beside it" if node.file.path.suffix == ".jsonl" else "the file"
 
 
@@ -165,7 +174,8 @@ def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
 
 
 def _case(
-    node: Node,
+    location: Location,
+    row: Location | None,
     values: dict[str, Any],
     settings: Settings,
     golds: tuple[QueryOrAnswer, ...],
@@ -176,7 +186,8 @@ def _case(
     get = values.get
     return Case(
         id=values["id"],
-        location=node.location,
+        location=location,
+        row=row,
         kind=settings.kind.name,
         question=get("question", ""),
         evidence=get("evidence", ""),

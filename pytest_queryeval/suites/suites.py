@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.documents.document import File, Node, file_at
 from pytest_queryeval.documents.json_nodes import read_jsonl
 from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.suites.cases import CaseReader
@@ -29,6 +30,7 @@ from pytest_queryeval.suites.settings import (
     folder_chain,
     inherited,
 )
+from pytest_queryeval.suites.tables import TABLE_KEYS, CaseTable, read_case_table, row_nodes
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
 JSONL_SUFFIX = ".queryeval.jsonl"
@@ -163,9 +165,16 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     values = read_keys(top, "file", problems)
     if "cases" not in values:
         raise top.problem("a suite needs `cases`: add a list of them")
-    reader = CaseReader(inherited(shared, values), problems, require_prediction=require_prediction)
-    nodes = problems.attempt(case_nodes, values["cases"], problems) or ()
-    cases = [case for node in nodes for case in reader.read(node)]
+    settings = inherited(shared, values)
+    reader = CaseReader(settings, problems, require_prediction=require_prediction)
+    predictor = settings.get("predictor")
+    has_predictor = predictor is not None and predictor.kind != "inline"
+    cases: list[Case] = []
+    try:
+        for node in case_nodes(values["cases"], problems, empty_is_predicted=not has_predictor):
+            cases += reader.read(node, values["cases"].location)
+    except CaseError as error:
+        problems.append(error)
     if len(reader.kinds) == 1:
         check_applicable(top, values, reader.kinds.pop(), problems)
     return cases
@@ -176,23 +185,35 @@ def _as_case_file(file: File) -> str:
     return f"rename the file to {name} and write `cases: {name}` into a suite beside it"
 
 
-def case_nodes(cases: Node, problems: Problems) -> Iterable[Node]:
-    """Return the nodes of the cases under `cases`, or in the files that it names; raise `CaseError`."""
+def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = False) -> Iterator[Node]:
+    """Yield the nodes of the cases under `cases`, or in the tables and files that it names; raise `CaseError`.
+
+    With `empty_is_predicted` an empty cell below `predicted` is an empty answer, else it is no answer.
+    """
     if isinstance(cases.value, list):
-        return cases.value
-    if isinstance(cases.value, dict) or cases.empty:
+        yield from cases.value
+    elif isinstance(cases.value, dict) and not cases.value.keys().isdisjoint(TABLE_KEYS):
+        yield from row_nodes(read_case_table(cases), problems, empty_is_predicted=empty_is_predicted)
+    elif isinstance(cases.value, dict) or cases.empty:
         raise unexpected(cases, "a list", ": write each case as an item, `- {id: …, gold: …}`")
-    nodes: list[Node] = []
-    for file in _files_of(cases):
-        document = problems.attempt(read_yaml, file)
-        if document is None:
-            continue
-        problems.extend(document.problems)
-        if document.root is None:
-            problems.append(file.problem("there is no case in it: add one"))
-        else:
-            nodes += document.root.value if isinstance(document.root.value, list) else [document.root]
-    return nodes
+    else:
+        for file in _files_of(cases):
+            try:
+                if is_table(file.path):
+                    yield from row_nodes(CaseTable(file=file), problems, empty_is_predicted=empty_is_predicted)
+                else:
+                    yield from _nodes_in(file, problems)
+            except CaseError as error:
+                problems.append(error)
+
+
+def _nodes_in(file: File, problems: Problems) -> list[Node]:
+    """Return the nodes in a file that holds one case or a list of cases; raise `CaseError`."""
+    document = read_yaml(file)
+    problems.extend(document.problems)
+    if document.root is None:
+        raise file.problem("there is no case in it: add one")
+    return document.root.value if isinstance(document.root.value, list) else [document.root]
 
 
 def _files_of(cases: Node) -> list[File]:

@@ -120,7 +120,7 @@ class PredictedLines:
 
     def register_cases(self, cases: Sequence[Case]) -> None:
         """Take all cases of the suite, in whose order the lines are."""
-        for case in sorted(cases, key=lambda case: case.location.line):
+        for case in sorted(cases, key=lambda case: (case.location, case.row or case.location)):
             suite = case.location.path
             self._places[suite, case.id] = self._counts.get(suite, 0)
             self._counts[suite] = self._places[suite, case.id] + 1

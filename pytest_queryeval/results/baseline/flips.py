@@ -68,7 +68,7 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
     """Match the cases of two reports by node id, in the order of their files."""
 
     def by_nodeid(run: RunResults) -> dict[str, CaseReport]:
-        ordered = sorted(run["cases"], key=lambda case: (case["path"], case["line"], case["id"]))
+        ordered = sorted(run["cases"], key=lambda case: (case["path"], case["line"], case.get("row", 0), case["id"]))
         return {case["nodeid"]: case for case in ordered}
 
     old, new = by_nodeid(before), by_nodeid(after)

@@ -1,0 +1,153 @@
+"""Reader of `cases: {file: …}`: the rows of a table as nodes of cases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_queryeval.core.errors import did_you_mean, names_beside
+from pytest_queryeval.documents.document import File, Form, Node, file_at
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.documents.tables import Row, Table, is_table, open_table
+from pytest_queryeval.documents.values import (
+    MAX_SHOWN,
+    Reader,
+    each,
+    each_entry,
+    entries,
+    known_entries,
+    list_of,
+    or_else,
+    required_text,
+    text,
+    unexpected,
+)
+from pytest_queryeval.text.truncation import one_line
+
+GOLDS = ("gold", "gold_file")
+# Keys of a case that a table may have a column for. The text of the first ones is part of the case as it stands.
+_TEXTS = ("question", "evidence", "gold", "predicted")
+COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "skip")
+# What spreadsheets have in place of `skip: true` and `skip: false`.
+_FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
+REST: Literal["rest"] = "rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTable:
+    """A table of cases: `columns` are headers by key, None for a key that has no column."""
+
+    file: File
+    sheet: str | None = None
+    delimiter: str | None = None
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    metadata: tuple[str, ...] | Literal["rest"] = ()
+
+
+def read_case_table(node: Node) -> CaseTable:
+    """Read a mapping with a `file`, and how to read it; raise `CaseError`."""
+    found = known_entries(node, TABLE_KEYS)
+    if "file" not in found:
+        raise node.problem("cases in a table need a `file`: write {file: questions.xlsx}, or a list of cases")
+    name = found.pop("file")
+    file = file_at(node.file.folder / name)
+    if not os.path.exists(file.path):  # noqa: PTH110 - Path.exists raises for names that are too long
+        near = did_you_mean(name, filter(is_table, names_beside(file.path, name)))
+        raise entries(node)["file"].problem(f"there is no file {one_line(name, MAX_SHOWN)}{near}")
+    return CaseTable(file=file, **found)
+
+
+def _delimiter(node: Node) -> str:
+    value = text(node)
+    if len(value) != 1 or value in '"\r\n ':
+        raise unexpected(node, "one character, such as ';' or \"\\t\"")
+    return value
+
+
+def _column(key: str, node: Node) -> str | None:
+    if key not in COLUMNS:
+        raise node.problem(f"a table has no column for '{key}'{did_you_mean(key, COLUMNS)}")
+    return or_else(None, required_text)(node)
+
+
+TABLE_KEYS: Mapping[str, Reader[Any]] = {
+    "file": required_text,
+    "sheet": text,
+    "delimiter": _delimiter,
+    "columns": lambda node: each_entry(node, _column),
+    "metadata": lambda node: REST if node.value == REST else list_of(required_text)(node),
+}
+
+
+def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool) -> Iterator[Node]:
+    """Yield a node for each row; add the problems of rows to `problems`, raise those of the whole table.
+
+    An empty cell has no key in its node; with `empty_is_predicted` one of `predicted` is an empty answer.
+    """
+    with open_table(table.file, sheet=table.sheet, delimiter=table.delimiter) as rows:
+        headers = _headers(table, rows)
+        if table.metadata == REST:
+            taken = {*headers.values(), *GOLDS}
+            metadata = tuple(header for header in rows.places if header not in taken)
+        else:
+            metadata = table.metadata
+            for name in metadata:
+                if name not in rows.places:
+                    raise rows.missing_column(name)
+        row = None
+        for row in rows.rows():
+            node = problems.attempt(_case_node, row, headers, metadata, empty_is_predicted=empty_is_predicted)
+            if node is not None:
+                yield node
+        if row is None:
+            raise table.file.problem("there is no case in it: add one")
+
+
+def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
+    """Return the headers by key: those of `columns`, else those that are named as a key is, in any letter case."""
+    by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
+    headers: dict[str, str] = {}
+    for key in COLUMNS:
+        header = table.columns.get(key, by_name.get(key))
+        if header is not None:
+            if header not in rows.places:
+                raise rows.missing_column(header)
+            headers[key] = header
+    if not headers.keys() & set(GOLDS):
+        missing = rows.missing_column("gold")
+        raise rows.file.problem(f"{missing.problem}; or name it: `columns: {{gold: HEADER}}`", rows.header_row)
+    return headers
+
+
+def _case_node(row: Row, headers: Mapping[str, str], metadata: tuple[str, ...], *, empty_is_predicted: bool) -> Node:
+    """Return the case in a row; raise `SuiteError` with the problems of its cells."""
+    file, number = row.table.file, row.number
+
+    def cell(key: str, header: str) -> Node | None:
+        value = row.text(header)
+        column = row.table.column(header)
+        form: Form = "quoted"
+        if key not in _TEXTS:
+            value = value.strip()
+        if not value.strip() and not (key == "predicted" and empty_is_predicted):
+            return None
+        if key == "tags":
+            names = filter(None, map(str.strip, value.split(",")))
+            tags = [Node(name, number, form, file, key, column) for name in names]
+            return Node(tags, number, "sequence", file, key, column)
+        if key == "skip" and value.lower() in _FLAGS:
+            value, form = _FLAGS[value.lower()], "plain"
+        return Node(value, number, form, file, key, column)
+
+    def cells(named: Mapping[str, str]) -> dict[str, Node]:
+        nodes = each(named.items(), lambda item: cell(*item))
+        return {key: node for key, node in zip(named, nodes, strict=True) if node is not None}
+
+    case = cells(headers)
+    if "id" not in case:
+        case["id"] = Node(f"row-{number}", number, "quoted", file, "id")
+    if others := cells({header: header for header in metadata}):
+        case["metadata"] = Node(others, number, "mapping", file, "metadata")
+    return Node(case, number, "mapping", file)
