@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.results.case_json import report_cell
 from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.redaction import MARK, redact, register_secrets
+from pytest_queryeval.text.redaction import MARK, may_hold_secret, redact, register_secrets
 from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate
 
 PLAIN = "sk-live-4f9aQz7Lm2Xw"
@@ -51,6 +51,8 @@ def test_a_secret_is_taken_out_in_every_spelling(monkeypatch, value, spelled):
     monkeypatch.setenv("MODEL_API_KEY", value)
 
     assert redact(f"<{spelled(value)}>") == f"<{MARK}>"
+    assert may_hold_secret(json.dumps({"key": [f"<{spelled(value)}>"]}))
+    assert not may_hold_secret(json.dumps({"key": [f"<{spelled(value)[1:]}"]}))
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,7 @@ def test_no_text_around_a_secret_saves_it(before, value, behind):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A_TOKEN", value)
         said = redact(f"{before}{value}{behind}")
+        assert may_hold_secret(json.dumps({f"{before}{value}{behind}": None}))
 
     assert MARK in said
     assert value not in said or value in MARK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 
@@ -40,7 +40,7 @@ class Counts:
 
     def as_dict(self) -> dict[str, float]:
         """Return the counts as reports have them."""
-        return asdict(self)
+        return {"tp": self.tp, "fp": self.fp, "fn": self.fn}
 
 
 @lru_cache(maxsize=2)

@@ -92,7 +92,7 @@ class Source:
     """Where queries run: the engine's name and its settings, paths in them relative to `folder`.
 
     `name` is what reports may show; settings can hold secrets and never leave the process. `location` is the line of a
-    suite that describes it.
+    suite that describes it. `key` is equal for sources that are one and the same database.
     """
 
     name: str
@@ -100,11 +100,11 @@ class Source:
     settings: Mapping[str, Any] = field(repr=False)
     folder: Path
     location: Location | None = field(default=None, compare=False, repr=False)
+    key: tuple[str, str] = field(init=False, compare=False, repr=False)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Equal for sources that are one and the same database."""
-        return self.engine, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+    def __post_init__(self) -> None:
+        key = self.engine, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+        object.__setattr__(self, "key", key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class PredictorSpec:
 
     `concurrency` is how many calls may be under way at once and `retries` how often one is made again that may succeed
     then; None leaves both to the predictor. `timeout` is the time limit of each call in seconds. `location` is the
-    place that names it.
+    place that names it. `key` is equal for specifications of one and the same predictor.
     """
 
     kind: str
@@ -123,11 +123,11 @@ class PredictorSpec:
     timeout: float = PREDICTOR_TIMEOUT
     retries: int | None = None
     location: Location | None = field(default=None, compare=False)
+    key: tuple[str, str] = field(init=False, compare=False, repr=False)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Equal for specifications of one and the same predictor."""
-        return self.kind, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+    def __post_init__(self) -> None:
+        key = self.kind, f"{self.folder}\0{sorted(self.settings.items(), key=str)!r}"
+        object.__setattr__(self, "key", key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ class Registry(Generic[T]):
 
         Raise `UnknownNameError` with the nearest known name, and `QueryEvalError` where it cannot be imported.
         """
-        if name not in self:
+        if name not in self._members and name not in self:
             raise UnknownNameError(f"unknown {self._noun} '{name}'{did_you_mean(name, self._members)}")
         member = self._members[name]
         if isinstance(member, str):

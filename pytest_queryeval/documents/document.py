@@ -88,7 +88,7 @@ def file_at(path: str | Path) -> File:
     return File(absolute, absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, which would double the time to create one
 class Node:
     """A scalar's source text, a sequence or a mapping.
 

@@ -28,14 +28,14 @@ class MetricRegistry(Registry[Metric]):
     """
 
     def __contains__(self, name: str) -> bool:
-        named = _OF_FAMILY.fullmatch(name)
+        named = _OF_FAMILY.fullmatch(name) if "[" in name else None
         if named is None:
             return super().__contains__(name)
         return super().__contains__(named["family"]) and bool(super().__getitem__(named["family"]).parameter)
 
     def __getitem__(self, name: str) -> Metric:
         """Return the metric called `name`, the family itself without brackets; raise `UnknownNameError`."""
-        named = _OF_FAMILY.fullmatch(name)
+        named = _OF_FAMILY.fullmatch(name) if "[" in name else None
         if named is None:
             return super().__getitem__(name)
         family = super().__getitem__(named["family"])

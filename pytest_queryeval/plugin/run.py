@@ -38,7 +38,7 @@ class Run:
         self.selects_by_marker = bool(config.option.markexpr or config.option.keyword)
         self.overrides = Overrides(config)
         self._session: Session | None = None
-        self._markers: set[str] = set()
+        self._markers: dict[str, pytest.MarkDecorator] = {}
         self._folders: FolderCache = {}
         self._relative: dict[Path, str] = {}
 
@@ -176,11 +176,12 @@ class Run:
             self.config.hook.pytest_deselected(items=cases[limit:])
             items[:] = [item for item in items if item not in surplus]
 
-    def register_marker(self, name: str, meaning: str) -> None:
-        """Register a marker once, for --strict-markers."""
+    def marker(self, name: str) -> pytest.MarkDecorator:
+        """Return the marker of a tag, a kind or a difficulty, registered for --strict-markers."""
         if name not in self._markers:
-            self._markers.add(name)
-            self.config.addinivalue_line("markers", f"{name}: {meaning}")
+            self.config.addinivalue_line("markers", f"{name}: a tag, a kind or a difficulty of cases")
+            self._markers[name] = getattr(pytest.mark, name)
+        return self._markers[name]
 
     def relative(self, path: Path) -> str:
         """Return a path relative to the root, with forward slashes, as in node ids."""

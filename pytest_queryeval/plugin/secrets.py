@@ -30,6 +30,8 @@ def hide_in_warning(warning: WarningMessage) -> None:
 def _clean(value: Any) -> Any:
     """Return a text, or what pytest makes of an exception, without secrets; its dataclasses are changed in place."""
     match value:
+        case None | int() | float():
+            return value
         case str():
             return redact(value)
         case tuple() | list():

@@ -24,6 +24,7 @@ from pytest_queryeval.metrics import METRICS
 
 _HEX_DIGITS = 16
 _KEPT_DIGESTS = 64
+_USUAL = {text_numbers: Policy(text_numbers=text_numbers) for text_numbers in (False, True)}
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -93,7 +94,7 @@ def _gold_content(gold: QueryOrAnswer) -> Any:
 
 def _compare(case: Case) -> dict[str, JsonValue]:
     """Return the settings of the comparison that differ from the defaults of the kind."""
-    usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
+    usual = _USUAL[KINDS[case.kind].text_numbers]
     if case.policy == usual:
         return {}
     names = (field.name for field in fields(Policy))

@@ -48,6 +48,11 @@ def redact(text: str) -> str:
     return text
 
 
+def may_hold_secret(document: str) -> bool:
+    """Return whether a document of ASCII JSON may hold a secret; if not, no text in it does."""
+    return any(form in document for form in _known.forms_in_json())
+
+
 def register_secret(value: str) -> None:
     """Add a secret to those that `redact` finds; one of fewer than 8 characters is not looked for."""
     _known.add(value)
@@ -121,6 +126,7 @@ class _KnownSecrets:
         self._environment: Mapping[Any, Any] | None = None
         self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
+        self._forms_in_json: tuple[str, ...] = ()
 
     def add(self, value: str) -> None:
         with self._lock:
@@ -137,9 +143,15 @@ class _KnownSecrets:
                 if secrets != self._secrets:
                     forms = {form for secret in secrets for form in _forms_of(secret)}
                     self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+                    self._forms_in_json = tuple(json.dumps(form)[1:-1] for form in self._forms)
                     self._secrets = secrets
                 self._environment = environment
         return self._forms
+
+    def forms_in_json(self) -> tuple[str, ...]:
+        """Return the forms as they are within the texts of an ASCII JSON document."""
+        self.forms()
+        return self._forms_in_json
 
 
 def _environment() -> Mapping[Any, Any]:
