@@ -39,12 +39,11 @@ def conditions(node: exp.Expr | None, texts: Texts, scope: Scope, nested: Nested
     return Conditions(tuple(terms), tuple(sorted(word for _, _, word in leaves[1:])))
 
 
-def expression(node: exp.Expr, texts: Texts, scope: Scope) -> Expression:
+def expression(node: exp.Expr, text: str) -> Expression:
     """Return what is selected, compared, grouped or sorted by; with the name alone where it is a column."""
-    text = texts.of(node, scope)
-    inner = node.unnest()
-    column = text.rpartition(".")[2] if isinstance(inner, exp.Column) else ""
-    return Expression(text, column, sum(1 for _ in node.find_all(exp.AggFunc)))
+    if isinstance(node.unnest(), exp.Column):
+        return Expression(text, text.rpartition(".")[2])
+    return Expression(text, aggregates=sum(1 for _ in node.find_all(exp.AggFunc)))
 
 
 def _leaves(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tuple[exp.Expr, bool, str]]:
@@ -63,31 +62,28 @@ def _condition(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView, *
         return Condition(negated, "exists", Expression("exists"), (nested(node.this, scope),))
     operator = _OPERATORS.get(type(node))
     if operator is None:
-        return Condition(negated, node.key, expression(node, texts, scope))
+        return Condition(negated, node.key, expression(node, texts.of(node, scope)))
     if operator == "is" and negated:  # IS NOT NULL is one operator, and no NOT
         operator, negated = "is not", False
     arguments = [node.args.get(name) for name in ("expression", "query", "low", "high")]
-    left, values = node.this, [value for value in (*arguments, *node.expressions[:1]) if value is not None]
-    if operator in MIRRORED and _rank(left, texts, scope) > _rank(values[0], texts, scope):
-        left, values, operator = values[0], [left], MIRRORED[operator]
+    sides = [node.this, *(side for side in (*arguments, *node.expressions[:1]) if side is not None)]
+    written = [(side, texts.of(side, scope)) for side in sides]
+    if operator in MIRRORED and _rank(*written[0]) > _rank(*written[1]):
+        written, operator = written[::-1], MIRRORED[operator]
+    left, *values = written
     return Condition(
-        negated,
-        operator,
-        expression(left, texts, scope),
-        tuple(_value(value, texts, scope, nested) for value in values),
+        negated, operator, expression(*left), tuple(_value(*value, scope=scope, nested=nested) for value in values)
     )
 
 
-def _rank(node: exp.Expr, texts: Texts, scope: Scope) -> tuple[int, str]:
+def _rank(node: exp.Expr, text: str) -> tuple[int, str]:
     """Return the sort key of a side of a comparison: columns by their texts, then queries, then values."""
-    text = texts.of(node, scope)
     return (2 if text == VALUE else int(isinstance(node.unnest(), exp.Query)), text)
 
 
-def _value(node: exp.Expr, texts: Texts, scope: Scope, nested: NestedView) -> Value:
+def _value(node: exp.Expr, text: str, *, scope: Scope, nested: NestedView) -> Value:
     """Return a nested query, the text of an expression, or None for a literal value."""
     inner = node.this if isinstance(node, exp.All | exp.Any) else node
     if isinstance(inner.unnest(), exp.Query):
         return nested(inner, scope)
-    text = texts.of(node, scope)
     return None if text == VALUE else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,7 +29,15 @@ _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 _NESTED_TYPES = frozenset((TokenType.ARRAY, TokenType.STRUCT, TokenType.MAP, TokenType.LIST, TokenType.NULLABLE))
 _JOIN_CONDITIONS = frozenset((TokenType.ON, TokenType.USING))
 _SET_OPERATIONS = frozenset((TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT))
-_CLAUSES = (TokenType.JOIN, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT)
+_CLAUSES = {  # in the order in which a query has them
+    TokenType.JOIN: 0,
+    TokenType.WHERE: 1,
+    TokenType.GROUP_BY: 2,
+    TokenType.HAVING: 3,
+    TokenType.ORDER_BY: 4,
+    TokenType.LIMIT: 5,
+}
+_SWAPPED_BY_ORACLE = {_CLAUSES[TokenType.GROUP_BY], _CLAUSES[TokenType.HAVING]}
 # What may follow the word LIMIT unless it is the name of a column.
 _AMOUNTS = frozenset(
     (
@@ -91,34 +100,37 @@ def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
     """Describe what only the parser accepts: clauses in another order, a list without an item."""
     open_clauses: list[tuple[int, str]] = [(0, "")]  # the last one within each open bracket
     for place, token in enumerate(tokens):
-        kind, clause, (last, name) = token.token_type, _clause(tokens, place), open_clauses[-1]
-        where = f"line {token.line}, column {token.col}"
+        kind, (last, name) = token.token_type, open_clauses[-1]
         if kind is TokenType.COMMA and _misses_item(tokens, place, dialect):
-            return f"a comma without an item, {where}"
+            return f"a comma without an item, {_place_of(token)}"
         if kind in _OPENING:
             open_clauses.append((0, ""))
         elif kind in _CLOSING and len(open_clauses) > 1:
             open_clauses.pop()
-        elif clause is not None:
-            swaps = dialect == "oracle" and {kind, _CLAUSES[last]} == {TokenType.GROUP_BY, TokenType.HAVING}
+        elif kind in _CLAUSES and (clause := _clause(tokens, place)) is not None:
+            swaps = dialect == "oracle" and {clause, last} == _SWAPPED_BY_ORACLE
             if clause < last and not swaps:
-                return f"{token.text.upper()} after {name}, {where}"
+                return f"{token.text.upper()} after {name}, {_place_of(token)}"
             open_clauses[-1] = (clause, token.text.upper())
         elif kind in _SET_OPERATIONS or kind is TokenType.PIPE_GT:
-            if last >= _CLAUSES.index(TokenType.ORDER_BY) and kind is not TokenType.PIPE_GT and dialect != "clickhouse":
-                return f"{token.text.upper()} after {name}, {where}"
+            if last >= _CLAUSES[TokenType.ORDER_BY] and kind is not TokenType.PIPE_GT and dialect != "clickhouse":
+                return f"{token.text.upper()} after {name}, {_place_of(token)}"
             open_clauses[-1] = (0, "")
     return ""
 
 
+def _place_of(token: Token) -> str:
+    return f"line {token.line}, column {token.col}"
+
+
 def _clause(tokens: Sequence[Token], place: int) -> int | None:
-    """Return the index in `_CLAUSES` of the clause that begins here; None in a hint: `USE INDEX FOR ORDER BY (i)`."""
+    """Return the place in `_CLAUSES` of the clause that begins here; None in a hint: `USE INDEX FOR ORDER BY (i)`."""
     kind = tokens[place].token_type
-    if place and tokens[place - 1].token_type is TokenType.FOR:
+    if kind not in _CLAUSES or (place and tokens[place - 1].token_type is TokenType.FOR):
         return None
     if kind is TokenType.LIMIT and (place + 1 == len(tokens) or tokens[place + 1].token_type not in _AMOUNTS):
         return None
-    return _CLAUSES.index(kind) if kind in _CLAUSES else None
+    return _CLAUSES[kind]
 
 
 def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
@@ -133,10 +145,11 @@ def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
 def check_budgets(tokens: Sequence[Token]) -> None:
     """Raise `UnreadableError` for what the parser would recurse into, or read again, too often."""
     kinds = [token.token_type for token in tokens]
-    if kinds.count(TokenType.L_BRACKET) > MAX_SUBSCRIPTS:
+    count = Counter(kinds)
+    if count[TokenType.L_BRACKET] > MAX_SUBSCRIPTS:
         raise UnreadableError(f"more than {MAX_SUBSCRIPTS} square brackets")
-    few_joins = kinds.count(TokenType.JOIN) <= MAX_OPEN_JOINS and kinds.count(TokenType.LATERAL) <= MAX_LATERALS
-    if few_joins and sum(map(kinds.count, (*_OPENING, *_NESTED_TYPES))) < MAX_NESTING:
+    few_joins = count[TokenType.JOIN] <= MAX_OPEN_JOINS and count[TokenType.LATERAL] <= MAX_LATERALS
+    if few_joins and sum(count[kind] for kind in (*_OPENING, *_NESTED_TYPES)) < MAX_NESTING:
         return  # most queries
     _check(sum(after is TokenType.LT for kind, after in pairwise(kinds) if kind in _NESTED_TYPES), 0, 0)
     joins, laterals, before = [0], [0], None  # within each open bracket

@@ -29,9 +29,10 @@ def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
     """Read the one query in a text, or what can be read of it; raise `UnreadableError` where there is none."""
     tree, broken = parse(query, dialect)
     try:
-        return replace(TreeReader().read(tree, Scope(schema)), broken=broken)
+        reading = TreeReader().read(tree, Scope(schema))
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
+    return replace(reading, broken=broken) if broken else reading
 
 
 class TreeReader:

@@ -76,15 +76,15 @@ class Scope:
         given. So readers take the numbering with the smallest text. If there are more ways than `budget`, which nested
         queries share, only the order of the text is tried.
         """
-        count = Counter(relation.name for relation in self.relations.values())
+        count = Counter([relation.name for relation in self.relations.values()])
+        if len(count) == len(self.relations):
+            yield self
+            return
         repeated = {
             name: [alias for alias, relation in self.relations.items() if relation.name == name]
             for name, times in count.items()
             if times > 1
         }
-        if not repeated:
-            yield self
-            return
         ways = prod(factorial(min(len(aliases), MAX_NUMBERINGS)) for aliases in repeated.values())
         known = ways <= self.budget
         orders = product(*map(permutations, repeated.values())) if known else iter([tuple(repeated.values())])

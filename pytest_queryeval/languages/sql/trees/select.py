@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from pytest_queryeval.languages.sql.trees.normal_form import Reading, short
 from pytest_queryeval.languages.sql.trees.relations import FromReader, write_joined
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
 from pytest_queryeval.languages.sql.trees.texts import Texts
-from pytest_queryeval.languages.sql.view import Conditions, Item, Ordering, View
+from pytest_queryeval.languages.sql.view import Conditions, Expression, Item, Ordering, View
 
 # What is compared clause by clause; whatever else a SELECT has is compared as one text.
 _READ = frozenset(
@@ -53,13 +53,13 @@ class SelectReader:
         where_view = view_of(where.this if where else None)
         on = [view_of(condition) for condition in self._from.on]
         selected = [texts.of(item, scope) for item in node.expressions]
-        items = [self._item(item, scope) for item in node.expressions]
         named = list(zip(node.expressions, selected, strict=True))
+        items = [self._item(item, text, scope) for item, text in named]
         scope.aliases = {item.alias.lower(): text for item, text in named if isinstance(item, exp.Alias)}
 
         # Lists whose order has no meaning are sorted.
         group = node.args.get("group")
-        keys = [expression(at_position(key, node), texts, scope) for key in group.expressions] if group else []
+        keys = _expressions(group.expressions if group else (), node, texts, scope)
         having = node.args.get("having")
         having_view = view_of(having.this if having else None)
         having_texts = sorted(texts.parts(having.this, scope)) if having else []
@@ -93,16 +93,16 @@ class SelectReader:
         outputs = None if has_star else {item.alias_or_name.lower(): short(text) for item, text in named}
         return Reading(view=view, clauses=clauses, outputs=outputs)
 
-    def _item(self, node: exp.Expr, scope: Scope) -> Item:
+    def _item(self, node: exp.Expr, text: str, scope: Scope) -> Item:
         inner = node.unalias().unnest()
         argument = inner.this if isinstance(inner, exp.AggFunc) else None
         if not isinstance(argument, exp.Expr):
-            return Item("", expression(inner, self._texts, scope))
+            return Item("", expression(inner, text))
         if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
             argument = argument.expressions[0]
         if isinstance(inner, exp.Count) and isinstance(argument, exp.Literal):
             argument = exp.Star()
-        return Item(inner.key, expression(argument, self._texts, scope))
+        return Item(inner.key, expression(argument, self._texts.of(argument, scope)))
 
 
 def _columns(item: exp.Expr, text: str, scope: Scope) -> Sequence[str]:
@@ -127,7 +127,7 @@ def ordering(node: exp.Query, texts: Texts, scope: Scope) -> Ordering | None:
         if first is not None and bool(first) == descending:  # not where NULL as the smallest value would be
             direction += " nulls first" if first else " nulls last"
         directions.append(direction)
-    expressions = tuple(expression(at_position(key.this, node), texts, scope) for key in keys)
+    expressions = tuple(_expressions([key.this for key in keys], node, texts, scope))
     return Ordering(directions[0] if len(set(directions)) == 1 else ", ".join(directions), expressions)
 
 
@@ -142,6 +142,12 @@ def limit(node: exp.Expr) -> str | None:
     """Return the keywords of LIMIT and OFFSET, without their numbers."""
     words = [name for name in ("limit", "offset") if node.args.get(name) is not None]
     return " ".join(words) or None
+
+
+def _expressions(keys: Iterable[exp.Expr], node: exp.Query, texts: Texts, scope: Scope) -> list[Expression]:
+    """Return the keys of GROUP BY or ORDER BY."""
+    items = [at_position(key, node) for key in keys]
+    return [expression(item, texts.of(item, scope)) for item in items]
 
 
 def at_position(key: exp.Expr, node: exp.Query) -> exp.Expr:

@@ -87,13 +87,12 @@ class Texts:
 
     def others(self, node: exp.Expr, scope: Scope, *, without: frozenset[str]) -> tuple[str, ...]:
         """Return the arguments of a node other than those of these names, as texts."""
-        parts = [
-            (name, part)
+        return tuple(
+            f"{name} {self.of(part, scope) if isinstance(part, exp.Expr) else part}"
             for name, value in node.args.items()
-            if name not in without and value
+            if value and name not in without
             for part in (value if isinstance(value, list) else [value])
-        ]
-        return tuple(f"{name} {self.of(part, scope) if isinstance(part, exp.Expr) else part}" for name, part in parts)
+        )
 
     def _single(self, node: exp.Expr, scope: Scope, *, negated: bool) -> str:
         """Return the text of one comparison or one predicate."""
