@@ -55,7 +55,7 @@ SHARED_MODULES = {
         "html.drawing",
         "html.page",
     },
-    "cli": {"conftests", "output"},
+    "cli": {"conftests", "output", "reported_case"},
     "languages": {
         "kind",
         "query_language",
@@ -69,7 +69,7 @@ SHARED_MODULES = {
 }
 # Modules that take long to import or need much memory, and the only modules of ours that import them.
 OWNERS = {
-    "yaml": {"documents.yaml_nodes", "documents.yaml_text"},
+    "yaml": {"documents.places", "documents.yaml_nodes", "documents.yaml_text"},
     "duckdb": {"engines.duckdb_child", "engines.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {

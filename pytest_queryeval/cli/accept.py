@@ -1,0 +1,187 @@
+"""Adds reviewed predictions to the golds of their cases, in place: `gold` becomes `gold_any`, all else stays as it is.
+
+The query is taken from report.json, so read it there first. Either all cases are changed or none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.reported_case import find_case, find_reported
+from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError, SuiteError
+from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
+from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.answer_text import answer_text
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.suites.new_gold import BY_HAND, with_gold
+from pytest_queryeval.text.redaction import MARK
+from pytest_queryeval.text.truncation import one_line
+
+EXAMPLE = "queryeval accept report.json shop.queryeval.yaml::cheapest"
+OK, REFUSED = 0, 1
+SHOWN_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A case, its suite file, and the gold that it gets."""
+
+    case: Case
+    suite: Path
+    gold: JsonValue
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the report and the cases."""
+    parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json")
+    parser.add_argument("cases", nargs="+", metavar="CASE", help="a node id, or an id that one case of the report has")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Change the suites, and name the cases; 1 where one is refused, and then no file is changed.
+
+    Raise `ReportError` for a report that cannot be used and for a case that it does not have.
+    """
+    report = read_report(arguments.report)
+    reported = [find_reported(report, name) for name in dict.fromkeys(arguments.cases)]
+    accepted: list[Acceptance] = []
+    problems: list[str] = []
+    for each in {case["nodeid"]: case for case in reported}.values():
+        try:
+            accepted.append(_acceptance(each))
+        except QueryEvalError as error:
+            problems.append(one_line(f"{each['nodeid']}: {error}", SHOWN_CHARACTERS))
+    if not problems:
+        try:
+            _change(accepted)
+        except QueryEvalError as error:
+            problems.append(one_line(str(error), SHOWN_CHARACTERS))
+    if problems:
+        return Result(
+            status=REFUSED,
+            lines=[*problems, "nothing was changed"],
+            data={"accepted": [], "problems": problems},
+        )
+    found = [(each.case, len(each.case.golds) + 1) for each in accepted]
+    return Result(
+        status=OK,
+        lines=[f"{case.location}: '{case.id}' has {golds} golds now" for case, golds in found],
+        data={
+            "accepted": [
+                {"id": case.id, "path": case.location.path.as_posix(), "line": case.location.line, "golds": golds}
+                for case, golds in found
+            ],
+            "problems": [],
+        },
+    )
+
+
+def _acceptance(reported: CaseReport) -> Acceptance:
+    """Return what is to be added to which case; raise `QueryEvalError` where that cannot be."""
+    predicted = reported["predicted"]
+    if predicted is None:
+        raise ReportError(f"the report has no prediction ({reported['outcome']})")
+    if len(reported["trials"]) > 1:
+        raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
+    if predicted["error"] is not None:
+        raise ReportError(f"the prediction failed ({predicted['error']['kind']}): {predicted['error']['message']}")
+    query = predicted["query"]
+    if query is None:
+        raise ReportError(f"the prediction is a table, of which the report has a sample: {BY_HAND}")
+    if MARK in query or len(query) >= QUERY_CHARACTERS:
+        raise ReportError(f"the report does not have the query as it was, but without secrets or its end: {BY_HAND}")
+    suite = Path(reported["path"])
+    case, _ = find_case(suite, reported["id"])
+    _check_unchanged(case, reported)
+    if any(gold.query is not None and gold.query.split() == query.split() for gold in case.golds):
+        raise ReportError("the query is a gold of the case already")
+    return Acceptance(case=case, suite=suite, gold=_gold(query, case))
+
+
+def _check_unchanged(case: Case, reported: CaseReport) -> None:
+    now = case_json(case, nodeid=reported["nodeid"], path=reported["path"], outcome=reported["outcome"])
+    old, new = reported["fingerprint"], now["fingerprint"]
+    pairs = {
+        "kind": (reported["kind"], now["kind"]),
+        "question": (reported["question"], now["question"]),
+        "evidence": (reported["evidence"], now["evidence"]),
+        "source": (reported["source"], now["source"]),
+    }
+    changed = [name for name, (before, after) in pairs.items() if before != after]
+    if old is None or new is None or old["golds"] != new["golds"]:
+        changed.append("gold")
+    elif old["context"] != new["context"]:
+        changed.append("metadata or conversation")
+    if changed:
+        raise ReportError(f"the case has changed since the report ({', '.join(changed)}): run it again")
+
+
+def _gold(query: str, case: Case) -> JsonValue:
+    """Return a prediction as an item of `gold_any`: a query, a JSON value, or the text of a selection."""
+    if KINDS[case.kind].has_queries:
+        return f"{query.strip()}\n" if "\n" in query.strip() else query.strip()
+    stated = QueryOrAnswer(query=query)
+    read = KINDS[case.kind].read_without_running(stated, replace(case, json_schema=None, structure=None), Hosts())
+    if read is None or not isinstance(read.answer, JsonAnswer):
+        return answer_text(query)[0].strip()
+    value: JsonValue = read.answer.value
+    # A text is read as JSON, and null as nothing.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value
+
+
+def _change(accepted: Sequence[Acceptance]) -> None:
+    """Write all golds; raise `QueryEvalError`, with every file as it was, where a suite is not as meant then."""
+    texts: dict[Path, str] = {}
+    # From the end of each file, so that lines before a change keep their numbers.
+    for each in sorted(accepted, key=lambda each: each.case.location, reverse=True):
+        path = each.case.location.path
+        text = texts.get(path) or _read(path)
+        texts[path] = with_gold(text, each.case.location, each.case.id, each.gold)
+    before = {path: path.read_bytes() for path in texts}
+    try:
+        for path, text in texts.items():
+            _write(path, text.encode())
+        for each in accepted:
+            _check_written(each)
+    except BaseException:
+        for path, content in before.items():
+            _write(path, content)
+        raise
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path}: cannot be read: {error}") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write the file that a path leads to, which keeps its permissions."""
+    try:
+        real = path.resolve()
+        mode = real.stat().st_mode
+        write_atomically(real, content)
+        real.chmod(mode)
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _check_written(each: Acceptance) -> None:
+    """Raise `QueryEvalError` unless the suite can be read and the case has one more gold."""
+    try:
+        case, _ = find_case(each.suite, each.case.id)
+    except SuiteError as error:
+        raise CaseError(each.case.location, f"with the prediction the suite cannot be read: {error}") from error
+    if len(case.golds) != len(each.case.golds) + 1:
+        raise CaseError(each.case.location, f"the gold of '{case.id}' cannot be changed where it stands: {BY_HAND}")

@@ -1,0 +1,49 @@
+"""Cases as they are named on the command line: in a report, and in the suites that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.suites.suites import Suite, load_suites
+
+MAX_LISTED = 5
+
+
+def find_reported(report: Report, name: str) -> CaseReport:
+    """Return the case of a report with this node id, or this id; raise `ReportError` unless there is exactly one."""
+    nodeid = one_of([case["nodeid"] for case in report["cases"]], name)
+    return next(case for case in report["cases"] if case["nodeid"] == nodeid)
+
+
+def one_of(nodeids: Sequence[str], name: str) -> str:
+    """Return the one node id that a name is, or whose id it is; raise `ReportError` unless there is exactly one."""
+    if name in nodeids:
+        return name
+    found = [nodeid for nodeid in nodeids if nodeid.partition("::")[2] == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        more = f" and {len(found) - MAX_LISTED:,} more" if len(found) > MAX_LISTED else ""
+        raise ReportError(f"'{name}' is the id of several cases: write {' or '.join(found[:MAX_LISTED])}{more}")
+    known = nodeids if "::" in name else [nodeid.partition("::")[2] for nodeid in nodeids]
+    raise ReportError(f"no case '{name}'{did_you_mean(name, known)}")
+
+
+def find_case(path: Path, id_: str) -> tuple[Case, Suite]:
+    """Return a case as its suite file has it now, and the suite.
+
+    Raise `ReportError` where there is none any more, `SuiteError` where the suite cannot be read.
+    """
+    if not path.is_file():
+        raise ReportError(f"no file {path} from here: start the command in the root folder of the run")
+    import_conftests(path)
+    for suite in load_suites(path, require_prediction=False):
+        for case in suite.cases:
+            if case.id == id_:
+                return case, suite
+    raise ReportError(f"{path}: there is no case '{id_}' any more")

@@ -1,0 +1,125 @@
+"""One more gold of a case, written into the text of its file: every other character stays as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from textwrap import indent
+
+from pytest_queryeval.core.errors import CaseError, Location
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import File, Node, file_at
+from pytest_queryeval.documents.json_nodes import parse_json
+from pytest_queryeval.documents.places import EntryPlace, json_entries, yaml_entries
+from pytest_queryeval.documents.values import json_value
+from pytest_queryeval.documents.yaml_nodes import parse_yaml
+from pytest_queryeval.documents.yaml_text import to_yaml
+from pytest_queryeval.suites.query_or_answer import GOLD_FORMS
+
+ANY = "gold_any"
+BYTE_ORDER_MARK = "\ufeff"
+_ESCAPED = re.compile(r"[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+BY_HAND = "write the query under `gold_any` by hand"
+
+
+def with_gold(text: str, location: Location, id_: str, gold: JsonValue) -> str:
+    """Return the text of a file with one more gold of the case at a place.
+
+    `gold`, `gold_table` and `gold_file` become the first item of `gold_any`. Raise `CaseError` where the case is
+    written in a way that allows no such edit, or the edit would change anything else.
+    """
+    if text.startswith(BYTE_ORDER_MARK):
+        return BYTE_ORDER_MARK + with_gold(text[1:], location, id_, gold)
+    file = file_at(location.path)
+    is_jsonl = file.path.suffix == ".jsonl"
+    if is_jsonl:
+        lines = text.split("\n")
+        line = lines[location.line - 1]
+        edited = _edited(line, json_entries(line), gold)
+        lines[location.line - 1] = edited or ""
+        before, after = (parse_json(each, file, line=location.line) for each in (line, edited or "null"))
+        new_text = "\n".join(lines)
+    else:
+        edited = _edited(text, yaml_entries(text, location.line, id_), gold)
+        before, after = (parse_yaml(each, file).root or _nothing(file) for each in (text, edited or ""))
+        new_text = edited or ""
+    is_as_meant = edited is not None and _differ_by_gold(before, after, location.line, id_, gold)
+    if not is_as_meant:
+        raise CaseError(location, f"the gold of '{id_}' cannot be changed where it stands: {BY_HAND}")
+    return new_text
+
+
+def _edited(text: str, entries: Mapping[str, EntryPlace], gold: JsonValue) -> str | None:
+    form = next((form for form in GOLD_FORMS if form in entries), None)
+    if form is None:
+        return None
+    entry = entries[form]
+    # Surrogate pairs would not be read as YAML, nor would these characters as they are.
+    item = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(gold, ensure_ascii=False))
+    if form == ANY and entry.last is None:
+        return None
+    if form == ANY and entry.dash is None:
+        return f"{text[: entry.last]}, {item}{text[entry.last :]}"
+    if form == ANY and entry.last is not None and entry.dash is not None:
+        return _with_block_item(text, entry.last, entry.dash, gold)
+    name, file = ('"gold_any"', '"file"') if text[entry.start] == '"' else (ANY, "file")
+    before, value, rest = text[: entry.start], text[entry.after_colon : entry.end], text[entry.end :]
+    if entry.in_flow:
+        first = f"{{{file}:{value}}}" if form == "gold_file" else value.lstrip()
+        return f"{before}{name}: [{first}, {item}]{rest}"
+    dash = f"{_newline(text)}{' ' * entry.column}-{' file:' if form == 'gold_file' else ''}"
+    head = f"{before}{name}:{dash}{value}"
+    return _with_block_item(head + rest, len(head), entry.column, gold)
+
+
+def _with_block_item(text: str, end: int, column: int, gold: JsonValue) -> str:
+    """Return the text with an item of a list below the line on which the item before it ends."""
+    item = indent(to_yaml([gold]), " " * column).replace("\n", _newline(text))
+    if (stop := text.find("\n", end)) < 0:
+        return f"{text}{_newline(text)}{item}"
+    return f"{text[: stop + 1]}{item}{text[stop + 1 :]}"
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _nothing(file: File) -> Node:
+    return Node("", 1, "plain", file)
+
+
+def _differ_by_gold(before: Node, after: Node, line: int, id_: str, gold: JsonValue) -> bool:
+    """Return whether the one change is one more gold of the case that begins on `line`."""
+    old, new = before.value, after.value
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        if not isinstance(old, list) or not isinstance(new, list):
+            return _are_equal(before, after)
+        pairs = zip(old, new, strict=False)
+        return len(old) == len(new) and all(_differ_by_gold(*pair, line, id_, gold) for pair in pairs)
+    if before.line != line or "id" not in old or old["id"].value != id_:
+        return list(old) == list(new) and all(_differ_by_gold(old[key], new[key], line, id_, gold) for key in old)
+    golds = new[ANY].value if ANY in new else None
+    if not isinstance(golds, list) or json_value(golds[-1]) != gold:
+        return False
+    form = next(form for form in GOLD_FORMS if form in old)
+    known = old[form].value if form == ANY else [old[form]]
+    if form == "gold_file":
+        known = [Node({"file": old[form]}, line, "mapping", before.file)]
+    assert isinstance(known, list)
+    others = [[key for key in entries if key not in GOLD_FORMS] for entries in (old, new)]
+    return (
+        others[0] == others[1]
+        and all(_are_equal(old[key], new[key]) for key in others[0])
+        and len(known) == len(golds) - 1
+        and all(map(_are_equal, known, golds))
+    )
+
+
+def _are_equal(one: Node, other: Node) -> bool:
+    if isinstance(one.value, dict) and isinstance(other.value, dict):
+        names = list(one.value)
+        return names == list(other.value) and all(_are_equal(one.value[name], other.value[name]) for name in names)
+    if isinstance(one.value, list) and isinstance(other.value, list):
+        return len(one.value) == len(other.value) and all(map(_are_equal, one.value, other.value))
+    return one.value == other.value and one.form == other.form
