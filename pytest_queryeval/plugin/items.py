@@ -126,7 +126,7 @@ class CaseItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the place of the case in its file, with lines from 0."""
-        return self.path, max(self.case.location.line - 1, 0), self.name
+        return Path.cwd() / self.case.location.path, max(self.case.location.line - 1, 0), self.name
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
         """Return the case as the report has it, once its outcome is known; None in the other phases.
