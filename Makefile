@@ -2,6 +2,8 @@
 # make test:        lint, types and all tests but the slow ones.
 # make test-slow:   slow tests, and property tests with many examples.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
+# make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
+# make dist:        the wheel and the sdist.
 # make docs:        the documentation as a site in dist/docs; a broken link is an error.
 # make example:     the example suite in an environment that has only what `pip install pytest-queryeval` brings.
 # Each installs on the first call and after a change of pyproject.toml; later calls need no network.
@@ -10,13 +12,14 @@ PYTHON ?= python3
 PIP_FLAGS = --quiet --quiet --disable-pip-version-check
 EXAMPLE = .venv-example
 TEST = .venv-test
+PYTHONS = $(foreach version,3.12 3.13,$(shell python$(version) -c '' 2> /dev/null && echo python$(version)))
 OLDEST = .venv-oldest
 SLOW = slow or hypothesis
 PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick test test-slow test-oldest docs example lint install clean
+.PHONY: quick test test-slow test-oldest test-pythons dist docs example lint install clean
 
 quick: lint
 	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
@@ -32,6 +35,19 @@ test-oldest: $(OLDEST)/.installed
 
 example: $(EXAMPLE)/.installed
 	$(EXAMPLE)/bin/python -m pytest example_suite
+
+# Each interpreter gets an environment with what `pip install 'pytest-queryeval[duckdb,excel,html]'` brings.
+test-pythons:
+	for python in $(PYTHONS); do \
+	    environment=.venv-$$($$python -c 'import platform; print(platform.python_version())') && \
+	    $$python -m venv --clear $$environment && \
+	    $$environment/bin/python -m pip install $(PIP_FLAGS) --constraint constraints.txt --editable '.[duckdb,excel,html]' \
+	        pytest-rerunfailures pytest-xdist xmlschema && \
+	    $$environment/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin || exit 1; \
+	done
+
+dist: $(TEST)/.installed
+	$(TEST)/bin/python -m build --no-isolation --outdir dist
 
 docs: $(TEST)/.installed
 	$(TEST)/bin/python -m sphinx -W --keep-going -q -b html docs dist/docs
@@ -63,4 +79,4 @@ $(OLDEST)/.installed: $(TEST)/.installed
 	touch $@
 
 clean:
-	rm -rf $(EXAMPLE) $(TEST) $(OLDEST)
+	rm -rf .venv-*
