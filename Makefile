@@ -38,6 +38,7 @@ example: $(EXAMPLE)/.installed
 
 # Each interpreter gets an environment with what `pip install 'pytest-queryeval[duckdb,excel,html]'` brings.
 test-pythons:
+	$(if $(strip $(PYTHONS)),,$(error no Python but this one is found: name one, as in PYTHONS=/opt/python3.13/bin/python))
 	for python in $(PYTHONS); do \
 	    environment=.venv-$$($$python -c 'import platform; print(platform.python_version())') && \
 	    $$python -m venv --clear $$environment && \
