@@ -43,7 +43,7 @@ test-pythons:
 	    environment=.venv-$$($$python -c 'import platform; print(platform.python_version())') && \
 	    $$python -m venv --clear $$environment && \
 	    $$environment/bin/python -m pip install $(PIP_FLAGS) --constraint constraints.txt --editable '.[duckdb,excel,html]' \
-	        pytest-rerunfailures pytest-xdist xmlschema && \
+	        hypothesis pytest-rerunfailures pytest-xdist xmlschema && \
 	    $$environment/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin || exit 1; \
 	done
 

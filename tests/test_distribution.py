@@ -41,7 +41,8 @@ def test_the_wheel_holds_the_package_alone_with_its_data(built):
 
 def test_the_sdist_holds_the_tests_and_the_docs(built):
     (sdist,) = built.glob("*.tar.gz")
-    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert {"README.md", "LICENSE", "CHANGELOG.md", "Makefile", "docs/index.md", "tests/conftest.py"} <= names
     assert not [name for name in names if name.startswith((".venv", ".git/", "dist/"))]

@@ -29,6 +29,8 @@ def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
     both = Pair(_numbered(gold, allowed), _numbered(predicted, numbered), policy)
     if policy.columns != "any":
         return both.alignment is not None and both.alignment.matched == len(numbered)
+    if both.own_policies:
+        return any(not both.leftover(columns)[1] for columns in both.guesses(pinned=1))
     found = best_alignment(both.coded.gold_merged, both.coded.predicted_merged, pinned=1)
     if found is None or not both.coded.is_rough:
         return found is not None and found.matched == len(numbered)

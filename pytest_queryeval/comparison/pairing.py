@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, count
-from typing import TypeAlias
+from itertools import chain, count, permutations
+from math import perm
+from typing import NamedTuple, TypeAlias
 
 from pytest_queryeval.comparison.alignment import Alignment, best_alignment
 from pytest_queryeval.comparison.blank_nodes import rename_blank_nodes
@@ -18,6 +19,7 @@ from pytest_queryeval.core.table import Table
 
 Rows: TypeAlias = Sequence[tuple[Hashable, ...]]
 Codes: TypeAlias = list[int]
+MAX_TRIED_ROWS = 100_000  # where columns have tolerances of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +42,22 @@ class Coded:
         return tuple([self.texts.get(value, value) for value in row]) if self.texts else tuple(row)
 
 
+class Merged(NamedTuple):
+    """A gold column and a predicted one as codes of values that are equal under the gold column's own tolerance."""
+
+    gold: Codes
+    predicted: Codes
+    is_rough: bool
+
+
 class Pair:
     """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy; everything is computed on demand."""
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy) -> None:
         self.gold, self.predicted = gold, predicted
         self.policy = policy.of(gold, predicted)
+        self.own_policies = self.policy.by_column(gold)
+        self._merged: dict[tuple[int, int], Merged] = {}
         self._leftovers: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
         self.gold_rows = self._rows(canonical_rows(gold, policy))
         rows, self._names_proven = self._renamed(canonical_rows(predicted, policy))
@@ -89,6 +101,39 @@ class Pair:
             texts=merge.texts,
         )
 
+    @cached_property
+    def anywhere(self) -> Coded:
+        """Both tables as ints for metrics that look for a cell of gold in any column of predicted.
+
+        Values of gold columns with a tolerance of their own are merged under it as well.
+        """
+        coded = self.coded
+        for place, policy in self.own_policies.items():
+            codes: dict[Hashable, int] = {}
+            for rows, columns in ((self.gold_rows, coded.gold_merged), (self.predicted_rows, coded.predicted_merged)):
+                for values, column in zip(zip(*rows, strict=True), columns, strict=True):
+                    codes.update(zip(values, column, strict=True))
+            golds = [[row[place] for row in self.gold_rows]]
+            merge = cluster_close(codes, golds, zip(*self.predicted_rows, strict=True), policy)
+            gold_merged, predicted_merged = (
+                [[merge.codes.get(code, code) for code in column] for column in columns]
+                for columns in (coded.gold_merged, coded.predicted_merged)
+            )
+            is_rough = coded.is_rough or merge.is_rough
+            coded = replace(coded, gold_merged=gold_merged, predicted_merged=predicted_merged, is_rough=is_rough)
+        return coded
+
+    def _own(self, gold: int, predicted: int) -> Merged:
+        """Return a gold column with a tolerance of its own and a predicted column as codes of equal values."""
+        if (gold, predicted) not in self._merged:
+            golds, others = ([row[gold] for row in self.gold_rows], [row[predicted] for row in self.predicted_rows])
+            exact = self.coded.gold_exact[gold], self.coded.predicted_exact[predicted]
+            codes = {**dict(zip(golds, exact[0], strict=True)), **dict(zip(others, exact[1], strict=True))}
+            merge = cluster_close(codes, [golds], [others], self.own_policies[gold])
+            mine, its = ([merge.codes.get(code, code) for code in column] for column in exact)
+            self._merged[gold, predicted] = Merged(mine, its, merge.is_rough)
+        return self._merged[gold, predicted]
+
     def _merge(self, codes: Mapping[Hashable, int], predicted_rows: Rows) -> Merge:
         return cluster_close(codes, zip(*self.gold_rows, strict=True), zip(*predicted_rows, strict=True), self.policy)
 
@@ -105,6 +150,8 @@ class Pair:
             return self.fixed(identity)
         if self._same_rows():
             return Alignment(columns=identity, matched=len(self.gold_rows), proven=True)
+        if self.own_policies:
+            return self._best_guess()
         coded = self.coded
         gold_distinct, predicted_distinct = self.distinct_counts
         found = best_alignment(
@@ -119,6 +166,40 @@ class Pair:
         best = max(self.fixed(found.columns), self.fixed(identity), key=lambda alignment: alignment.matched)
         proven = found.proven and best.matched == min(len(self.gold_rows), len(self.predicted_rows))
         return replace(best, proven=proven)
+
+    def _best_guess(self) -> Alignment:
+        """Return the best of the guesses, the first that matches as many rows as any alignment can."""
+        most = min(len(self.gold_rows), len(self.predicted_rows))
+        best = Alignment(columns=(), matched=-1, proven=False)
+        for columns in self.guesses():
+            found = self.fixed(columns)
+            if found.matched > best.matched:
+                best = found
+            if best.matched == most:
+                return best
+        return replace(best, proven=self._tries_all())
+
+    def _tries_all(self, pinned: int = 0) -> bool:
+        orders = perm(len(self.predicted.columns) - pinned, len(self.gold.columns) - pinned)
+        return orders * (len(self.gold_rows) + len(self.predicted_rows)) <= MAX_TRIED_ROWS
+
+    def guesses(self, *, pinned: int = 0) -> Iterator[tuple[int, ...]]:
+        """Yield alignments that may be best where columns have tolerances of their own, which the search does not know.
+
+        They are the best ones under one tolerance for all columns, the first columns, those of gold's names, and all
+        others where they are few. The first `pinned` columns are aligned with themselves.
+        """
+        for policy in (self.policy.without_columns(), self.policy.loosest()):
+            coded = Pair(self.gold, self.predicted, policy).coded
+            if found := best_alignment(coded.gold_merged, coded.predicted_merged, pinned=pinned):
+                yield found.columns
+        yield tuple(range(len(self.gold.columns)))
+        if named := _by_name(self.gold.columns, self.predicted.columns):
+            yield named
+        if self._tries_all(pinned):
+            fixed = tuple(range(pinned))
+            others = permutations(range(pinned, len(self.predicted.columns)), len(self.gold.columns) - pinned)
+            yield from (fixed + columns for columns in others)
 
     @property
     def unproven(self) -> bool:
@@ -141,8 +222,12 @@ class Pair:
 
     def overlap(self, gold_column: int, predicted_column: int) -> int:
         """Return how many distinct values of a gold column can be paired with equal ones of a predicted column."""
-        gold = self._distinct[0][gold_column]
-        predicted = self._distinct[1][predicted_column]
+        if gold_column in self.own_policies:
+            own, exact = self._own(gold_column, predicted_column), self.coded
+            (gold,) = _distinct_values([exact.gold_exact[gold_column]], [own.gold])
+            (predicted,) = _distinct_values([exact.predicted_exact[predicted_column]], [own.predicted])
+        else:
+            gold, predicted = self._distinct[0][gold_column], self._distinct[1][predicted_column]
         small, large = (gold, predicted) if len(gold) <= len(predicted) else (predicted, gold)
         return sum(min(number, large.get(code, 0)) for code, number in small.items())
 
@@ -178,12 +263,16 @@ class Pair:
         With `duplicates: ignore`, predicted rows that the projection makes the same are there once.
         """
         rows = len(self.predicted_rows)
-        predicted = transpose([self.coded.predicted_merged[column] for column in columns], rows)
+        golds = list(self.coded.gold_merged)
+        others = [self.coded.predicted_merged[column] for column in columns]
+        for place in self.own_policies:
+            golds[place], others[place], _ = self._own(place, columns[place])
+        predicted = transpose(others, rows)
         positions: Iterable[int] = range(rows)
         if self.policy.duplicates == "ignore" and len(columns) < len(self.predicted.columns):
             exact = transpose([self.coded.predicted_exact[column] for column in columns], rows)
             positions = sorted({row: rows - 1 - back for back, row in enumerate(reversed(exact))}.values())
-        gold = transpose(self.coded.gold_merged, len(self.gold_rows))
+        gold = transpose(golds, len(self.gold_rows))
         return gold, {position: predicted[position] for position in positions}
 
     def leftover(self, columns: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -192,11 +281,12 @@ class Pair:
             gold, predicted = self.projected(columns)
             gold_left = _unmatched(enumerate(gold), predicted.values())
             predicted_left = _unmatched(predicted.items(), gold)
-            if self.coded.is_rough and gold_left and predicted_left:
+            is_rough = self.coded.is_rough or any(self._own(at, columns[at]).is_rough for at in self.own_policies)
+            if is_rough and gold_left and predicted_left:
                 gold_left, predicted_left = near_matches(
                     [(row, self.coded.read(self.gold_rows[row])) for row in gold_left],
                     [(row, self.coded.read(self.predicted_rows[row][at] for at in columns)) for row in predicted_left],
-                    self.policy,
+                    [self.own_policies.get(place, self.policy) for place in range(len(columns))],
                 )
             self._leftovers[columns] = gold_left, predicted_left
         return self._leftovers[columns]

@@ -51,7 +51,7 @@ class RowCells:
 
 def merged_rows(pair: Pair) -> tuple[list[Codes], list[Codes]]:
     """Return gold's rows and predicted's as codes, equal for cells that are equal under the policy."""
-    coded = pair.coded
+    coded = pair.anywhere
     return (
         transpose(coded.gold_merged, len(pair.gold_rows)),
         transpose(coded.predicted_merged, len(pair.predicted_rows)),
@@ -64,7 +64,7 @@ def distinct_row_cells(pair: Pair) -> tuple[RowCells, list[Tokens], bool]:
     A row counts once, at its first position. A cell equals at most one cell of a row, so the second of two cells of one
     value has a token of its own.
     """
-    coded, width = pair.coded, len(pair.gold.columns)
+    coded, width = pair.anywhere, len(pair.gold.columns)
     if coded.is_rough and (near := _near_codes(pair)) is not None:
         golds = _distinct(coded.gold_exact, coded.gold_exact)
         others = _distinct(coded.predicted_exact, coded.predicted_exact)
@@ -163,20 +163,32 @@ def _near_codes(pair: Pair) -> dict[int, set[int]] | None:
     others.sort(key=itemgetter(0))
     near: defaultdict[int, set[int]] = defaultdict(set)
     visits = 0
-    for (kind, value), code in _values(pair.gold_rows, coded.gold_exact, coded.texts).items():
+    for policy, (kind, value), code in _gold_values(pair):
         quantity = quantity_of(value)
         if isinstance(quantity, Temporal):
             candidates: Iterable[tuple[Comparable, int]] = moments.get(quantity, ())
         else:
             groups = (others,) if kind is int else (others, integers)
-            candidates = chain.from_iterable(_around(quantity, numbers, pair.policy) for numbers in groups)
+            candidates = chain.from_iterable(_around(quantity, numbers, policy) for numbers in groups)
         for other, other_code in candidates:
             visits += 1
             if visits > MAX_NEAR_PAIRS:
                 return None
-            if is_near(value, other, pair.policy):
+            if is_near(value, other, policy):
                 near[code].add(other_code)
     return near
+
+
+def _gold_values(pair: Pair) -> Iterator[tuple[Policy, tuple[type, Comparable], int]]:
+    """Yield gold's values with their codes and the policy of their column: once for each tolerance that they have."""
+    by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
+    for place in range(len(pair.gold.columns)):
+        by_policy[pair.own_policies.get(place, pair.policy)].append(place)
+    for policy, places in by_policy.items():
+        rows = [tuple([row[place] for place in places]) for row in pair.gold_rows]
+        codes = [pair.coded.gold_exact[place] for place in places]
+        for typed, code in _values(rows, codes, pair.coded.texts).items():
+            yield policy, typed, code
 
 
 def _values(rows: Sequence[tuple[Hashable, ...]], codes: Sequence[Sequence[int]], texts: Texts) -> Values:

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import partial
-from itertools import chain, repeat, takewhile
+from itertools import chain, takewhile
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -183,9 +183,12 @@ def _first_fits(golds: Sequence[Comparable], others: Sequence[Comparable], polic
     return pairs
 
 
-def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Policy) -> tuple[list[int], list[int]]:
+def near_matches(
+    golds: Iterable[Placed], others: Iterable[Placed], policies: Sequence[Policy]
+) -> tuple[list[int], list[int]]:
     """Pair rows that are equal within the tolerance, one to one in sorted order; return the positions left over.
 
+    `policies` are those of the columns, which differ in their tolerances alone.
     Rows are compared only with rows whose other cells are the same and whose first number is near; past MAX_COMPARISONS
     the rest counts as unequal.
     """
@@ -197,14 +200,20 @@ def near_matches(golds: Iterable[Placed], others: Iterable[Placed], policy: Poli
         candidates.sort()
     left = []
     budget = MAX_COMPARISONS
-    for key, row in sorted((_split(position, cells) for position, cells in golds), key=itemgetter(1)):
-        partner, cost = _partner(row, waiting[key], policy, budget)
+    by_position = dict(golds)
+    for key, row in sorted((_split(position, cells) for position, cells in by_position.items()), key=itemgetter(1)):
+        compared = [policy for cell, policy in zip(by_position[row[1]], policies, strict=True) if is_comparable(cell)]
+        partner, cost = _partner(row, waiting[key], compared, budget)
         budget -= cost
         if partner is None:
             left.append(row[1])
         else:
             del waiting[key][partner]
     return sorted(left), sorted(position for candidates in waiting.values() for _, position, _ in candidates)
+
+
+def _is_number(value: Comparable) -> bool:
+    return not isinstance(quantity_of(value), Temporal)
 
 
 def _split(position: int, cells: Cells) -> tuple[Cells, Candidate]:
@@ -226,16 +235,22 @@ def _split(position: int, cells: Cells) -> tuple[Cells, Candidate]:
     return tuple(key), (tuple(numbers), position, tuple(values))
 
 
-def _partner(row: Candidate, candidates: Sequence[Candidate], policy: Policy, budget: int) -> tuple[int | None, int]:
-    """Return the place of the first candidate that is near in all values, and how many were compared."""
+def _partner(
+    row: Candidate, candidates: Sequence[Candidate], policies: Sequence[Policy], budget: int
+) -> tuple[int | None, int]:
+    """Return the place of the first candidate that is near in all values, and how many were compared.
+
+    `policies` are those of the row's values.
+    """
     numbers, _, values = row
     start = 0
+    policy = next((of for of, value in zip(policies, values, strict=True) if _is_number(value)), Policy())
     if numbers and isinstance(numbers[0], int | float) and abs(numbers[0]) < MAX_FLOAT:
         lowest = numbers[0] - 2 * max(policy.rel * abs(numbers[0]), policy.abs)
         start = bisect_left(candidates, ((lowest,),))
     for place in range(start, min(len(candidates), start + budget)):
         others, _, other_values = candidates[place]
-        if all(map(is_near, values, other_values, repeat(policy))):
+        if all(map(is_near, values, other_values, policies)):
             return place, place - start + 1
         if numbers and others[0] > numbers[0] and not is_close(numbers[0], others[0], policy):
             return None, place - start + 1

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
+from typing import NamedTuple
 
 from pytest_queryeval.core.table import Table
 
 
+class ColumnNumbers(NamedTuple):
+    """The tolerance of the gold column with this name."""
+
+    name: str
+    rel: float
+    abs: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The `compare` settings of a case; every field is a key there, `rel` and `abs` stand under `numbers`.
+    """The `compare` settings of a case; every field is a key there.
+
+    `rel`, `abs` and `column_numbers` stand under `numbers`.
 
     `rel` and `abs`: two numbers are equal when |x - y| <= max(rel * max(|x|, |y|), abs); two integers exactly.
+    `column_numbers`: the tolerances of gold columns that have one of their own.
     `gold_columns`: the columns of gold that count, by name or 0-based position; all where there are none.
     """
 
@@ -28,9 +40,30 @@ class Policy:
     extra_columns: OneOf["reject", "allow"] = "reject"
     rdf_terms: OneOf["value", "strict"] = "value"
     gold_columns: tuple[str | int, ...] = ()
+    column_numbers: tuple[ColumnNumbers, ...] = ()
 
     def of(self, gold: Table, predicted: Table) -> Policy:
         """Return the policy for two answers: where one is a graph, both are sets of triples whose columns are fixed."""
         if not gold.is_graph and not predicted.is_graph:
             return self
         return replace(self, columns="positional", row_order="ignore", duplicates="ignore")
+
+    def by_column(self, gold: Table) -> dict[int, Policy]:
+        """Return the policies of gold's columns that have a tolerance of their own, by position."""
+        if not self.column_numbers:
+            return {}
+        own = {numbers.name.casefold(): numbers for numbers in self.column_numbers}
+        return {
+            place: replace(self, rel=numbers.rel, abs=numbers.abs, column_numbers=())
+            for place, name in enumerate(gold.columns)
+            if (numbers := own.get(name.casefold())) is not None
+        }
+
+    def without_columns(self) -> Policy:
+        """Return the policy with one tolerance for all columns: that of `rel` and `abs`."""
+        return replace(self, column_numbers=())
+
+    def loosest(self) -> Policy:
+        """Return the policy with one tolerance for all columns, under which all are equal that are under this one."""
+        rels, tolerances = zip((self.rel, self.abs), *(numbers[1:] for numbers in self.column_numbers), strict=True)
+        return replace(self, rel=max(rels), abs=max(tolerances), column_numbers=())

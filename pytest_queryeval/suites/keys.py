@@ -125,7 +125,14 @@ def read_compare(node: Node) -> dict[str, str | float]:
     """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
     fields = known_entries(node, COMPARE)
     fields.pop("nulls", None)
-    return {**fields.pop("numbers", {}), **fields}
+    numbers = fields.pop("numbers", {})
+    if "columns" in numbers:
+        numbers["column_numbers"] = numbers.pop("columns")
+    return {**numbers, **fields}
+
+
+def _tolerances(node: Node) -> dict[str, dict[str, float]]:
+    return each_entry(node, lambda _, value: known_entries(value, TOLERANCE))
 
 
 def _column(node: Node) -> str | int:
@@ -206,8 +213,9 @@ def read_trials_rule(node: Node) -> TrialsRule:
     return float(rate)
 
 
+TOLERANCE: Mapping[str, Reader[float]] = {"rel": number_from_zero, "abs": number_from_zero}
 COMPARE: Mapping[str, Reader[Any]] = {
-    "numbers": lambda node: known_entries(node, {"rel": number_from_zero, "abs": number_from_zero}),
+    "numbers": lambda node: known_entries(node, {**TOLERANCE, "columns": _tolerances}),
     "text_numbers": flag,
     "case": choice("keep", "ignore"),
     "whitespace": choice("keep", "ignore"),

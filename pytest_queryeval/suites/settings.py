@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.errors import Location, SuiteError
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.model import Gate, PredictorSpec, Source, Threshold, TrialsRule
-from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.policy import ColumnNumbers, Policy
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.values import entries, items, text
@@ -178,7 +178,14 @@ def resolve(values: Values) -> Settings:
 
 def _policy(kind: Kind, compare: Values) -> Policy:
     extra_columns = "allow" if compare.get("gold_columns") else "reject"
-    return Policy(**{"text_numbers": kind.text_numbers, "extra_columns": extra_columns, **compare})
+    fields = {"text_numbers": kind.text_numbers, "extra_columns": extra_columns, **compare}
+    own = fields.pop("column_numbers", {})
+    policy = Policy(**fields)
+    tolerances = [
+        ColumnNumbers(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))
+        for name, limits in own.items()
+    ]
+    return replace(policy, column_numbers=tuple(tolerances))
 
 
 def _dialect(kind: Kind, source: Source | None, values: Values) -> str:
