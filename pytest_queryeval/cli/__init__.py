@@ -23,6 +23,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
+    "schema": Command("schema", "print the JSON Schema of suites or settings, for editors"),
     "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
     "export": Command("exporters.command", "write the predictions of a report for a published tool"),
     "check": Command("check", "examine suites: do golds run, is each a test, has every setting an effect"),

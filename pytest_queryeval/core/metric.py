@@ -6,9 +6,10 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.shapes import ANYTHING, Shape, one_of
 from pytest_queryeval.core.table import Table
 
 Scorer: TypeAlias = Callable[..., "float | Score | None"]
@@ -95,6 +96,14 @@ class Metric:
             self.kinds is None or kind in self.kinds
         )
 
+    def option_shapes(self) -> Mapping[str, Shape]:
+        """Return the shape of each option, by the annotations of the function's arguments."""
+        try:
+            hints = get_type_hints(self.function) if self.options else {}
+        except NameError:  # of a type that is imported for type checkers only
+            hints = {}
+        return {name: _annotated_shape(hints.get(name)) for name in sorted(self.options)}
+
 
 def metric(
     *,
@@ -144,3 +153,18 @@ def describe_metric(function: Scorer, **facts: Any) -> Metric:
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
     options = frozenset(names - INJECTED - {facts.get("parameter")})
     return Metric(function=function, options=options, injected=frozenset(names & INJECTED), **facts)
+
+
+_SHAPES: Mapping[Any, Shape] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+}
+
+
+def _annotated_shape(annotation: Any) -> Shape:
+    """Return the shape of values of a type; anything where it is neither simple nor a `Literal`."""
+    if get_origin(annotation) is Literal:
+        return one_of(get_args(annotation))
+    return _SHAPES.get(annotation, ANYTHING)

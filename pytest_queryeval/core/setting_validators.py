@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.shapes import ANYTHING, VARIABLE, Shape, either, list_shape, one_of
 from pytest_queryeval.text.credentials import may_hold_secrets
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
@@ -17,13 +18,15 @@ class SettingValidator(NamedTuple):
     """A test of a setting's value, and the words for what passes it.
 
     `suggestion` returns the end of the message for a value that does not pass. With `names_files`, the value is
-    the name of a file, or several.
+    the name of a file, or several. `shape` is what editors are told of the value, as the suite has it: variables of the
+    environment are not replaced there.
     """
 
     accepts: Callable[[Any], bool]
     words: str
     names_files: bool = False
     suggestion: Callable[[Any], str] = lambda _: ""
+    shape: Shape = ANYTHING
 
 
 def is_text(value: Any) -> bool:
@@ -46,9 +49,22 @@ def is_iris(value: Any) -> bool:
     return is_texts(value) and all(map(is_iri, texts(value)))
 
 
-TRUE_OR_FALSE = SettingValidator(lambda value: isinstance(value, bool), "true or false")
-FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True)
-FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True)
+TEXT: Shape = {"type": "string", "minLength": 1}
+TEXTS = either(TEXT, {**list_shape(TEXT), "minItems": 1})
+FLAG: Shape = {"type": "boolean"}
+TRUE_OR_FALSE = SettingValidator(lambda value: isinstance(value, bool), "true or false", shape=FLAG)
+FILE_NAME = SettingValidator(is_text, "the name of a file", names_files=True, shape=TEXT)
+FILE_NAMES = SettingValidator(is_texts, "the name of a file, or a list of names", names_files=True, shape=TEXTS)
+
+
+def choice_shape(names: Iterable[str]) -> Shape:
+    """Return the shape of one of a few words, or of a variable that holds one."""
+    return either(one_of(names), VARIABLE)
+
+
+def pattern_shape(pattern: str) -> Shape:
+    """Return the shape of texts in which the pattern is found, or a variable."""
+    return {"type": "string", "pattern": f"{pattern}|{VARIABLE['pattern']}"}
 
 
 def validate_settings(settings: Mapping[str, JsonValue], known: Mapping[str, SettingValidator]) -> None:

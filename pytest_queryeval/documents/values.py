@@ -5,10 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.shapes import (
+    NULL,
+    SCALAR,
+    TEXT,
+    described_shapes,
+    either,
+    list_shape,
+    mapping_shape,
+    one_of,
+    shape,
+    shape_of,
+)
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.text.truncation import one_line
@@ -31,6 +44,7 @@ MAX_DIGITS = 4000  # Python refuses to read longer integers
 MAX_PROBLEMS = 100  # of the items of one list or mapping
 
 
+@shape(SCALAR)
 def text(node: Node) -> str:
     """Read the source text of a scalar, whatever it looks like."""
     if not isinstance(node.value, str):
@@ -38,6 +52,7 @@ def text(node: Node) -> str:
     return node.value
 
 
+@shape(TEXT)
 def required_text(node: Node) -> str:
     """Read text that is neither empty nor null."""
     value = text(node)
@@ -46,6 +61,7 @@ def required_text(node: Node) -> str:
     return value
 
 
+@shape(SCALAR)
 def scalar(node: Node) -> bool | int | float | str | None:
     """Read true, false, null and numbers as in JSON; anything else, and what is quoted, is text."""
     value = text(node)
@@ -75,11 +91,13 @@ def json_value(node: Node) -> JsonValue:
     return scalar(node)
 
 
+@shape({"type": "object"})
 def json_mapping(node: Node) -> dict[str, JsonValue]:
     """Read a mapping of JSON values."""
     return {key: json_value(item) for key, item in entries(node).items()}
 
 
+@shape({"type": "number"})
 def number(node: Node, wanted: str = "a number") -> float:
     """Read a finite number; `wanted` is what messages say is expected."""
     value = None if isinstance(node.value, list | dict) else scalar(node)
@@ -91,6 +109,7 @@ def number(node: Node, wanted: str = "a number") -> float:
         raise node.problem(f"a number of {len(text(node))} characters is too large") from error
 
 
+@shape({"type": "number", "exclusiveMinimum": 0})
 def positive_number(node: Node) -> float:
     """Read a number above 0."""
     wanted = "a number above 0"
@@ -100,6 +119,7 @@ def positive_number(node: Node) -> float:
     return value
 
 
+@shape({"type": "number", "minimum": 0})
 def number_from_zero(node: Node) -> float:
     """Read a number that is not negative."""
     wanted = "a number from 0 on"
@@ -112,6 +132,7 @@ def number_from_zero(node: Node) -> float:
 def whole_number(minimum: int) -> Reader[int]:
     """Return a reader of integers that are not below `minimum`."""
 
+    @shape({"type": "integer", "minimum": minimum})
     def read(node: Node) -> int:
         value = None if isinstance(node.value, list | dict) else scalar(node)
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
@@ -122,6 +143,7 @@ def whole_number(minimum: int) -> Reader[int]:
     return read
 
 
+@shape({"type": "boolean"})
 def flag(node: Node) -> bool:
     """Read `true` or `false`, without quotes."""
     if node.plain and node.value in ("true", "false"):
@@ -132,6 +154,7 @@ def flag(node: Node) -> bool:
 def reason(default: str) -> Reader[str | None]:
     """Return a reader of the reason to skip or to xfail: text, or `true` for `default`."""
 
+    @shape(either(NULL, TEXT))
     def read(node: Node) -> str | None:
         if node.empty or (node.plain and node.value == "false"):
             return None
@@ -143,6 +166,7 @@ def reason(default: str) -> Reader[str | None]:
 def choice(*allowed: str) -> Reader[str]:
     """Return a reader of one of a few words."""
 
+    @shape(one_of(allowed))
     def read(node: Node) -> str:
         if node.value not in allowed:
             raise unexpected(node, " or ".join(allowed))
@@ -151,6 +175,7 @@ def choice(*allowed: str) -> Reader[str]:
     return read
 
 
+@shape({"type": "object"})
 def entries(node: Node) -> dict[str, Node]:
     """Read the entries of a mapping."""
     if isinstance(node.value, dict):
@@ -159,6 +184,7 @@ def entries(node: Node) -> dict[str, Node]:
     raise unexpected(node, "a mapping", hint)
 
 
+@shape({"type": "array"})
 def items(node: Node) -> list[Node]:
     """Read the items of a list."""
     if isinstance(node.value, list):
@@ -166,6 +192,7 @@ def items(node: Node) -> list[Node]:
     raise unexpected(node, "a list", _list_hint(node))
 
 
+@shape(SCALAR)
 def whole_text(node: Node) -> str:
     """Read text that YAML has not clipped: in `customer #3` it reads `#3` as a comment."""
     if node.form == "clipped":
@@ -175,12 +202,22 @@ def whole_text(node: Node) -> str:
 
 def or_else(default: T, read: Reader[T]) -> Reader[T]:
     """Return a reader that reads null and nothing as `default`."""
-    return lambda node: default if node.empty else read(node)
+
+    @shape(lambda: either(NULL, shape_of(read)))
+    def read_or_default(node: Node) -> T:
+        return default if node.empty else read(node)
+
+    return read_or_default
 
 
 def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
     """Return a reader of lists, each item read by `read`."""
-    return lambda node: tuple(each(items(node), read))
+
+    @shape(lambda: list_shape(shape_of(read)))
+    def read_list(node: Node) -> tuple[T, ...]:
+        return tuple(each(items(node), read))
+
+    return read_list
 
 
 def each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
@@ -214,6 +251,21 @@ def known_entries(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, A
         return readers[name](value)
 
     return each_entry(node, read)
+
+
+def mapping_of(
+    readers: Mapping[str, Reader[Any]], descriptions: Mapping[str, str] = MappingProxyType({})
+) -> Reader[dict[str, Any]]:
+    """Return a reader of mappings that may only have these keys, each read by its own reader.
+
+    Editors show the `descriptions` of keys.
+    """
+
+    @shape(lambda: mapping_shape(described_shapes(readers, descriptions)))
+    def read_mapping(node: Node) -> dict[str, Any]:
+        return known_entries(node, readers)
+
+    return read_mapping
 
 
 def unexpected(node: Node, wanted: str, hint: str = "") -> CaseError:

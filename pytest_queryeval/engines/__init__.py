@@ -11,6 +11,7 @@ from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.registry import Registry
 from pytest_queryeval.core.schema import Schema, schema_of_columns
+from pytest_queryeval.core.setting_validators import SettingValidator
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.core.table_definition import script_of
 from pytest_queryeval.sandbox.cells import decode_rows
@@ -127,8 +128,9 @@ class EngineType:
 
     `kind` is the only kind whose queries it runs, or None; `dialect` returns sqlglot's name for the language of a
     source's queries, empty for standard SQL; `text_setting` is the setting of a source that is only a text or a list;
-    `check` raises `SettingError` for the first setting that cannot be right whatever the files hold; `fingerprint` is
-    what recorded answers depend on.
+    `check` raises `SettingError` for the first setting that cannot be right whatever the files hold; `settings` are the
+    validators that it uses, by which editors know them, None where they are not known; `fingerprint` is what recorded
+    answers depend on.
     """
 
     opener: Opener
@@ -136,6 +138,7 @@ class EngineType:
     dialect: Callable[[Settings], str] = lambda _: ""
     text_setting: str = "path"
     check: Callable[[Settings], None] = lambda _: None
+    settings: Mapping[str, SettingValidator] | None = None
     fingerprint: SourceFingerprint = SourceFingerprint()
 
     def open(self, source: Source, hosts: Hosts) -> Engine:

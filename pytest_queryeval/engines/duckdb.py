@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
-from pytest_queryeval.core.setting_validators import FILE_NAME, SettingValidator, is_text
+from pytest_queryeval.core.setting_validators import FILE_NAME, TEXT, SettingValidator, is_text
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.files import absolute, file_path, require_file
@@ -48,7 +48,12 @@ def is_tables(value: Any) -> bool:
 SETTINGS = {
     "path": FILE_NAME,
     "script": FILE_NAME,
-    "tables": SettingValidator(is_tables, "a mapping of names of tables to names of files", names_files=True),
+    "tables": SettingValidator(
+        is_tables,
+        "a mapping of names of tables to names of files",
+        names_files=True,
+        shape={"type": "object", "additionalProperties": TEXT, "minProperties": 1},
+    ),
 }
 
 
@@ -130,4 +135,11 @@ FINGERPRINT = SourceFingerprint(
     settings=lambda settings: {"tables": list(settings["tables"])} if "tables" in settings else {},
     version=lambda _: f"duckdb {version('duckdb')}",
 )
-DUCKDB = EngineType(opener=open_duckdb, kind="sql", dialect=lambda _: "duckdb", check=check, fingerprint=FINGERPRINT)
+DUCKDB = EngineType(
+    opener=open_duckdb,
+    kind="sql",
+    dialect=lambda _: "duckdb",
+    check=check,
+    settings=SETTINGS,
+    fingerprint=FINGERPRINT,
+)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, is_iris, texts
+from pytest_queryeval.core.setting_validators import TEXTS, TRUE_OR_FALSE, SettingValidator, is_iris, texts
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
@@ -24,7 +24,7 @@ PACKAGES = ("SPARQLWrapper", "rdflib", "requests")
 PROBE = "ASK {}"
 SETTINGS = {
     **CONNECTION,
-    "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs"),
+    "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
     "prefixes": PREFIXES,
     "service": TRUE_OR_FALSE,
 }
@@ -101,4 +101,6 @@ class EndpointEngine:
 
 
 FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "prefixes", "service"))
-ENDPOINT = EngineType(opener=open_endpoint, kind="sparql", text_setting="url", check=check, fingerprint=FINGERPRINT)
+ENDPOINT = EngineType(
+    opener=open_endpoint, kind="sparql", text_setting="url", check=check, settings=SETTINGS, fingerprint=FINGERPRINT
+)

@@ -9,12 +9,12 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.setting_validators import SettingValidator, is_text
+from pytest_queryeval.core.setting_validators import TEXT, SettingValidator, choice_shape, is_text, pattern_shape
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, settings_among
 from pytest_queryeval.engines.remote_source import PROBE_ROWS, RemoteSource, connection
 from pytest_queryeval.engines.settings import check_settings
-from pytest_queryeval.http.setting_validators import REQUEST
+from pytest_queryeval.http.setting_validators import BODY, REQUEST
 from pytest_queryeval.http.template import is_body, placeholders
 from pytest_queryeval.sandbox.host import MAX_COLUMNS, Host, Hosts, Question, text_refusal
 
@@ -27,19 +27,29 @@ UNSUPPORTED = ("invalid", "rejected", "unsafe")  # failures of a query that the 
 _FORMAT = re.compile(r"\bFORMAT\s+\w+[\s;]*$", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PATH = SettingValidator(
-    lambda value: is_text(value) and value.startswith("$") and "://" not in value, "a JSONPath, such as $.rows"
+    lambda value: is_text(value) and value.startswith("$") and "://" not in value,
+    "a JSONPath, such as $.rows",
+    shape=pattern_shape("^[$]"),
 )
 SETTINGS = {
     **REQUEST,
     "body": SettingValidator(
-        is_body, 'a mapping, a list, "{query}" alone, or a form such as "sql={query}&format=json"'
+        is_body,
+        'a mapping, a list, "{query}" alone, or a form such as "sql={query}&format=json"',
+        shape=BODY,
     ),
     "rows": _PATH,
     **dict.fromkeys(PATHS, _PATH),
-    "page_size": SettingValidator(lambda value: type(value) is int and value > 0, "a whole number above 0"),
-    "probe": SettingValidator(is_text, "a query"),
-    "dialect": SettingValidator(lambda value: isinstance(value, str), "the name of a dialect"),
-    "unparsed": SettingValidator(lambda value: value in UNPARSED, "refuse or allow"),
+    "page_size": SettingValidator(
+        lambda value: type(value) is int and value > 0,
+        "a whole number above 0",
+        shape={"type": "integer", "exclusiveMinimum": 0},
+    ),
+    "probe": SettingValidator(is_text, "a query", shape=TEXT),
+    "dialect": SettingValidator(
+        lambda value: isinstance(value, str), "the name of a dialect", shape={"type": "string"}
+    ),
+    "unparsed": SettingValidator(lambda value: value in UNPARSED, "refuse or allow", shape=choice_shape(UNPARSED)),
 }
 
 
@@ -148,5 +158,11 @@ def dialect(settings: Settings) -> str:
 # Without `params` and `body`, which may hold secrets.
 FINGERPRINT = SourceFingerprint(settings=settings_among("rows", *PATHS, "page_size", "dialect", "unparsed"))
 HTTP = EngineType(
-    opener=open_http, kind="sql", dialect=dialect, text_setting="url", check=check, fingerprint=FINGERPRINT
+    opener=open_http,
+    kind="sql",
+    dialect=dialect,
+    text_setting="url",
+    check=check,
+    settings=SETTINGS,
+    fingerprint=FINGERPRINT,
 )

@@ -14,13 +14,17 @@ from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.setting_validators import (
     FILE_NAMES,
+    TEXT,
+    TEXTS,
     SettingValidator,
+    choice_shape,
     is_iri,
     is_iris,
     is_text,
     is_texts,
     texts,
 )
+from pytest_queryeval.core.shapes import either, list_shape
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, prefix_source_errors, settings_among
 from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.engines.graph_store import GraphFile, graph_store
@@ -45,12 +49,20 @@ def _is_graphs(value: Any) -> bool:
     return isinstance(value, dict) and all(is_iri(name) and is_text(file) for name, file in value.items())
 
 
+_ENGINES = either(choice_shape(EVALUATORS), list_shape(choice_shape(EVALUATORS)))
 SETTINGS = {
     "files": FILE_NAMES,
-    "graphs": SettingValidator(_is_graphs, "a mapping of IRIs of graphs to names of files", names_files=True),
-    "engine": SettingValidator(is_texts, "the name of an engine, or a list of names"),
+    "graphs": SettingValidator(
+        _is_graphs,
+        "a mapping of IRIs of graphs to names of files",
+        names_files=True,
+        shape={"type": "object", "additionalProperties": TEXT},
+    ),
+    "engine": SettingValidator(is_texts, "the name of an engine, or a list of names", shape=_ENGINES),
     "default_graph": SettingValidator(
-        lambda value: value == UNION or is_iris(value), f"'{UNION}', the IRI of a graph, or a list of IRIs"
+        lambda value: value == UNION or is_iris(value),
+        f"'{UNION}', the IRI of a graph, or a list of IRIs",
+        shape=TEXTS,
     ),
     "prefixes": PREFIXES,
 }
@@ -209,4 +221,6 @@ FINGERPRINT = SourceFingerprint(
     settings=graph_settings,
     version=versions,
 )
-RDF = EngineType(opener=open_rdf, kind="sparql", text_setting="files", check=check, fingerprint=FINGERPRINT)
+RDF = EngineType(
+    opener=open_rdf, kind="sparql", text_setting="files", check=check, settings=SETTINGS, fingerprint=FINGERPRINT
+)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
 from pytest_queryeval.core.schema import Schema
-from pytest_queryeval.core.setting_validators import SettingValidator, is_text
+from pytest_queryeval.core.setting_validators import SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, with_cells
 from pytest_queryeval.engines.remote_source import RemoteSource
 from pytest_queryeval.engines.settings import check_settings
@@ -101,6 +101,7 @@ SETTINGS = {
     "url": SettingValidator(
         lambda value: is_text(value) and bool(_URL.fullmatch(value)),
         "a URL such as postgresql://user:password@host/database (in a password, @ is %40 and / is %2F)",
+        shape=pattern_shape("^[A-Za-z]\\w*([+]\\w+)?://"),
     )
 }
 
@@ -199,4 +200,6 @@ class SQLAlchemyEngine:
         return refusal(query, self._guarded)
 
 
-SQLALCHEMY = EngineType(opener=open_sqlalchemy, kind="sql", dialect=dialect, text_setting="url", check=check)
+SQLALCHEMY = EngineType(
+    opener=open_sqlalchemy, kind="sql", dialect=dialect, text_setting="url", check=check, settings=SETTINGS
+)

@@ -67,10 +67,13 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             start = end
 
 
+SETTINGS = {"path": FILE_NAME, "script": FILE_NAME}
+
+
 def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is a path or a script and nothing else."""
-    check_settings(settings, {"path": FILE_NAME, "script": FILE_NAME})
-    if len(settings.keys() & {"path", "script"}) != 1:
+    check_settings(settings, SETTINGS)
+    if len(settings.keys() & SETTINGS.keys()) != 1:
         raise SettingError("path", "needs a path or a script")
 
 
@@ -79,4 +82,11 @@ FINGERPRINT = SourceFingerprint(
     log="-wal",
     version=lambda _: f"sqlite {sqlite3.sqlite_version}",
 )
-SQLITE = EngineType(opener=open_sqlite, kind="sql", dialect=lambda _: "sqlite", check=check, fingerprint=FINGERPRINT)
+SQLITE = EngineType(
+    opener=open_sqlite,
+    kind="sql",
+    dialect=lambda _: "sqlite",
+    check=check,
+    settings=SETTINGS,
+    fingerprint=FINGERPRINT,
+)

@@ -7,12 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_queryeval.core.setting_validators import SettingValidator, is_text
+from pytest_queryeval.core.setting_validators import (
+    FLAG,
+    TEXT,
+    SettingValidator,
+    choice_shape,
+    is_text,
+    pattern_shape,
+)
+from pytest_queryeval.core.shapes import Shape, either
 from pytest_queryeval.http.template import is_parameters
 from pytest_queryeval.text.credentials import mask_credentials
 from pytest_queryeval.text.truncation import one_line
 
 MAX_SHOWN = 80  # characters of a value in a message
+METHODS = ("GET", "POST")
 SCHEMES = ("basic", "digest", "bearer")
 # A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.
 _HOST = re.compile(r"[\w.-]+:\d+(?:/|$)|localhost/|[\w-]+(?:\.[\w-]+)+/[^.?#]*(?:[?#]|$)", re.ASCII)
@@ -75,16 +84,32 @@ def _is_sendable(text: str) -> bool:
     return all(character <= "\xff" and character not in "\r\n" for character in text)
 
 
+_URL = pattern_shape("^[hH][tT][tT][pP][sS]?://.")
+_AUTH: Shape = {
+    "type": "object",
+    "properties": dict.fromkeys(SCHEMES, TEXT),
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+_HEADERS: Shape = {"type": "object", "additionalProperties": {"type": ["string", "integer", "boolean"]}}
+_PARAMETERS: Shape = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+BODY: Shape = {"type": ["string", "object", "array"]}
+
 CONNECTION: Mapping[str, SettingValidator] = {
-    "url": SettingValidator(is_url, "an http or https URL", suggestion=_suggested_or_found),
-    "auth": SettingValidator(is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1"),
-    "headers": SettingValidator(is_headers, "a mapping from names to one-line texts, in Latin-1"),
+    "url": SettingValidator(is_url, "an http or https URL", suggestion=_suggested_or_found, shape=_URL),
+    "auth": SettingValidator(
+        is_auth, "{basic: user:password}, {digest: user:password} or {bearer: token}, in Latin-1", shape=_AUTH
+    ),
+    "headers": SettingValidator(is_headers, "a mapping from names to one-line texts, in Latin-1", shape=_HEADERS),
     "verify": SettingValidator(
-        lambda value: isinstance(value, bool) or is_text(value), "true, false or the name of a CA file"
+        lambda value: isinstance(value, bool) or is_text(value),
+        "true, false or the name of a CA file",
+        shape=either(FLAG, TEXT),
     ),
 }
 REQUEST: Mapping[str, SettingValidator] = {
     **CONNECTION,
-    "method": SettingValidator(lambda value: value in ("GET", "POST"), "GET or POST"),
-    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers"),
+    "method": SettingValidator(lambda value: value in METHODS, "GET or POST", shape=choice_shape(METHODS)),
+    "params": SettingValidator(is_parameters, "a mapping from names to texts and numbers", shape=_PARAMETERS),
 }

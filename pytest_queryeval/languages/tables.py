@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pytest_queryeval.core.shapes import SCALAR, list_shape, mapping_shape, shape
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, items, known_entries, scalar, text, unexpected
 from pytest_queryeval.text.formatting import pluralize
 
 TABLE_KEYS = ("columns", "rows")
+_PARTS = {"columns": list_shape(SCALAR), "rows": list_shape(list_shape(SCALAR))}
 
 
+@shape(mapping_shape(_PARTS, required=TABLE_KEYS))
 def read_table(node: Node, read_cell: Callable[[Cell], Cell]) -> Table:
     """Read a table; raise `CaseError` or `SuiteError`."""
     if node.form != "mapping":

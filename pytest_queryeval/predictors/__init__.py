@@ -10,6 +10,7 @@ from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
 from pytest_queryeval.core.registry import Registry
+from pytest_queryeval.core.setting_validators import SettingValidator
 
 SEND_SCHEMA = "send_schema"  # a setting of programs and services
 # What a system may see of a case besides its id, kind, question, evidence, conversation and metadata.
@@ -72,7 +73,8 @@ class PredictorType:
 
     `text_setting` is the setting of a predictor that is only a text or a list; empty where there is none. `check`
     raises `SettingError` for the first setting that cannot be right, and `check_files` for missing local files and
-    functions; it imports and starts nothing. `calls` is False where no system is called, so that there is nothing to
+    functions; it imports and starts nothing. `settings` are the validators that `check` uses, by which editors know
+    them, None where they are not known. `calls` is False where no system is called, so that there is nothing to
     wait for or to record: it then opens `StoredPredictions`. `threads` is False where a function must stay in the main
     thread. `shared` is True where all worker processes of a run call one system, so that `concurrency` limits their
     calls together.
@@ -84,6 +86,7 @@ class PredictorType:
     opener: PredictorOpener
     text_setting: str = ""
     check: Callable[[Mapping[str, JsonValue]], None] = lambda _: None
+    settings: Mapping[str, SettingValidator] | None = None
     check_files: Callable[[PredictorSpec], None] = lambda _: None
     calls: bool = True
     threads: bool = True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pytest_queryeval.core.model import Message
+from pytest_queryeval.core.shapes import ANYTHING, NOT_NULL, NULL, SCALAR, TEXT, Shape, either, list_shape, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, entries, items, or_else, required_text, text, whole_text
 from pytest_queryeval.suites.markers import as_marker
@@ -15,6 +16,15 @@ CONVERSATION = "conversation"
 TARGET = "target"
 # Keys of conversations that describe them, and become metadata of their cases.
 DESCRIPTIVE = ("name", "comments")
+# What a case with a conversation accepts that another one does not: any words as tags, which become markers.
+ACCEPTED: Mapping[str, Shape] = {**dict.fromkeys(DESCRIPTIVE, ANYTHING), "tags": either(NULL, list_shape(SCALAR))}
+REFUSED = (*GOLD_FORMS, *PREDICTED_FORMS, "question")
+_TURN: Shape = {
+    "type": "object",
+    "properties": {"role": TEXT, "content": SCALAR},
+    "required": ["role", "content"],
+}
+_WITH_TARGET: Shape = {"required": [TARGET], "properties": {TARGET: NOT_NULL}}
 
 
 def turns(case: Node) -> list[Node]:
@@ -28,7 +38,7 @@ def turns(case: Node) -> list[Node]:
         return [case]
     named = case.value
     conversation = named[CONVERSATION]
-    for form in (*GOLD_FORMS, *PREDICTED_FORMS, "question"):
+    for form in REFUSED:
         if form in named:
             raise named[form].problem(f"'{form}' is not allowed in a conversation, whose turns have targets")
     read_messages(conversation)
@@ -38,6 +48,7 @@ def turns(case: Node) -> list[Node]:
     return found
 
 
+@shape({**list_shape(_TURN), "contains": _WITH_TARGET})
 def read_messages(node: Node) -> tuple[Message, ...]:
     """Read the messages in their order, and ignore other keys of turns; raise `CaseError`."""
     return tuple(each(items(node), _message))

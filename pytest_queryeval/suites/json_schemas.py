@@ -7,11 +7,13 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.json_value import JsonSchema
+from pytest_queryeval.core.shapes import TEXT, shape
 from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.values import required_text
 from pytest_queryeval.suites.changes import modification_time
 
 
+@shape(TEXT)
 def read_json_schema(node: Node) -> JsonSchema:
     """Read `file.json`, relative to the file that names it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -16,6 +16,17 @@ from pytest_queryeval.core.errors import (
 )
 from pytest_queryeval.core.findings import RULES as CHECK_RULES
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Gate, NoRegression, TrialsRule
+from pytest_queryeval.core.shapes import (
+    NON_BLANK,
+    TEXT,
+    Shape,
+    either,
+    list_shape,
+    mapping_shape,
+    one_of,
+    shape,
+    shape_of,
+)
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.values import (
@@ -27,6 +38,7 @@ from pytest_queryeval.documents.values import (
     json_mapping,
     known_entries,
     list_of,
+    mapping_of,
     number,
     number_from_zero,
     or_else,
@@ -42,10 +54,12 @@ from pytest_queryeval.documents.values import (
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.conversations import read_messages
+from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, GATE_DESCRIPTIONS
 from pytest_queryeval.suites.json_schemas import read_json_schema
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
     known_metric,
+    metric_shape,
     read_limits,
     read_metrics,
     read_options,
@@ -68,22 +82,36 @@ LEVELS: Mapping[Level, str] = {
 }
 GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
 DEFAULT_MAX_DROP = 0.0
-MIN_ALPHA = 0.001  # the tests draw random signs 9,999 times
+MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 
+# `editor_schema` defines what a case is.
+_CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT)
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
+# Without ASCII signs that ids and markers cannot have: not all editors know which other characters are letters.
+_ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
+_RATE_SHAPE: Shape = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+_MARKER_SHAPE: Shape = {
+    "type": ["string", "integer", "boolean", "null"],
+    "pattern": r"^(?!_)[^\s!-,./:-@\[-^`{-~]+$",
+    "not": one_of(PYTEST_MARKERS),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key. `merged` and `added` combine the values of all levels, else the nearest level's value applies."""
+    """A key. `merged` and `added` combine the values of all levels, else the nearest level's value applies.
+
+    By the shape of `read`, editors describe, complete and check values.
+    """
 
     name: str
     levels: tuple[Level, ...]
     inheritance: Inheritance = "nearest"
-    read: Reader[Any] = lambda node: node
+    read: Reader[Any]
 
 
+@shape(_ID_SHAPE)
 def read_id(node: Node) -> str:
     """Read a case's id, which becomes a part of its node id."""
     value = text(node)
@@ -95,6 +123,7 @@ def read_id(node: Node) -> str:
     return value
 
 
+@shape(_MARKER_SHAPE)
 def read_marker(node: Node) -> str:
     """Read a tag or a difficulty, which becomes a marker of pytest's."""
     value = text(node)
@@ -108,6 +137,7 @@ def read_marker(node: Node) -> str:
     return value
 
 
+@shape(lambda: one_of(KINDS.names()))
 def read_kind(node: Node) -> str:
     """Read the name of a kind that is known."""
     value = text(node)
@@ -116,11 +146,16 @@ def read_kind(node: Node) -> str:
     return value
 
 
+_ON_MISS = choice("fail", "xfail")
+
+
+@shape(shape_of(_ON_MISS))
 def read_on_miss(node: Node) -> tuple[str, Location]:
     """Read the outcome of cases with missed thresholds, and the location of the setting."""
-    return choice("fail", "xfail")(node), node.location
+    return _ON_MISS(node), node.location
 
 
+@shape(lambda: shape_of(mapping_of(COMPARE, COMPARE_DESCRIPTIONS)))
 def read_compare(node: Node) -> dict[str, str | float]:
     """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
     fields = known_entries(node, COMPARE)
@@ -131,16 +166,19 @@ def read_compare(node: Node) -> dict[str, str | float]:
     return {**numbers, **fields}
 
 
+@shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(TOLERANCE))})
 def _tolerances(node: Node) -> dict[str, dict[str, float]]:
     return each_entry(node, lambda _, value: known_entries(value, TOLERANCE))
 
 
+@shape(either({"type": "integer", "minimum": 0}, {"type": "string", "pattern": NON_BLANK}))
 def _column(node: Node) -> str | int:
     """Read the name of a column, or its position."""
     value = scalar(node)
     return whole_number(0)(node) if isinstance(value, int | float) else required_text(node)
 
 
+@shape(mapping_shape({"ignore": mapping_shape(dict.fromkeys(CHECK_RULES, TEXT))}))
 def read_check(node: Node) -> dict[str, str]:
     """Read the rules of `queryeval check` that are ignored, each with the reason."""
     found: dict[str, dict[str, str]] = known_entries(node, {"ignore": lambda rules: each_entry(rules, _ignored)})
@@ -155,11 +193,14 @@ def _ignored(rule: str, node: Node) -> str:
     return text(node)
 
 
-def read_gates(node: Node) -> tuple[Gate, ...]:
-    """Read the gates of a folder."""
-    return list_of(_gate)(node)
+def _gate_shape() -> Shape:
+    """Return the shape of a gate: limits of a metric, or one of the rules that compare with a baseline."""
+    limits = {"required": ["metric"], **either({"required": ["min"]}, {"required": ["max"]})}
+    rules = [{"required": [rule], "propertyNames": one_of([rule, "where"])} for rule in RULES]
+    return {**shape_of(mapping_of(GATE, GATE_DESCRIPTIONS)), **either(limits, *rules)}
 
 
+@shape(_gate_shape)
 def _gate(node: Node) -> Gate:
     if stray := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
         raise node.problem(f"a gate names its metric under a key: write {{metric: {stray}, min: NUMBER}}")
@@ -179,9 +220,13 @@ def _gate(node: Node) -> Gate:
     return gate(metric=found["metric"], minimum=limits.minimum, maximum=limits.maximum)
 
 
+read_gates = list_of(_gate)
+
+
+@shape(lambda: {**shape_of(mapping_of(NO_REGRESSION, GATE_DESCRIPTIONS)), "required": ["metric"]})
 def _no_regression(node: Node) -> tuple[str, NoRegression]:
     """Read `{metric:, alpha:, max_drop:}`, of which only the metric is required."""
-    found = known_entries(node, {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero})
+    found = known_entries(node, NO_REGRESSION)
     if "metric" not in found:
         raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
     if found["metric"] in OF_TRIALS:
@@ -190,19 +235,22 @@ def _no_regression(node: Node) -> tuple[str, NoRegression]:
     return found["metric"], rule
 
 
+@shape({"type": "number", "minimum": MIN_ALPHA, "maximum": MAX_ALPHA})
 def _alpha(node: Node) -> float:
-    wanted = f"a number from {MIN_ALPHA:g} to 0.5"
+    wanted = f"a number from {MIN_ALPHA:g} to {MAX_ALPHA:g}"
     value = number(node, wanted)
-    if not MIN_ALPHA <= value <= 0.5:
+    if not MIN_ALPHA <= value <= MAX_ALPHA:
         raise unexpected(node, wanted)
     return value
 
 
+@shape(lambda: metric_shape(PASS_RATE, *OF_TRIALS))
 def _gate_metric(node: Node) -> str:
     name = text(node)
     return name if name in (PASS_RATE, *OF_TRIALS) else known_metric(name, node)
 
 
+@shape(either(one_of(("mean", "all", "any")), mapping_shape({"rate": _RATE_SHAPE}, required=["rate"])))
 def read_trials_rule(node: Node) -> TrialsRule:
     """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
     if node.value in ("mean", "all", "any"):
@@ -215,7 +263,7 @@ def read_trials_rule(node: Node) -> TrialsRule:
 
 TOLERANCE: Mapping[str, Reader[float]] = {"rel": number_from_zero, "abs": number_from_zero}
 COMPARE: Mapping[str, Reader[Any]] = {
-    "numbers": lambda node: known_entries(node, {**TOLERANCE, "columns": _tolerances}),
+    "numbers": mapping_of({**TOLERANCE, "columns": _tolerances}),
     "text_numbers": flag,
     "case": choice("keep", "ignore"),
     "whitespace": choice("keep", "ignore"),
@@ -228,10 +276,11 @@ COMPARE: Mapping[str, Reader[Any]] = {
     "gold_columns": list_of(_column),
     "rdf_terms": choice("value", "strict"),
 }
+NO_REGRESSION: Mapping[str, Reader[Any]] = {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero}
 GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, required_text)
 GATE: Mapping[str, Reader[Any]] = {
     "metric": _gate_metric,
-    "where": lambda node: known_entries(node, {**GATE_WHERE, "not": lambda node: known_entries(node, GATE_WHERE)}),
+    "where": mapping_of({**GATE_WHERE, "not": mapping_of(GATE_WHERE)}),
     "min": number,
     "max": number,
     "no_regression": _no_regression,
@@ -243,8 +292,18 @@ _SHARED: tuple[Level, ...] = ("folder", "file")
 _CASE: tuple[Level, ...] = ("case",)
 
 
-def _own(name: str, read: Callable[[Node], Any] = lambda node: node) -> Key:
+def _own(name: str, read: Reader[Any]) -> Key:
     return Key(name=name, levels=_CASE, inheritance="own", read=read)
+
+
+def _as_written(of: Shape) -> Reader[Node]:
+    """Return a reader that leaves the value to others, such as the kind of the case."""
+
+    @shape(of)
+    def read(node: Node) -> Node:
+        return node
+
+    return read
 
 
 KEYS: Mapping[str, Key] = {
@@ -268,7 +327,7 @@ KEYS: Mapping[str, Key] = {
         Key(name="requires", levels=_SHARED, read=read_requires),
         Key(name="report_rows", levels=_SHARED, read=whole_number(0)),
         Key(name="gates", levels=("folder",), inheritance="own", read=read_gates),
-        Key(name="cases", levels=("file",), inheritance="own"),
+        Key(name="cases", levels=("file",), inheritance="own", read=_as_written(_CASES_SHAPE)),
         _own("id", read_id),
         _own("question", or_else("", whole_text)),
         _own("evidence", or_else("", whole_text)),
@@ -277,7 +336,7 @@ KEYS: Mapping[str, Key] = {
         _own("skip", reason("skipped in the suite")),
         _own("xfail", reason("expected to fail in the suite")),
         _own("allow_empty", flag),
-        *map(_own, (*GOLD_FORMS, *PREDICTED_FORMS)),
+        *(_own(name, _as_written(of)) for name, of in {**GOLD_FORMS, **PREDICTED_FORMS}.items()),
         Key(name="db_schema", levels=_ALL, read=read_db_schema),
         Key(name="json_schema", levels=_ALL, read=read_json_schema),
         Key(name="structure", levels=_ALL, read=read_structure),

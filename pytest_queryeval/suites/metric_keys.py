@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, UnknownNameError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.core.model import OF_TRIALS, PASS_RATE, Threshold
+from pytest_queryeval.core.shapes import ANYTHING, TEXT, Shape, either, list_shape, mapping_shape, one_of, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import (
     each_entry,
@@ -22,11 +25,67 @@ from pytest_queryeval.documents.values import (
     unexpected,
 )
 from pytest_queryeval.languages import KINDS, Kind
-from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
 from pytest_queryeval.suites.variables import expanded_text
 
 
+def metric_shape(*others: str) -> Shape:
+    """Return the shape of the name of a metric, or of one of the `others`."""
+    families = [name for name in METRICS.names() if METRICS[name].parameter]
+    names = [name for name in METRICS.names() if name not in families]
+    pattern = _of_families(families)
+    return either(one_of([*others, *names]), {"type": "string", "pattern": pattern})
+
+
+def _of_families(names: Iterable[str]) -> str:
+    """Return the pattern of the names of metrics that are of one of these families."""
+    return rf"^({'|'.join(names)})\[.+\]$"
+
+
+def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
+    """Return the shape of a mapping by names of metrics, with the shape that each of them has."""
+    found: dict[str, Any] = {"type": "object", "properties": {}, "patternProperties": {}}
+    for name in METRICS.names():
+        metric = METRICS[name]
+        summary = (metric.function.__doc__ or "").strip().partition("\n")[0].removeprefix("Return ")
+        of_name = {"description": summary, **of_metric(metric)}
+        if metric.parameter:
+            found["patternProperties"][_of_families([name])] = of_name
+        else:
+            found["properties"][name] = of_name
+    return {**found, "additionalProperties": False}
+
+
+def _limits_shape(metric: Metric) -> Shape:
+    limit: dict[str, Any] = {"type": "number"}
+    if metric.max_score is not None:
+        limit["minimum"] = 0
+        if not math.isinf(metric.max_score):
+            limit["maximum"] = metric.max_score
+    return either(limit, {**mapping_shape({"min": limit, "max": limit}), "minProperties": 1})
+
+
+def _options_shape() -> Shape:
+    """Return the shape of options, by metrics and kinds; a kind has those of the metrics that score it."""
+    by_metric = _by_metric(lambda metric: mapping_shape(_with_paths(metric.option_shapes(), metric.paths)))
+    kinds = {}
+    for name in KINDS.names():
+        kind = KINDS[name]
+        of_metrics: dict[str, Shape] = {}
+        for metric in METRICS.names():
+            if applies_to(metric, name):
+                of_metrics |= METRICS[metric].option_shapes()
+        options = {option: of_metrics.get(option, ANYTHING) for option in sorted(kind.options)}
+        kinds[name] = mapping_shape(_with_paths(options, kind.paths))
+    return {**by_metric, "properties": {**by_metric["properties"], **kinds}}
+
+
+def _with_paths(options: Mapping[str, Shape], paths: Iterable[str]) -> Mapping[str, Shape]:
+    return {**options, **dict.fromkeys(paths, TEXT)}
+
+
+@shape(metric_shape)
 def read_metric(node: Node) -> str:
     """Read the name of a metric that is known and can be imported."""
     return known_metric(text(node), node)
@@ -58,11 +117,13 @@ def check_metric(name: str) -> None:
         raise QueryEvalError(f"metric '{name}' {error}") from error
 
 
+@shape(lambda: list_shape(metric_shape()))
 def read_metrics(node: Node) -> tuple[str, ...]:
     """Read names of metrics, each once."""
     return tuple(dict.fromkeys(list_of(read_metric)(node)))
 
 
+@shape(lambda: _by_metric(_limits_shape))
 def read_thresholds(node: Node) -> dict[str, Threshold]:
     """Read `{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
     if node.empty:
@@ -108,6 +169,7 @@ def unreachable_threshold(name: str, threshold: Threshold) -> str:
     return ""
 
 
+@shape(_options_shape)
 def read_options(node: Node) -> dict[str, dict[str, JsonValue]]:
     """Read `{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
     return each_entry(node, _options_of)

@@ -11,11 +11,12 @@ from typing import Any
 from pytest_queryeval.core.errors import CaseError, Location, SettingError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import PredictorSpec
+from pytest_queryeval.core.shapes import NON_BLANK, Shape, either, mapping_shape, shape, shape_of
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.values import Reader, flag, positive_number, required_text, whole_number
 from pytest_queryeval.predictors import PREDICTORS, SEND_SCHEMA
 from pytest_queryeval.predictors.file.predictions import is_known
-from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem
+from pytest_queryeval.suites.variables import expanded_settings, expanded_text, setting_problem, settings_shape
 from pytest_queryeval.text.credentials import mask_credentials
 from pytest_queryeval.text.redaction import redact
 
@@ -28,6 +29,22 @@ CALL_SETTINGS: Mapping[str, Reader[Any]] = {
 }
 
 
+def _shape() -> Shape:
+    """Return the shape of a predictor: a text, or its name with its settings, and those of all calls beside it."""
+    return either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.names()))
+
+
+def _predictor_shape(name: str) -> Shape:
+    predictor = PREDICTORS[name]
+    entries = {
+        name: settings_shape(predictor.settings, predictor.text_setting),
+        **{setting: shape_of(read) for setting, read in CALL_SETTINGS.items()},
+        **({} if predictor.sends is None else {SEND_SCHEMA: shape_of(flag)}),
+    }
+    return mapping_shape(entries, required=[name])
+
+
+@shape(_shape)
 def read_predictor(node: Node) -> PredictorSpec:
     """Read a predictor by its text or its mapping; raise `CaseError`."""
     if isinstance(node.value, dict):

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pytest_queryeval.core.model import QueryOrAnswer
+from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shape_of
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, entries, items
 from pytest_queryeval.languages import Kind
+from pytest_queryeval.languages.tables import read_table
 
-GOLD_FORMS = ("gold", "gold_any", "gold_table", "gold_file")
-PREDICTED_FORMS = ("predicted", "predicted_table", "predicted_file")
+_TABLE = shape_of(read_table)
+# By form, what it accepts; the kind of the case reads it.
+GOLD_FORMS: Mapping[str, Shape] = {
+    "gold": NOT_NULL,
+    "gold_any": {**list_shape(NOT_NULL), "minItems": 1},
+    "gold_table": _TABLE,
+    "gold_file": TEXT,
+}
+PREDICTED_FORMS: Mapping[str, Shape] = {"predicted": NOT_NULL, "predicted_table": _TABLE, "predicted_file": TEXT}
 EMPTY_PREDICTED = 'leave it out, or write "" for an empty answer'
 
 
@@ -52,7 +61,7 @@ def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | None:
     return readers[form](node)
 
 
-def _only_form(named: Mapping[str, Node], forms: Sequence[str]) -> str | None:
+def _only_form(named: Mapping[str, Node], forms: Iterable[str]) -> str | None:
     found = [form for form in forms if form in named]
     if len(found) > 1:
         raise named[found[1]].problem(f"{' and '.join(found)}: a case has only one of them")

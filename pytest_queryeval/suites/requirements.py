@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
+from pytest_queryeval.core.shapes import TEXT, either, list_shape, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import items, text
 
@@ -20,6 +21,7 @@ class MissingExtraError(QueryEvalError):
     """An extra that a suite requires is not installed; the message says how to install it."""
 
 
+@shape(either(TEXT, list_shape(TEXT)))
 def read_requires(node: Node) -> tuple[str, ...]:
     """Read the name of an extra, or a list of names; raise `CaseError` for an unknown one."""
     named = items(node) if isinstance(node.value, list) else [node]

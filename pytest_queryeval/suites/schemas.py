@@ -13,6 +13,7 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.schema import Schema, schema_of_entry
+from pytest_queryeval.core.shapes import TEXT, either, mapping_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import entries, known_entries, required_text
 from pytest_queryeval.suites.changes import modification_time
@@ -30,6 +31,7 @@ class SchemaFile:
     node: Node
 
 
+@shape(either(TEXT, mapping_shape(dict.fromkeys(("file", DATABASE), TEXT), required=["file"])))
 def read_db_schema(node: Node) -> SchemaFile:
     """Read `file.json` or `{file: file.json, db_id: NAME}`; raise `CaseError`."""
     if not isinstance(node.value, dict):

@@ -11,17 +11,22 @@ from pathlib import Path, PurePosixPath
 from pytest_queryeval.core.errors import SettingError, SourceError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.setting_validators import SettingValidator
+from pytest_queryeval.core.shapes import TEXT, Shape, either, mapping_shape, shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each_entry, entries, required_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.engines.graph_store import COMPRESSED, FORMATS
+from pytest_queryeval.engines.settings import VERSION
 from pytest_queryeval.http.setting_validators import suggested_url
 from pytest_queryeval.suites.variables import (
     expanded_settings,
     expanded_text,
     expanded_value,
     setting_problem,
+    setting_shapes,
+    settings_shape,
 )
 from pytest_queryeval.text.credentials import mask_credentials
 
@@ -46,6 +51,21 @@ class SourceText:
     node: Node
 
 
+def source_shape() -> Shape:
+    """Return the shape of a source: a text, or the name of an engine with its settings, in it or beside it."""
+    return either(TEXT, *map(_engine_shape, ENGINES.names()))
+
+
+def _engine_shape(name: str) -> Shape:
+    engine = ENGINES[name]
+    if engine.settings is None:
+        return {"type": "object", "required": [name]}
+    known = {**engine.settings, VERSION: SettingValidator(lambda _: True, "the state of a source that may change")}
+    beside = {setting: of for setting, of in setting_shapes(known).items() if setting != engine.text_setting}
+    return mapping_shape({name: settings_shape(known, engine.text_setting), **beside}, required=[name])
+
+
+@shape(source_shape)
 def read_source(node: Node) -> Source | SourceText:
     """Read a source that is a mapping, or the text of one; raise `CaseError`."""
     if isinstance(node.value, dict):
@@ -54,6 +74,7 @@ def read_source(node: Node) -> Source | SourceText:
     return SourceText(expanded_text(node), node)
 
 
+@shape({"type": "object", "additionalProperties": {"$ref": "#/definitions/source"}})
 def read_sources(node: Node) -> dict[str, Source]:
     """Read the named sources; raise `SuiteError` with the problems of all of them."""
 

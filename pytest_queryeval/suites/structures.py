@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.errors import CaseError, QueryEvalWarning
 from pytest_queryeval.core.selection import Structure
+from pytest_queryeval.core.shapes import TEXT, either, list_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import each, items, required_text
 from pytest_queryeval.languages.sdmx.lookup import unlisted_codes
@@ -29,6 +30,7 @@ class StructureFiles:
     node: Node
 
 
+@shape(either(TEXT, {**list_shape(TEXT), "minItems": 1}))
 def read_structure(node: Node) -> StructureFiles:
     """Read the name of a file or a list of names; raise `CaseError`."""
     files = each(items(node), _file) if isinstance(node.value, list) else [_file(node)]

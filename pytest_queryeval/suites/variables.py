@@ -9,6 +9,8 @@ from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, SettingError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.setting_validators import SettingValidator
+from pytest_queryeval.core.shapes import ANYTHING, Shape, either, mapping_shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import required_text, scalar, text
 
@@ -42,6 +44,20 @@ def expanded_settings(node: Node, single: str) -> dict[str, JsonValue]:
         return {single: expanded_value(node)}
     required_text(node)
     return {single: expanded_text(node)}
+
+
+def settings_shape(known: Mapping[str, SettingValidator] | None, single: str) -> Shape:
+    """Return the shape of what `expanded_settings` reads, by the validators of the settings."""
+    if known is None:
+        return ANYTHING
+    settings = setting_shapes(known)
+    # The text of a scalar that is no text is taken for one, as in `sqlite: 2024`.
+    return either(settings[single], {"type": ["number", "boolean"]}, mapping_shape(settings))
+
+
+def setting_shapes(known: Mapping[str, SettingValidator]) -> dict[str, Shape]:
+    """Return the shape of each setting, described by the words of its validator."""
+    return {name: {"description": validator.words, **validator.shape} for name, validator in known.items()}
 
 
 def setting_problem(error: SettingError, single: str, nodes: Mapping[str, Node], otherwise: Node) -> CaseError:

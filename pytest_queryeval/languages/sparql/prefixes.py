@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_queryeval.core.setting_validators import SettingValidator, is_iri
+from pytest_queryeval.core.setting_validators import TEXT, SettingValidator, choice_shape, is_iri
+from pytest_queryeval.core.shapes import either, list_shape
 from pytest_queryeval.languages.sparql.query import read_query
 
 COMMON = "common"
@@ -39,8 +40,11 @@ def _parts(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+_SHAPE = either(choice_shape([COMMON]), {"type": "object", "additionalProperties": TEXT})
 PREFIXES = SettingValidator(
-    _is_prefixes, f"'{COMMON}', a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these"
+    _is_prefixes,
+    f"'{COMMON}', a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these",
+    shape=either(_SHAPE, list_shape(_SHAPE)),
 )
 
 

@@ -29,7 +29,7 @@ from pytest_queryeval.predictors.command.replies import (
     read_output,
     stderr_text,
 )
-from pytest_queryeval.predictors.command.settings import SCHEMA, check_command, has_schema, words
+from pytest_queryeval.predictors.command.settings import SCHEMA, SETTINGS, check_command, has_schema, words
 from pytest_queryeval.text.credentials import mask_credentials, may_hold_secrets
 from pytest_queryeval.text.redaction import register_secrets
 from pytest_queryeval.text.truncation import one_line
@@ -219,5 +219,10 @@ async def _start(command: Command, name: str) -> Process:
 
 
 COMMAND = PredictorType(
-    opener=open_command, text_setting="run", check=check_command, shared=True, sends=sent_surroundings
+    opener=open_command,
+    text_setting="run",
+    check=check_command,
+    settings=SETTINGS,
+    shared=True,
+    sends=sent_surroundings,
 )

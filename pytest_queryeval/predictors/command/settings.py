@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_queryeval.core.errors import SettingError
-from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, is_text, validate_settings
+from pytest_queryeval.core.setting_validators import (
+    TEXT,
+    TRUE_OR_FALSE,
+    SettingValidator,
+    choice_shape,
+    is_text,
+    validate_settings,
+)
+from pytest_queryeval.core.shapes import Shape, either, list_shape
 from pytest_queryeval.predictors import SEND_SCHEMA
 
 MODES = ("each", "lines")
@@ -24,11 +32,17 @@ def is_environment(value: Any) -> bool:
     )
 
 
+_TEXT_OR_NUMBER: Shape = {"type": ["string", "integer"]}
+_WORDS = either(TEXT, {**list_shape(_TEXT_OR_NUMBER), "minItems": 1})
 SETTINGS = {
-    "run": SettingValidator(lambda _: True, "a program and its arguments"),  # `words` reads it
-    "mode": SettingValidator(lambda value: value in MODES, f"one of {', '.join(MODES)}"),
-    "env": SettingValidator(is_environment, "a mapping of names to texts: write other values in quotes"),
-    "cwd": SettingValidator(is_text, "the name of a folder"),
+    "run": SettingValidator(lambda _: True, "a program and its arguments", shape=_WORDS),  # `words` reads it
+    "mode": SettingValidator(lambda value: value in MODES, f"one of {', '.join(MODES)}", shape=choice_shape(MODES)),
+    "env": SettingValidator(
+        is_environment,
+        "a mapping of names to texts: write other values in quotes",
+        shape={"type": "object", "additionalProperties": _TEXT_OR_NUMBER},
+    ),
+    "cwd": SettingValidator(is_text, "the name of a folder", shape=TEXT),
     SEND_SCHEMA: TRUE_OR_FALSE,
 }
 

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
+from pytest_queryeval.core.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
-from pytest_queryeval.core.setting_validators import FILE_NAME, SettingValidator, is_text, validate_settings
+from pytest_queryeval.core.setting_validators import FILE_NAME, TEXT, SettingValidator, choice_shape, validate_settings
 from pytest_queryeval.documents.document import File, file_at
-from pytest_queryeval.documents.tables import is_delimiter
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import read_answer
+from pytest_queryeval.predictors.entries import PREDICTED
 from pytest_queryeval.predictors.file.predictions import (
     KEYS,
     LINES_SUFFIXES,
@@ -34,13 +34,12 @@ MAX_COMPARED = 200  # keys among which a near one is searched, for each case wit
 _KEY_CHARACTERS = 80
 SETTINGS = {
     "path": FILE_NAME,
-    "key": SettingValidator(lambda value: value in KEYS, f"one of {', '.join(KEYS)}"),
+    "key": SettingValidator(lambda value: value in KEYS, f"one of {', '.join(KEYS)}", shape=choice_shape(KEYS)),
     "answer": SettingValidator(
         lambda value: isinstance(value, str) and bool(value) and value not in (*KEYS, "seconds", "trial"),
         "the name of what holds the answers",
+        shape=TEXT,
     ),
-    "sheet": SettingValidator(is_text, "the name of a sheet"),
-    "delimiter": SettingValidator(is_delimiter, "one character, such as ';'"),
 }
 
 
@@ -53,7 +52,7 @@ class PredictionsFile:
     def __init__(self, file: File, columns: Columns) -> None:
         self._file = file
         self._named, entries = read_entries(file, columns)
-        self._entries = _by_key(entries, self._named)
+        self._entries = _by_key(file, entries, self._named)
         self._spare: Iterable[str] = self._entries
         self._expected = False
 
@@ -76,7 +75,7 @@ class PredictionsFile:
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
-        by = f"{entry.location}: the prediction"
+        by = f"{Location(self._file.shown, entry.line)}: the prediction"
         stated = read_answer(entry.answer, case.kind, by=by)
         return Prediction(content=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
@@ -154,7 +153,7 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
         file = file_at(spec.folder / settings["path"])
         if is_lines(settings["path"]):
             return PredictedLines(file)
-        return PredictionsFile(file, Columns(**{name: settings[name] for name in settings.keys() - {"path"}}))
+        return PredictionsFile(file, Columns(settings.get("key"), settings.get("answer", PREDICTED)))
     except (SettingError, CaseError) as error:
         raise PredictorError(str(error)) from error
 
@@ -171,9 +170,6 @@ def check_file(settings: Mapping[str, Any]) -> None:
     for name in ("key", "answer"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
-    for name, suffixes in {"sheet": (".xlsx",), "delimiter": (".csv", ".tsv")}.items():
-        if name in settings and Path(path).suffix.lower() not in suffixes:
-            raise SettingError(name, f"'{name}' makes no sense with this file: it is for {' and '.join(suffixes)}")
 
 
 def check_there(spec: PredictorSpec) -> None:
@@ -185,7 +181,7 @@ def check_there(spec: PredictorSpec) -> None:
         raise SettingError("path", f"there is no file {name}{did_you_mean(name, beside)}")
 
 
-def _by_key(entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
+def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
     """Return the entries by key and trial; raises `CaseError` for one that contradicts an earlier one."""
     found: dict[str, dict[int, Entry]] = {}
     for entry in entries:
@@ -198,10 +194,8 @@ def _by_key(entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]
         elif named == "id" or other.trial != entry.trial or other.answer != entry.answer:
             trial = f", trial {entry.trial}," if entry.trial and entry.trial == other.trial else ""
             hint = "" if entry.trial and other.trial else ": say under `trial` which is which, if they are several"
-            first = other.location
-            place = f"in {first.cell}" if first.cell else f"on line {first.line}"
-            problem = f"'{_shown(entry.key)}'{trial} was predicted {place} already{hint}"
-            raise CaseError(entry.location, problem)
+            problem = f"'{_shown(entry.key)}'{trial} was predicted on line {other.line} already{hint}"
+            raise file.problem(problem, entry.line)
     return found
 
 
@@ -213,4 +207,11 @@ def _name(file: File) -> str:
     return f"file:{file.path.name}"
 
 
-FILE = PredictorType(opener=open_file, text_setting="path", check=check_file, check_files=check_there, calls=False)
+FILE = PredictorType(
+    opener=open_file,
+    text_setting="path",
+    check=check_file,
+    settings=SETTINGS,
+    check_files=check_there,
+    calls=False,
+)

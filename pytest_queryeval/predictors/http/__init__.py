@@ -13,7 +13,7 @@ from pytest_queryeval.http.template import placeholders, render_body, with_param
 from pytest_queryeval.predictors import Predictor, PredictorType
 from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.predictors.http.answers import Selector
-from pytest_queryeval.predictors.http.settings import METADATA, body_of, check, is_known, sent_surroundings
+from pytest_queryeval.predictors.http.settings import METADATA, SETTINGS, body_of, check, is_known, sent_surroundings
 from pytest_queryeval.text.credentials import mask_credentials
 from pytest_queryeval.text.redaction import register_secrets
 
@@ -97,4 +97,6 @@ def open_http(spec: PredictorSpec) -> Predictor:
     return HTTPService(spec)
 
 
-HTTP = PredictorType(opener=open_http, text_setting="url", check=check, shared=True, sends=sent_surroundings)
+HTTP = PredictorType(
+    opener=open_http, text_setting="url", check=check, settings=SETTINGS, shared=True, sends=sent_surroundings
+)

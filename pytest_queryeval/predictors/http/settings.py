@@ -8,8 +8,14 @@ from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.json_path import compiled
-from pytest_queryeval.core.setting_validators import TRUE_OR_FALSE, SettingValidator, is_text, validate_settings
-from pytest_queryeval.http.setting_validators import REQUEST
+from pytest_queryeval.core.setting_validators import (
+    TRUE_OR_FALSE,
+    SettingValidator,
+    is_text,
+    pattern_shape,
+    validate_settings,
+)
+from pytest_queryeval.http.setting_validators import BODY, REQUEST
 from pytest_queryeval.http.template import bare_placeholders, is_body, placeholders
 from pytest_queryeval.predictors import SEND_SCHEMA, SURROUNDINGS
 from pytest_queryeval.text.truncation import one_line
@@ -32,15 +38,19 @@ def _is_path(value: Any) -> bool:
     return True
 
 
+_PATH = pattern_shape("^[$]")
 SETTINGS = {
     **REQUEST,
     "body": SettingValidator(
-        is_body, 'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"'
+        is_body,
+        'a mapping, a list, "{question}" alone, or a form such as "question={question}&top=1"',
+        shape=BODY,
     ),
-    "answer": SettingValidator(_is_path, "a JSONPath (RFC 9535), such as $.sql"),
+    "answer": SettingValidator(_is_path, "a JSONPath (RFC 9535), such as $.sql", shape=_PATH),
     "metadata": SettingValidator(
         lambda value: isinstance(value, dict) and all(is_text(name) and _is_path(value[name]) for name in value),
         "a mapping from names to JSONPaths, such as {tokens: $.usage.total_tokens}",
+        shape={"type": "object", "additionalProperties": _PATH},
     ),
     SEND_SCHEMA: TRUE_OR_FALSE,
 }

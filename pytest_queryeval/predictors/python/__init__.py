@@ -18,9 +18,17 @@ from typing import Any
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, SettingError, did_you_mean
 from pytest_queryeval.core.model import Prediction, PredictorSpec
+from pytest_queryeval.core.setting_validators import SettingValidator, pattern_shape, validate_settings
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import is_interrupt, prediction_of, refuse_awaitable, wrap_predictor_errors
 from pytest_queryeval.predictors.python.lookup import TARGET, check_function, is_file, parts_of
+
+# `parts_of` reads the target.
+SETTINGS = {
+    TARGET: SettingValidator(
+        lambda _: True, "a function, as module:function or file.py:function", shape=pattern_shape(".:.")
+    )
+}
 
 
 class PythonFunction:
@@ -193,7 +201,8 @@ def _import_file(path: Path, siblings: SiblingModules) -> ModuleType:
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` where the target names no function."""
+    """Raise `SettingError` for an unknown setting, and where the target names no function."""
+    validate_settings(settings, SETTINGS)
     parts_of(settings.get(TARGET))
 
 
@@ -201,5 +210,6 @@ PYTHON = PredictorType(
     opener=open_python,
     text_setting=TARGET,
     check=check,
+    settings=SETTINGS,
     check_files=lambda spec: check_function(spec.settings[TARGET], spec.folder),
 )

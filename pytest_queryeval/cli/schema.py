@@ -1,0 +1,44 @@
+"""Prints the JSON Schema by which editors describe, complete and check suites, or the settings of folders."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from runpy import run_path
+
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, editor_schema, schema_text
+
+EXAMPLE = "queryeval schema suite > suite.schema.json"
+OK = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add whose schema it is, and what else is registered."""
+    parser.add_argument("name", choices=tuple(SCHEMA_FILES), help="*.queryeval.yaml, or queryeval.yaml of a folder")
+    registers = "a Python file that registers metrics and the like, which is run first; may be given again"
+    parser.add_argument("--conftest", action="append", type=Path, default=[], metavar="FILE.py", help=registers)
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Return the schema with all that is built in, installed, or registered by the files.
+
+    Raise `QueryEvalError` for a file that fails, and a registered object that cannot be imported.
+    """
+    for path in arguments.conftest:
+        _run_file(path)
+    return Result(status=OK, lines=schema_text(arguments.name).splitlines(), data=editor_schema(arguments.name))
+
+
+def _run_file(path: Path) -> None:
+    """Run a Python file, which may import the modules beside it, as pytest lets a conftest.py do."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        run_path(str(path))
+    except Exception as error:  # the user's code may raise anything
+        raise QueryEvalError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(folder)

@@ -1,0 +1,74 @@
+"""JSON Schemas of suites and of folder settings, by which editors describe, complete and check them as they are typed.
+
+They are composed from the shapes of the readers that load these files, and from the names in the registries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from pytest_queryeval.core.shapes import Shape, described_shapes, mapping_shape
+from pytest_queryeval.suites.conversations import ACCEPTED, CONVERSATION, REFUSED
+from pytest_queryeval.suites.descriptions import KEY_DESCRIPTIONS
+from pytest_queryeval.suites.keys import KEYS, Level
+from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
+
+SchemaName: TypeAlias = Literal["suite", "settings"]
+# What the files are called that suites and settings refer to.
+SCHEMA_FILES: Mapping[SchemaName, str] = {"suite": "suite.schema.json", "settings": "settings.schema.json"}
+_LEVELS: Mapping[SchemaName, Level] = {"suite": "file", "settings": "folder"}
+_TITLES: Mapping[SchemaName, str] = {
+    "suite": "A suite of pytest-queryeval, *.queryeval.yaml",
+    "settings": "Settings of pytest-queryeval for a folder and those below it, queryeval.yaml",
+}
+
+
+def editor_schema(name: SchemaName) -> Shape:
+    """Return the JSON Schema (draft-07) of suite files or of folder settings, with all that is registered."""
+    level = _LEVELS[name]
+    levels: tuple[Level, ...] = ("file", "case") if name == "suite" else ("folder",)
+    readers = {key.name: key.read for key in KEYS.values() if not set(levels).isdisjoint(key.levels)}
+    cases = {"case": _case()} if name == "suite" else {}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": _TITLES[name],
+        **mapping_shape(_references(level), required=["cases"] if name == "suite" else ()),
+        "definitions": {**cases, **described_shapes(readers, KEY_DESCRIPTIONS)},
+    }
+
+
+def schema_text(name: SchemaName) -> str:
+    """Return a schema as the text of its file."""
+    return f"{json.dumps(editor_schema(name), indent=1)}\n"
+
+
+def schema_comment(name: SchemaName) -> str:
+    """Return the first lines of a YAML file, by which editors find the schema beside it."""
+    return f"# yaml-language-server: $schema={SCHEMA_FILES[name]}\n# $schema: {SCHEMA_FILES[name]}\n"
+
+
+def _references(level: Level) -> dict[str, Shape]:
+    return {key.name: {"$ref": f"#/definitions/{key.name}"} for key in KEYS.values() if level in key.levels}
+
+
+def _case() -> Shape:
+    """Return the shape of a case, and of one with a conversation, whose turns have the golds."""
+    keys = _references("case")
+    stated = {name: of for name, of in keys.items() if name != CONVERSATION}
+    held = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
+    only_one = {
+        form: {"properties": {other: False for other in PREDICTED_FORMS if other != form}} for form in PREDICTED_FORMS
+    }
+    return {
+        "type": "object",
+        "required": ["id"],
+        "if": {"required": [CONVERSATION]},
+        "then": mapping_shape(held),
+        "else": {
+            **mapping_shape(stated),
+            "oneOf": [{"required": [form]} for form in GOLD_FORMS],
+            "dependencies": only_one,
+        },
+    }

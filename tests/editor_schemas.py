@@ -1,0 +1,63 @@
+"""What the schemas for editors say of files, with the values that editors read: those of YAML 1.2."""
+
+import re
+from functools import lru_cache
+
+import jsonschema_rs
+
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.suites.editor_schema import editor_schema
+from pytest_queryeval.suites.suites import is_suite_file
+
+REGISTRIES = (ENGINES, KINDS, METRICS, PREDICTORS)
+WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+
+def value_of(node):
+    """The value of a node by the core schema of YAML 1.2; infinity and NaN, which JSON has not, as texts."""
+    if isinstance(node.value, list):
+        return [value_of(item) for item in node.value]
+    if isinstance(node.value, dict):
+        return {key: value_of(item) for key, item in node.value.items()}
+    if not node.plain:
+        return node.value
+    if node.value in WORDS:
+        return WORDS[node.value]
+    if INTEGER.fullmatch(node.value):
+        return int(node.value, 0 if node.value[:2] in ("0o", "0x") else 10)
+    return float(node.value) if FLOAT.fullmatch(node.value) else node.value
+
+
+def objections(path):
+    """What an editor says of a suite or of a folder's settings."""
+    root = read_yaml(file_at(path)).root
+    name = "suite" if is_suite_file(path) else "settings"
+    return [
+        f"{'/'.join(map(str, error.instance_path))}: {error.message}"
+        for error in validator(name).iter_errors(value_of(root) if root else {})
+    ]
+
+
+def validator(name):
+    known = tuple(
+        (member, getattr(registry[member], "settings", None) is None)
+        for registry in REGISTRIES
+        for member in registry.names()
+    )
+    return _validator(name, known)
+
+
+@lru_cache(maxsize=16)
+def _validator(name, _):
+    return jsonschema_rs.Draft7Validator(editor_schema(name))

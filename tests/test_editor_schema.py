@@ -1,0 +1,463 @@
+"""The schemas for editors: they accept what loads, and refuse mistakes that the loader refuses as well."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Literal
+
+import jsonschema_rs
+import pytest
+from editor_schemas import objections, value_of
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from suites import write
+
+import pytest_queryeval
+from pytest_queryeval.core.errors import CaseError, SuiteError
+from pytest_queryeval.core.metric import Metric, describe_metric
+from pytest_queryeval.core.shapes import NON_BLANK, mapping_shape, shape_of
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.yaml_nodes import parse_yaml
+from pytest_queryeval.engines import ENGINES, EngineType
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.suites import load_cases
+from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, GATE_DESCRIPTIONS, KEY_DESCRIPTIONS
+from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
+from pytest_queryeval.suites.keys import COMPARE, GATE, KEYS, NO_REGRESSION
+from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(pytest_queryeval.__file__).parent
+SCHEMAS = ("suite", "settings")
+FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "example_suite").rglob("*queryeval.yaml"))
+BLOCKS = [
+    pytest.param(block, id=f"{path.name}-{number}")
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S))
+    if re.search(r"^cases:", block, re.M)
+]
+SUITE = {
+    "kind": "kind: sql",
+    "source": "source: a.db",
+    "predictor": "predictor: inline",
+}
+CASE = {"id": "id: a", "gold": "gold: SELECT 1", "predicted": "predicted: SELECT 1"}
+WITHOUT = "without "
+MISTAKES = [
+    ("file", "timout: 5"),
+    ("file", "gates: []"),
+    ("file", "gold: SELECT 1"),
+    ("file", "kind: sqll"),
+    ("file", "kind: [sql]"),
+    ("file", "kind:"),
+    ("file", "source: []"),
+    ("file", "source: {sqlit: a.db}"),
+    ("file", "source: {sqlite: {pth: a.db}}"),
+    ("file", "source: {sqlite: {path: 5}}"),
+    ("file", "source: {endpoint: localhost}"),
+    ("file", "source: {rdf: a.ttl, engine: jena}"),
+    ("file", "source: {duckdb: {tables: {}}}"),
+    ("file", "source: {http: {url: 'http://x.org', rows: rows, body: '{query}'}}"),
+    ("file", "source: {http: {url: 'http://x.org', rows: $.r, body: '{query}', page_size: 0}}"),
+    ("file", "source: {endpoint: 'http://x.org', auth: {token: x}}"),
+    ("file", "sources: {a: {sqlite: {script: [x]}}}"),
+    ("file", "predictor: []"),
+    ("file", "predictor: {pyton: 'a:b'}"),
+    ("file", "predictor: {python: 'a:b', concurency: 1}"),
+    ("file", "predictor: {python: predict.py}"),
+    ("file", "predictor: {python: 'a:b', concurrency: 0}"),
+    ("file", "predictor: {python: 'a:b', retries: -1}"),
+    ("file", "predictor: {python: 'a:b', timeout: 5s}"),
+    ("file", "predictor: {python: 'a:b', send_schema: true}"),
+    ("file", "predictor: {file: {path: p.jsonl, key: name}}"),
+    ("file", "predictor: {command: {run: [x], mode: line}}"),
+    ("file", "predictor: {http: {url: 'ftp://x.org'}}"),
+    ("file", "predictor: {http: {url: 'http://x.org', method: PUT}}"),
+    ("file", "predictor: {http: {url: 'http://x.org', answer: sql}}"),
+    ("file", "metrics: execution_accuracy"),
+    ("file", "metrics: [execution_acuracy]"),
+    ("file", "metrics: [recall]"),
+    ("file", "thresholds:"),
+    ("file", "thresholds: 0.9"),
+    ("file", "thresholds: {execution_acuracy: 1}"),
+    ("file", "thresholds: {execution_accuracy: 95}"),
+    ("file", "thresholds: {execution_accuracy: '1'}"),
+    ("file", "thresholds: {execution_accuracy: {least: 1}}"),
+    ("file", "thresholds: {execution_accuracy: {}}"),
+    ("file", "options: {execution_accuracy: {alpha: 1}}"),
+    ("file", "options: {r_ves: {iterations: many}}"),
+    ("file", "options: {json: {depth: full}}"),
+    ("file", "options: {sdmx: {by_dataset: 1}}"),
+    ("file", "on_miss: ignore"),
+    ("file", "compare: {row_order: asc}"),
+    ("file", "compare: {roworder: auto}"),
+    ("file", "compare: {text_numbers: 'true'}"),
+    ("file", "compare: {numbers: {rel: -1}}"),
+    ("file", "timeout: 0"),
+    ("file", "timeout: 30s"),
+    ("file", "max_rows: 1.5"),
+    ("file", "trials: 0"),
+    ("file", "trials_rule: most"),
+    ("file", "trials_rule: {rate: 0}"),
+    ("file", "tags: nightly"),
+    ("file", "tags: [a b]"),
+    ("file", "tags: [skip]"),
+    ("file", "report_rows: -1"),
+    ("file", "db_schema: {db_id: a}"),
+    ("file", "structure: []"),
+    ("case", "gol: SELECT 1"),
+    ("case", "sources: {}"),
+    ("case", f"{WITHOUT}id"),
+    ("case", "id: a b"),
+    ("case", "id: a::b"),
+    ("case", f"{WITHOUT}gold"),
+    ("case", "gold:"),
+    ("case", "gold_any: [SELECT 1]"),
+    ("case", "predicted:"),
+    ("case", "predicted_file: a.sql"),
+    ("case", "predicted_table: {columns: [a]}"),
+    ("case", "question: [a]"),
+    ("case", "difficulty: very hard"),
+    ("case", "metadata: [a]"),
+    ("case", "skip: []"),
+    ("case", "allow_empty: yes"),
+    ("case", "name: a"),
+    ("case", "conversation: [{role: user, content: a, target: x}]"),
+    ("folder", "cases: []"),
+    ("folder", "id: a"),
+    ("folder", "gates: {metric: pass_rate, min: 1}"),
+    ("folder", "gates: [{metric: pass_rate}]"),
+    ("folder", "gates: [{metric: pass_rat, min: 1}]"),
+    ("folder", "gates: [{metric: pass_rate, min: high}]"),
+    ("folder", "gates: [{metric: pass_rate, min: 1, were: {tag: a}}]"),
+    ("folder", "gates: [{metric: pass_rate, min: 1, where: {tags: a}}]"),
+    ("folder", "gates: [{max_regressions: -1}]"),
+    ("folder", "gates: [{no_regression: {alpha: 0.05}}]"),
+    ("folder", "gates: [{no_regression: {metric: pass_rate, alpha: 5}}]"),
+    ("folder", "gates: [{max_regressions: 0, min: 1}]"),
+]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def written(level, line):
+    """Write a suite, and settings beside it, with a line at a level; return the file that has it."""
+    name = line.partition(":")[0].removeprefix(WITHOUT)
+    lines = {"file": dict(SUITE), "case": dict(CASE), "folder": {}}
+    lines[level].pop(name, None)
+    if not line.startswith(WITHOUT):
+        lines[level][name] = line
+    case = "\n    ".join(lines["case"].values())
+    settings = write("\n".join(lines["folder"].values()), "queryeval.yaml")
+    suite = write("\n".join([*lines["file"].values(), "cases:", f"  - {case}\n"]))
+    return settings if level == "folder" else suite
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_schema_in_the_package_is_up_to_date(name):
+    stored = (PACKAGE / f"{name}.schema.json").read_text(encoding="utf-8")
+
+    assert schema_text(name) == stored, f"write it again: queryeval schema {name} > pytest_queryeval/{name}.schema.json"
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_the_schema_accepts_every_file_of_the_example_suite(path, monkeypatch):
+    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    runpy.run_path(str(ROOT / "example_suite/conftest.py"))
+
+    assert objections(ROOT / path) == []
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_schema_accepts_every_suite_of_the_documentation(block):
+    cut = block.replace("…", "x")
+
+    assert objections(write(cut)) == []
+
+
+def test_the_suite_that_mistakes_are_put_into_is_right():
+    suite = written("folder", "timeout: 5")
+
+    assert objections(suite) == objections(Path("s.queryeval.yaml")) == []
+    assert len(load_cases("s.queryeval.yaml")) == 1
+
+
+@pytest.mark.parametrize(("level", "line"), MISTAKES)
+def test_schema_and_loader_refuse_a_mistake(level, line):
+    path = written(level, line)
+
+    assert objections(path)
+    with pytest.raises(SuiteError):
+        load_cases("s.queryeval.yaml")
+
+
+KEY_READERS = {key.name: key.read for key in KEYS.values()}
+VALUES = [
+    *("", "~", "null", "x", "'5'", "5", "-1", "0", "1", "0.5", "1.5", "true", "'true'", "NO", "012", "12:30", "1e3"),
+    *("[]", "['']", "[x]", "[[x]]", "[5]", "[null]", "[execution_accuracy]", "['recall[X]']", "{}", "{x: y}", "{x: 1}"),
+    *("mean", "{rate: 0.5}", "fail", "sql", "a b", "é", "日本", "a::b", "a:b", "-a", "_a", "skip", "a/b.c", "¿"),
+    *("{execution_accuracy: 1}", "{ves: {min: 7}}", "{'metadata[cost]': {max: 5}}", "{row_recall: {min: 0, max: 1}}"),
+    *("{json: {at: $.a, depth: all}}", "{r_ves: {iterations: 5}}", "{execution_accuracy: {}}", "{sql: {dialect: x}}"),
+    *("a.db", "http://localhost/sparql", "predict.py:predict", "answers.jsonl", "inline", "${X:-a.db}"),
+    *("{sqlite: a.db}", "{sqlite: 2024}", "{sqlite: {script: a.sql}, version: 3}", "{rdf: [a.ttl], engine: rdflib}"),
+    *("{rdf: a.ttl, graphs: {'http://a': b.ttl}, prefixes: [common, {a: 'http://a'}]}", "{a: {sqlite: a.db}}"),
+    *("{endpoint: 'http://a/b', headers: {A: 5}, auth: {basic: 'a:b'}, verify: true}", "{sqlalchemy: 'sqlite://'}"),
+    *("{python: 'a:b', concurrency: 2, timeout: 0.5, retries: 0}", "{command: [a, 5], send_schema: true}"),
+    *("{command: {run: a b, mode: '${M:-lines}', env: {A: ''}}}", "{http: 'http://a/b'}", "{inline: }", "{hook: x}"),
+    *("{http: {url: 'http://a', method: GET, params: {q: '{question}'}, answer: $.a}}", "{file: {path: a.csv}}"),
+    *("{numbers: {rel: 0}, case: ignore, text_numbers: false}", "{file: a.json, db_id: b}", "{columns: [a], rows: []}"),
+    *("[{metric: pass_rate, min: 1, where: {not: {tag: a}}}]", "[{max_regressions: 0, where: {kind: sql}}]"),
+    *("[{no_regression: {metric: 'recall[X]', alpha: 0.01}}]", "[{role: user, content: null, target: x, more: y}]"),
+]
+
+
+def node_of(text):
+    return parse_yaml(f"key: {text}\n", file_at("s.queryeval.yaml")).root.value["key"]
+
+
+def accepts(shape, value, definitions=None):
+    return jsonschema_rs.Draft7Validator({"allOf": [shape], "definitions": definitions or {}}).is_valid(value)
+
+
+def reads(read, node):
+    try:
+        read(node)
+    except (CaseError, SuiteError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", KEY_READERS)
+def test_the_schema_accepts_whatever_the_reader_of_a_key_accepts(name):
+    definitions = editor_schema("suite")["definitions"]
+    read = KEY_READERS[name]
+    nodes = [node_of(text) for text in VALUES]
+
+    if name not in ("cases", "conversation", *GOLD_FORMS, *PREDICTED_FORMS):  # which are read elsewhere
+        assert [
+            value_of(node)
+            for node in nodes
+            if reads(read, node) and not accepts(shape_of(read), value_of(node), definitions)
+        ] == []
+    assert not all(accepts(shape_of(read), value_of(node), definitions) for node in nodes)
+
+
+SETTINGS = [
+    pytest.param(validator, id=f"{member}-{name}")
+    for registry in (ENGINES, PREDICTORS)
+    for member in registry.names()
+    for name, validator in (registry[member].settings or {}).items()
+    if (member, name) not in (("rdf", "engine"), ("python", "target"), ("command", "run"))  # which are read elsewhere
+]
+SETTING_VALUES = [
+    *(None, True, False, 0, 1, -1, 1.5, "", "x", "a b", "$.a", "$['a']", "http://x.org", "HTTP://x.org/a?b=c"),
+    "allow",
+    *(
+        "https://user@x.org:80/",
+        "sqlite:///a.db",
+        "postgresql+psycopg://u:p@h/d",
+        "GET",
+        "POST",
+        "lines",
+        "id",
+        "allow",
+    ),
+    *("{query}", "{question}", "q={query}&a=b", "union", "common", "rdflib", "question"),
+    *([], ["x"], ["x", 5], [5], [None], ["http://x.org"], ["common", {"a": "http://a"}], ["oxigraph", "rdflib"]),
+    *({}, {"a": "b"}, {"a": 1}, {"a": True}, {"a": None}, {"a": "$.b"}, {"http://a": "b.ttl"}, {"basic": "a:b"}),
+    *({"basic": "a:b", "bearer": "c"}, {"a": ["{query}"]}, {"a": ""}),
+]
+
+
+@pytest.mark.parametrize("validator", SETTINGS)
+def test_the_schema_accepts_whatever_the_validator_of_a_setting_accepts(validator):
+    refused = [value for value in SETTING_VALUES if validator.accepts(value) and not accepts(validator.shape, value)]
+
+    assert refused == []
+    assert validator.shape
+    assert accepts(validator.shape, "${NAME}") or not validator.accepts("text")
+
+
+@pytest.mark.parametrize("sign", [chr(code) for code in range(33, 127)])
+def test_the_patterns_of_ids_and_markers_know_the_same_ascii_signs_as_their_readers(sign):
+    for name, text in (("id", f"a{sign}b"), ("difficulty", f"a{sign}b"), ("difficulty", f"{sign}b")):
+        read = KEY_READERS[name]
+
+        assert reads(read, node_of(json.dumps(text))) == accepts(shape_of(read), text)
+
+
+@pytest.mark.parametrize("registry", [{**COMPARE, **GATE, **NO_REGRESSION}, KEY_READERS])
+def test_every_reader_of_a_key_says_what_it_accepts(registry):
+    assert [name for name, read in registry.items() if not shape_of(read)] == []
+
+
+def test_every_key_is_described():
+    assert KEY_DESCRIPTIONS.keys() == KEYS.keys()
+    assert COMPARE_DESCRIPTIONS.keys() == COMPARE.keys()
+    assert GATE_DESCRIPTIONS.keys() == GATE.keys() | NO_REGRESSION.keys()
+
+
+def test_what_is_registered_is_in_the_schema(monkeypatch):
+    def score(gold, predicted, *, level: int = 1):
+        """Return a score."""
+
+    class Lookup(type(KINDS["sql"])):
+        name = "lookup"
+
+    own = {
+        METRICS: Metric(function=score, options=frozenset({"level"}), max_score=2),
+        KINDS: Lookup(),
+        ENGINES: EngineType(opener=lambda source, hosts: None),
+        PREDICTORS: PredictorType(opener=lambda spec: None, text_setting="text"),
+    }
+    for registry, member in own.items():
+        monkeypatch.setattr(registry, "_members", {**registry._members, "own": member})
+    right = (
+        "kind: own\nsource: {own: {any: thing}}\npredictor: {own: {any: thing}}\nmetrics: [own]\n"
+        "thresholds: {own: 1.5}\noptions: {own: {}}\ncases: [{id: a, gold: x}]\n"
+    )
+
+    assert objections(write(right)) == []
+    assert objections(write(right.replace("1.5", "2.5")))
+
+
+def test_options_of_a_registered_metric_are_those_of_its_function(monkeypatch):
+    def score(gold, predicted, *, level: int = 1, form: Literal["a", "b"] = "a", other: "Absent" = None):  # noqa: F821
+        """Return a score."""
+
+    monkeypatch.setattr(METRICS, "_members", {**METRICS._members, "own": describe_metric(score)})
+
+    assert METRICS["own"].option_shapes() == {"level": {}, "form": {}, "other": {}}
+    score.__annotations__.pop("other")
+    assert METRICS["own"].option_shapes() == {"level": {"type": "integer"}, "form": {"enum": ["a", "b"]}, "other": {}}
+
+
+# What the schema cannot see: which files, functions and extras there are, whether a query suits its kind, and which
+# metrics do. So the kind is sql, the query is given, and all that names something outside of the file is left out.
+OUTSIDE = {
+    *("kind", "source", "sources", "predictor", "requires", "cases", "conversation"),
+    *("db_schema", "json_schema", "structure", "predicted_table"),
+    *(form for form in (*GOLD_FORMS, *PREDICTED_FORMS) if form not in ("gold", "predicted")),
+}
+ASCII = st.characters(codec="ascii", exclude_categories=["C"])
+SCALARS = {
+    "string": st.text(ASCII, min_size=1, max_size=8),
+    "boolean": st.booleans(),
+    "null": st.none(),
+}
+
+
+def strategy(shape, definitions):
+    """A strategy of values that a shape accepts, by the few keywords that our shapes have."""
+    if "$ref" in shape:
+        return strategy(definitions[shape["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in shape:
+        rest = {key: value for key, value in shape.items() if key != "anyOf"}
+        return st.one_of(strategy({**rest, **either}, definitions) for either in shape["anyOf"])
+    if "enum" in shape:
+        return st.sampled_from(shape["enum"])
+    types = [shape["type"]] if isinstance(shape["type"], str) else shape["type"]
+    return st.one_of(_of_type(each, shape, definitions) for each in types)
+
+
+def _of_type(type_, shape, definitions):
+    if type_ == "object":
+        return _mappings(shape, definitions)
+    if type_ == "array":
+        return st.lists(strategy(shape["items"], definitions), min_size=shape.get("minItems", 0), max_size=3)
+    if type_ == "string" and "pattern" in shape:
+        if shape["pattern"] == NON_BLANK:
+            return SCALARS["string"].filter(str.strip)
+        return st.from_regex(shape["pattern"].replace("$", r"\Z"), alphabet=ASCII)
+    if type_ == "number":
+        low, high = shape.get("minimum", shape.get("exclusiveMinimum", -2) + 0.001), shape.get("maximum", 2000)
+        return st.floats(low, high).map(lambda number: round(number, 3))
+    return st.integers(shape.get("minimum", -2), 2000) if type_ == "integer" else SCALARS[type_]
+
+
+def _mappings(shape, definitions):
+    if "properties" not in shape:
+        return st.dictionaries(SCALARS["string"], st.one_of(SCALARS.values()), max_size=3)
+    names = [name for name in shape["properties"] if name in shape.get("propertyNames", shape).get("enum", [name])]
+    values = {name: strategy(shape["properties"][name], definitions) for name in names}
+    required = {name: values[name] for name in shape.get("required", ())}
+    optional = {name: of for name, of in values.items() if name not in required}
+    found = st.fixed_dictionaries(required, optional=optional).map(_in_order)
+    return found.filter(len) if shape.get("minProperties") else found
+
+
+def _in_order(mapping):
+    """The mapping with a `min` that is not above its `max`: a schema cannot compare them."""
+    if {"min", "max"} <= mapping.keys() and mapping["min"] > mapping["max"]:
+        return {**mapping, "min": mapping["max"], "max": mapping["min"]}
+    return mapping
+
+
+def narrowed(schema):
+    """The keys of a schema that can be made up, with the metrics of the kind sql and without their options."""
+    definitions = {name: json.loads(json.dumps(of)) for name, of in schema["definitions"].items()}
+    definitions["metrics"]["items"] = {"enum": SQL_METRICS}
+    properties = definitions["thresholds"]["properties"]
+    definitions["thresholds"]["properties"] = {
+        name: properties[name] for name in ("execution_accuracy", "ves", "r_ves")
+    }
+    definitions["options"] = {
+        "type": "object",
+        "properties": {"execution_accuracy": {"type": "object", "properties": {}}},
+    }
+    for name in ("gold", "predicted"):
+        definitions[name] = {"enum": ["SELECT 1", "SELECT 'a'"]}
+    return definitions
+
+
+SQL_METRICS = [
+    name
+    for name in METRICS.names()
+    if METRICS[name].applies_to("sql", KINDS["sql"].answer_type) and not METRICS[name].parameter
+]
+SUITE_SCHEMA, SETTINGS_SCHEMA = editor_schema("suite"), editor_schema("settings")
+
+
+def made_up(properties, definitions, *, required=()):
+    names = [name for name in properties if name not in OUTSIDE]
+    return strategy(
+        mapping_shape({name: {"$ref": f"#/definitions/{name}"} for name in names}, required=required), definitions
+    )
+
+
+SUITE_PARTS, SETTINGS_PARTS = narrowed(SUITE_SCHEMA), narrowed(SETTINGS_SCHEMA)
+CASE_KEYS = SUITE_SCHEMA["definitions"]["case"]["else"]["properties"]
+
+
+TOPS, FOLDERS = made_up(SUITE_SCHEMA["properties"], SUITE_PARTS), made_up(SETTINGS_SCHEMA["properties"], SETTINGS_PARTS)
+CASES = st.lists(
+    made_up(CASE_KEYS, SUITE_PARTS, required=["id", "gold", "predicted"]),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda case: json.dumps(case["id"]).strip('"'),
+)
+
+
+@st.composite
+def files(draw):
+    """A suite and the settings of its folder."""
+    suite = {**draw(TOPS), "kind": "sql", "source": "a.db", "predictor": "inline", "cases": draw(CASES)}
+    return {"s.queryeval.yaml": suite, "queryeval.yaml": draw(FOLDERS)}
+
+
+@given(files=files())
+def test_suites_and_settings_made_up_from_the_schema_load(tmp_path_factory, files):
+    place = tmp_path_factory.mktemp("made_up")
+    for name, content in files.items():
+        (place / name).write_text(json.dumps(content), encoding="utf-8")
+        assume(objections(place / name) == [])
+
+    cases = load_cases(place)
+
+    assert len(cases) == len(files["s.queryeval.yaml"]["cases"])
