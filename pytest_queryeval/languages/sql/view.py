@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class Expression:
     aggregates: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """An item of SELECT; `aggregate` is the outermost aggregate in lower case, empty without one."""
 
     aggregate: str
@@ -34,8 +33,7 @@ class Item:
 Value: TypeAlias = Hashable  # None once its value is dropped, a `View` for a nested query
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """`left [NOT] operator values`: one value, two for BETWEEN. Operators are in lower case."""
 
     negated: bool
@@ -58,8 +56,7 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
-@dataclass(frozen=True, slots=True)
-class Ordering:
+class Ordering(NamedTuple):
     """ORDER BY; `direction` is `asc` or `desc`, or any other value by which a reader compares directions."""
 
     direction: Hashable

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from math import factorial, prod
+from typing import NamedTuple
 
 from pytest_queryeval.core.schema import Schema
 
@@ -14,8 +15,7 @@ MAX_NUMBERINGS = 24
 _OUTWARD = "^"
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(NamedTuple):
     """An item of FROM: a table, or a query by its text.
 
     `name` is its text in FROM, `label` the prefix of its columns where that is another one. `columns` are the texts of
@@ -92,7 +92,7 @@ class Scope:
             relations = dict(self.relations)
             for aliases in order:
                 for number, alias in enumerate(aliases, start=1):
-                    relations[alias] = replace(relations[alias], label=f"{relations[alias].name}#{number}")
+                    relations[alias] = relations[alias]._replace(label=f"{relations[alias].name}#{number}")
             budget = self.budget // ways if known else 1
             yield replace(self, relations=relations, aliases={}, budget=budget, _same={})
 
