@@ -1,0 +1,158 @@
+"""Shows everything about one case: both queries, their answers and scores, and where its settings come from.
+
+The case is run, unless a report is given. With --query it is run with this query as the prediction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_queryeval.api import evaluate
+from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.reported_case import find_case, find_reported, one_of
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.values import entries, json_value
+from pytest_queryeval.reports.explanation import explanation_lines
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.suites.keys import KEYS
+from pytest_queryeval.suites.levels import CaseLevels, read_levels
+from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.text.truncation import one_line
+
+EXAMPLE = "queryeval explain shop.queryeval.yaml::cheapest --query 'SELECT min(price) FROM product'"
+OK, NOT_PASSED = 0, 1
+VALUE_CHARACTERS = 200
+HIDDEN = frozenset({"sources", "predictor", "cases", "gates"})  # their values may be long, or secret
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting that applies to a case, and the place that states it; None where it is a default."""
+
+    key: str
+    value: str
+    path: str | None
+    line: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the case, and what is shown of it."""
+    named = "a node id, or an id that only one case of the report, or below the current folder, has"
+    parser.add_argument("case", metavar="CASE", help=named)
+    parser.add_argument("--report", type=Path, metavar="REPORT.json", help="show the case as in this report")
+    parser.add_argument("--query", metavar="TEXT", help="run the case with this query as the prediction")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Return all about a case; 1 where it failed, missed a threshold, or ended in an error.
+
+    Raise `ReportError` for a case that there is not, `SuiteError` for a suite that cannot be read.
+    """
+    reported: CaseReport | None = None
+    if arguments.report is not None:
+        reported = find_reported(read_report(arguments.report), arguments.case)
+    path, id_ = (Path(reported["path"]), reported["id"]) if reported else _named(arguments.case)
+    levels: CaseLevels | None = None
+    try:
+        _, suite = find_case(path, id_)
+        levels = next(levels for levels in read_levels(suite) if levels.case.id == id_)
+    except QueryEvalError:
+        if reported is None or arguments.query is not None:
+            raise
+    if levels is not None and (reported is None or arguments.query is not None):
+        reported = _run(levels.case, f"{path.as_posix()}::{id_}", arguments.query)
+    assert reported is not None
+    settings = [] if levels is None else list(_settings(levels))
+    lines = [*explanation_lines(reported, shutil.get_terminal_size().columns), *_setting_lines(settings)]
+    if levels is None:
+        lines += ["", "the suite cannot be read from here, so that its settings are not shown"]
+    return Result(
+        status=NOT_PASSED if reported["outcome"] in ("failed", "missed", "error") else OK,
+        lines=lines,
+        data={
+            "case": reported,
+            "settings": [{"key": one.key, "value": one.value, "path": one.path, "line": one.line} for one in settings],
+        },
+    )
+
+
+def _named(name: str) -> tuple[Path, str]:
+    """Return the suite file and the id of a case by its node id, or by its id below the current folder."""
+    path, is_nodeid, id_ = name.partition("::")
+    if is_nodeid:
+        return Path(path), id_
+    here = Path.cwd()
+    import_conftests(here)
+    suites = load_suites(here, require_prediction=False)
+    paths = {suite.path: suite.path.relative_to(here).as_posix() for suite in suites}
+    nodeid = one_of([f"{paths[suite.path]}::{case.id}" for suite in suites for case in suite.cases], name)
+    return Path(nodeid.partition("::")[0]), name
+
+
+def _run(case: Case, nodeid: str, query: str | None) -> CaseReport:
+    if query is not None:
+        case = replace(case, predicted=QueryOrAnswer(query=query), predictor=None, trials=1, skip=None)
+    (found,) = evaluate([case])["cases"]
+    return {**found, "nodeid": nodeid}
+
+
+def _settings(levels: CaseLevels) -> Iterator[Setting]:
+    """Yield the settings that apply to a case, the entries of those that are merged one by one."""
+    found: dict[str, Setting] = {}
+    case = levels.case
+    for level in levels.all:
+        for key, node in entries(level).items():
+            inheritance = KEYS[key].inheritance
+            if inheritance == "own" or key in HIDDEN:
+                continue
+            if inheritance == "merged":
+                found |= {f"{key}: {name}": _setting(f"{key}: {name}", at) for name, at in entries(node).items()}
+            elif inheritance == "added":
+                found[f"{key} {node.location}"] = _setting(key, node)
+            else:
+                found[key] = _setting(key, node)
+    if case.source is not None:  # by its name, as its settings may be secret
+        place = found.get("source")
+        found["source"] = Setting(
+            key="source", value=case.source.name, path=place.path if place else None, line=place.line if place else 0
+        )
+    defaults = {
+        "metrics": list(case.metrics),
+        "thresholds": {
+            name: {"min": threshold.minimum, "max": threshold.maximum} for name, threshold in case.thresholds.items()
+        },
+        "timeout": case.timeout,
+        "max_rows": case.max_rows,
+        "on_miss": case.on_miss,
+    }
+    for key, value in defaults.items():
+        if key not in found:
+            found[key] = Setting(
+                key=key, value=value if isinstance(value, str) else json.dumps(value), path=None, line=0
+            )
+    yield from found.values()
+
+
+def _setting(key: str, node: Node) -> Setting:
+    value = node.value if isinstance(node.value, str) else json.dumps(json_value(node), ensure_ascii=False)
+    return Setting(key=key, value=one_line(value), path=node.location.path.as_posix(), line=node.line)
+
+
+def _setting_lines(settings: Sequence[Setting]) -> Iterator[str]:
+    if not settings:
+        return
+    yield from ("", "settings")
+    wide = max(len(one.key) for one in settings)
+    for one in settings:
+        place = DEFAULT if one.path is None else f"{one.path}:{one.line}"
+        yield f"  {one.key:<{wide}}  {one_line(one.value, VALUE_CHARACTERS)}  ({place})"

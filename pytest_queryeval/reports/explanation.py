@@ -1,0 +1,157 @@
+"""Everything that a report says about one case, as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.core.report import CaseReport, DifferenceReport, PredictedReport, QueryReport, Row
+from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
+from pytest_queryeval.results.verdict import first_line
+from pytest_queryeval.text.escaping import terminal_safe
+from pytest_queryeval.text.formatting import format_score, pluralize
+from pytest_queryeval.text.truncation import one_line, one_line_with_end
+
+LINE_CHARACTERS = 1_000
+CELL_CHARACTERS = 40
+MARGIN = "  | "
+INDENT = "  "
+
+
+def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
+    """Yield the outcome with its reason, the question, both queries with their answers, the difference and the scores.
+
+    Untrusted text of several lines is behind a margin. Tables keep within `width` where their cells allow it.
+    """
+    failed = _failure(case["predicted"])
+    reasons = (
+        [failed] if failed else [_violation(case, metric) for metric in (one["metric"] for one in case["violations"])]
+    )
+    why = ", ".join(reasons) or first_line(case)
+    yield one_line(f"{case['nodeid']}: {case['outcome']}{why and f': {why}'}", LINE_CHARACTERS)
+    place = f"{case['path']}:{case['line']}" + (f", row {case['row']}" if "row" in case else "")
+    about = {
+        "question": case["question"],
+        "evidence": case["evidence"],
+        "source": case["source"] or "",
+        "kind": case["kind"] or "",
+        "difficulty": case["difficulty"] or "",
+        "tags": ", ".join(case["tags"]),
+        "suite": place,
+    }
+    yield from (f"  {name:<10} {one_line(value, LINE_CHARACTERS)}" for name, value in about.items() if value)
+    if (gold := case["gold"]) is not None:
+        which = f"gold (number {gold['index'] + 1})" if gold["index"] else "gold"
+        yield from ("", which, *_query_lines(gold, width))
+    if (predicted := case["predicted"]) is not None:
+        told = f", from {case['prediction']['source']}" if case["prediction"] else ""
+        yield from ("", one_line(f"predicted{told}"), *_query_lines(predicted, width))
+        if failed:
+            yield f"{INDENT}{one_line(failed, LINE_CHARACTERS)}"
+    if case["difference"] is not None:
+        yield from ("", "difference", *_difference_lines(case["difference"], gold, width))
+    if case["scores"]:
+        rows = [(Untrusted(name), format_score(score), _needed(case, name)) for name, score in case["scores"].items()]
+        yield from ("", "scores", *_indented([Table(("metric", "score", "needs"), rows)], width))
+    if case["trials"]:
+        passed = {True: "passed", False: "did not pass", None: "-"}
+        trials = [
+            (f"trial {number}", passed[trial["passed"]], *(format_score(score) for score in trial["scores"].values()))
+            for number, trial in enumerate(case["trials"], start=1)
+        ]
+        header = ("trial", "", *map(Untrusted, case["trials"][0]["scores"]))
+        yield from ("", "trials", *_indented([Table(header, trials)], width))
+    if notes := list(_notes(case)):
+        yield from ("", "notes", *(f"{INDENT}{one_line_with_end(note, LINE_CHARACTERS)}" for note in notes))
+
+
+def _failure(predicted: PredictedReport | None) -> str:
+    error = None if predicted is None else predicted["error"]
+    return "" if error is None else f"prediction failed ({error['kind']}): {error['message']}"
+
+
+def _violation(case: CaseReport, metric: str) -> str:
+    return f"{metric} {format_score(case['scores'].get(metric))} (needs {_needed(case, metric)})"
+
+
+def _needed(case: CaseReport, metric: str) -> str:
+    """Return the threshold of a metric in words; empty where the case has none."""
+    limits = case["fingerprint"]["thresholds"].get(metric) if case["fingerprint"] else None
+    if limits is None:
+        return ""
+    pairs = (("at least", limits["min"]), ("at most", limits["max"]))
+    return " and ".join(f"{word} {limit:g}" for word, limit in pairs if limit is not None)
+
+
+def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
+    query = found["query"]
+    if query is None:
+        yield f"{MARGIN}(a stored answer)"
+    else:
+        yield from (f"{MARGIN}{line}".rstrip() for line in terminal_safe(query).strip("\n").splitlines() or [""])
+    if found["columns"] is None or found["row_count"] is None:
+        return
+    shape = f"{pluralize(found['row_count'], 'row')} of {pluralize(len(found['columns']), 'column')}"
+    yield f"{INDENT}{shape}, {found['seconds']:.3f} s"
+    if found["sample"] and found["columns"]:
+        header = [Untrusted(name) for name in found["columns"]]
+        rows = [_filled(_cells(row), len(header)) for row in found["sample"]]
+        yield from _indented([Table(header, rows)], width)
+    if (more := found["row_count"] - len(found["sample"])) and found["sample"]:
+        yield f"{INDENT}… {pluralize(more, 'more row')}"
+
+
+def _difference_lines(found: DifferenceReport, gold: QueryReport | None, width: int) -> Iterator[str]:
+    """Yield the difference in words, and its rows: those changed as a pair of gold and predicted."""
+    yield f"{INDENT}{one_line(found['summary'], LINE_CHARACTERS)}"
+    rows: list[tuple[str, Row]] = [
+        *(("missing", row) for row in found["missing"]),
+        *(("extra", row) for row in found["extra"]),
+        *(pair for one in found["changed"] for pair in (("gold", one["gold"]), ("instead", one["predicted"]))),
+        *(
+            (f"{one['gold']:,} times in gold, {one['predicted']:,} in predicted", one["row"])
+            for one in found["repeated"]
+        ),
+    ]
+    if rows:
+        names = gold["columns"] if gold is not None and gold["columns"] else []
+        wide = max(len(row) for _, row in rows)
+        header = ["", *map(Untrusted, _filled(names, wide))]
+        yield from _indented([Table(header, [(label, *_filled(_cells(row), wide)) for label, row in rows])], width)
+
+
+def _filled(row: Sequence[str], width: int) -> Sequence[str]:
+    """Return a row of exactly so many cells, as tables need it."""
+    return [*row, *[""] * (width - len(row))][:width]
+
+
+def _notes(case: CaseReport) -> Iterator[str]:
+    details = case["details"]
+    if case["depends_on_tie"]:
+        yield "predicted is right only because a LIMIT of gold cuts through rows that tie"
+    yield from details.get("notes", ())
+    # What these hold is up to metrics, and to whoever wrote the report.
+    violations: object = details.get("violations")
+    texts: object = details.get("exact_set_match")
+    if isinstance(violations, list):
+        yield from (f"violation: {violation}" for violation in violations)
+    if isinstance(texts, dict) and isinstance(differs := texts.get("differs"), list) and differs:
+        yield f"the texts of the queries differ in {', '.join(map(str, differs))}"
+
+
+def _cells(row: Row) -> list[str]:
+    return [_cell(cell) for cell in row]
+
+
+def _cell(cell: JsonValue) -> str:
+    if cell is None:
+        return "NULL"
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, str) and (not cell or cell != cell.strip()):
+        return one_line_with_end(repr(cell), CELL_CHARACTERS)
+    return one_line_with_end(str(cell), CELL_CHARACTERS)
+
+
+def _indented(blocks: Iterable[Block], width: int) -> Iterator[str]:
+    return (f"{INDENT}{line}" for line in text_lines(blocks, width - len(INDENT)))

@@ -1,0 +1,261 @@
+"""`queryeval explain`: everything about one case, live or from a report, and another query against it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from samples import HEAD, entry
+from suites import write
+
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.cli import main
+from pytest_queryeval.reports import write_report
+from pytest_queryeval.results.aggregation import aggregate
+
+SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), (NULL, 5);"
+SUITE = """kind: sql
+source: {sqlite: {script: shop.sql}}
+options: {soft_f1: {}}
+cases:
+  - id: dear
+    question: What is dear?
+    evidence: dear is above 4
+    tags: [nightly]
+    compare: {case: ignore}
+    gold: |
+      SELECT name, price
+      FROM product WHERE price > 1
+    predicted: SELECT name, price + 1 FROM product
+  - {id: all, gold: SELECT name FROM product, predicted: SELECT name FROM product}
+"""
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    write(SHOP, "shop.sql")
+    write("timeout: 7\ntags: [folder]\n", "queryeval.yaml")
+    return write(SUITE)
+
+
+@pytest.fixture
+def explain(capsys):
+    def run(*arguments):
+        status = main(["explain", *arguments])
+        return status, capsys.readouterr().out
+
+    return run
+
+
+def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
+    status, out = explain("s.queryeval.yaml::dear")
+
+    assert status == 1
+    for part in (
+        "s.queryeval.yaml::dear: failed: execution_accuracy 0.000 (needs at least 1)\n",
+        "  question   What is dear?\n  evidence   dear is above 4\n",
+        "\ngold\n  | SELECT name, price\n  | FROM product WHERE price > 1\n  3 rows of 2 columns, ",
+        "  name  price\n  pear    2.0\n  plum    2.0\n  NULL    5.0\n",
+        "\npredicted, from inline\n  | SELECT name, price + 1 FROM product\n",
+        "\ndifference\n  gold has 3 rows of 2 columns, predicted has 3 rows of 2 columns; 3 of gold's rows are not",
+        "  gold     pear    2.0\n  instead  pear    3.0\n",
+        "  execution_accuracy  0.000  at least 1\n",
+        "  the texts of the queries differ in select, where",
+    ):
+        assert part in out
+
+
+def test_each_setting_is_shown_with_the_place_that_states_it(shop, explain):
+    settings = explain("dear")[1].partition("\nsettings\n")[2].splitlines()
+
+    assert [" ".join(line.split()) for line in settings] == [
+        "timeout 7 (queryeval.yaml:1)",
+        'tags ["folder"] (queryeval.yaml:2)',
+        "kind sql (s.queryeval.yaml:1)",
+        "source shop.sql (s.queryeval.yaml:2)",
+        "options: soft_f1 {} (s.queryeval.yaml:3)",
+        'tags ["nightly"] (s.queryeval.yaml:8)',
+        "compare: case ignore (s.queryeval.yaml:9)",
+        'metrics ["execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query"] (default)',
+        'thresholds {"execution_accuracy": {"min": 1.0, "max": null}} (default)',
+        "max_rows 100000 (default)",
+        "on_miss fail (default)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "headline"),
+    [
+        ("SELECT name, price FROM product", 0, "s.queryeval.yaml::dear: passed"),
+        (
+            "SELECT nme FROM product",
+            1,
+            "s.queryeval.yaml::dear: failed: prediction failed (invalid): no such column: nme",
+        ),
+        (
+            "DROP TABLE product",
+            1,
+            "s.queryeval.yaml::dear: failed: prediction failed (unsafe): only reading is allowed",
+        ),
+    ],
+)
+def test_another_query_is_tried_against_a_case(shop, explain, query, status, headline):
+    found, out = explain("dear", "--query", query)
+
+    assert found == status
+    assert out.startswith(headline)
+    assert f"  | {query}\n" in out
+
+
+def test_another_query_is_tried_without_calling_the_predictor(shop, explain):
+    write(
+        SUITE.replace("cases:", "predictor: nothing.py:predict\ncases:", 1).replace(
+            "    predicted: SELECT name, price +", "    # "
+        )
+    )
+
+    assert explain("dear", "--query", "SELECT name, price FROM product")[0] == 0
+
+
+def test_json_has_the_case_as_reports_have_it_and_the_settings(shop, capsys):
+    assert main(["explain", "all", "--json"]) == 0
+
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["case"]["nodeid"] == "s.queryeval.yaml::all"
+    assert found["case"]["outcome"] == "passed"
+    assert found["settings"][0] == {"key": "timeout", "value": "7", "path": "queryeval.yaml", "line": 1}
+    assert captured.err.startswith("s.queryeval.yaml::all: passed\n")
+
+
+def test_a_case_of_a_report_is_shown_without_running_it(shop, explain):
+    write_report(evaluate(load_cases(".")), Path("report.json"))
+    Path("shop.sql").unlink()
+
+    status, out = explain("dear", "--report", "report.json")
+
+    assert status == 1
+    assert "  instead  pear    3.0\n" in out
+    assert "  (queryeval.yaml:1)\n" in out
+
+
+def test_a_case_of_a_report_is_shown_without_its_suite(shop, explain):
+    write_report(evaluate(load_cases(".")), Path("report.json"))
+    shop.unlink()
+
+    status, out = explain("all", "--report", "report.json")
+
+    assert status == 0
+    assert out.endswith("\nthe suite cannot be read from here, so that its settings are not shown\n")
+
+
+def test_a_query_on_a_case_whose_suite_is_gone_is_an_error(shop, capsys):
+    write_report(evaluate(load_cases(".")), Path("report.json"))
+    shop.unlink()
+
+    with pytest.raises(SystemExit) as caught:
+        main(["explain", "all", "--report", "report.json", "--query", "SELECT 1"])
+
+    assert caught.value.code == 2
+    assert "no file s.queryeval.yaml from here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("al", "no case 'al': did you mean 'all'?"),
+        (
+            "none.queryeval.yaml::all",
+            "no file none.queryeval.yaml from here: start the command in the root folder of the run",
+        ),
+        ("s.queryeval.yaml::none", "s.queryeval.yaml: there is no case 'none' any more"),
+        ("twice", "'twice' is the id of several cases: write a.queryeval.yaml::twice or b.queryeval.yaml::twice"),
+    ],
+)
+def test_a_name_that_no_one_case_has_is_refused(shop, capsys, name, problem):
+    for file in ("a.queryeval.yaml", "b.queryeval.yaml"):
+        write("kind: sql\nsource: a.db\ncases:\n  - {id: twice, gold: SELECT 1}\n", file)
+
+    with pytest.raises(SystemExit) as caught:
+        main(["explain", name])
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"{problem}\n"
+
+
+def test_an_error_of_gold_is_shown(shop, explain):
+    write(SUITE.replace("SELECT name, price\n", "SELECT nme, price\n"))
+
+    status, out = explain("dear")
+
+    assert status == 1
+    assert out.startswith("s.queryeval.yaml::dear: error: gold query failed (invalid): no such column: nme")
+
+
+def test_a_json_case_is_shown_with_its_values(shop, explain):
+    write('kind: json\ncases:\n  - {id: a, gold: {x: [1]}, predicted: "{\\"x\\": [2]}"}\n', "j.queryeval.yaml")
+
+    out = explain("j.queryeval.yaml::a")[1]
+
+    assert 'gold\n  | {\n  |   "x": [\n  |     1\n  |   ]\n  | }\n' in out
+    assert "\ndifference\n" in out
+
+
+def test_several_trials_are_listed(shop, explain):
+    answer = "f'SELECT name, price + {next(n)} FROM product'"
+    write(f"import itertools\nn = itertools.count()\ndef predict(case):\n    return {answer}\n", "p.py")
+    text = SUITE.replace("cases:", "predictor: p.py:predict\ntrials: 2\ncases:", 1)
+    write(text.replace("    predicted: SELECT name, price + 1 FROM product\n", ""))
+
+    out = explain("dear")[1]
+
+    assert "trial 1        passed" in out
+    assert "trial 2  did not pass" in out
+
+
+def test_secrets_of_sources_and_predictors_are_not_shown(shop, explain, monkeypatch):
+    monkeypatch.setenv("SHOP_KEY", "key-of-the-shop")
+    write("""kind: sql
+source: {sqlite: {script: shop.sql}, version: "1"}
+predictor: {http: {url: "https://u:pass-word-1@e/", headers: {Authorization: Bearer secret-1234}}}
+cases:
+  - {id: s, gold: SELECT name FROM product, predicted: SELECT 'key-of-the-shop'}
+""")
+
+    out = explain("s")[1]
+
+    assert "pass-word-1" not in out
+    assert "secret-1234" not in out
+    assert "key-of-the-shop" not in out
+    assert "  | SELECT '[redacted]'\n" in out
+
+
+def test_a_hostile_report_stays_text(shop, explain):
+    evil = "\x1b[31m::error::x ##[group]\n::warning::y"
+    case = entry(
+        id="a",
+        nodeid="e.queryeval.yaml::a",
+        path="e.queryeval.yaml",
+        outcome="failed",
+        question=evil,
+        message=evil,
+        gold={"query": evil, "columns": [evil, evil], "row_count": 3, "sample": [[evil]], "seconds": 0.0, "index": 2},
+        predicted={
+            **{"query": evil, "columns": ["a"], "row_count": 1, "sample": [[None, 1, 2]], "seconds": 0.0},
+            "error": {"kind": "invalid", "message": evil},
+        },
+        difference={
+            **{"summary": evil, "missing": [[evil], [1, True, ""]], "extra": [], "changed": []},
+            "repeated": [{"row": [], "gold": 1, "predicted": 2}],
+        },
+        scores={evil: None},
+        details={"notes": [evil], "violations": [evil], "exact_set_match": {"differs": [evil]}},
+    )
+    write_report(aggregate([case], gates=(), about=HEAD), Path("evil.json"))
+
+    out = explain("a", "--report", "evil.json")[1]
+
+    assert "\x1b" not in out
+    assert "##" not in out
+    assert not any(line.lstrip().startswith("::") for line in out.splitlines())
