@@ -487,6 +487,16 @@ tests:
   - file://more.yaml
   - vars: {a: x, b: y}
     assert: [{type: equals, value: "1"}]
+  - vars: {question: Which price?}
+    assert:
+      - type: is-json
+        value:
+          required: [price, unit, tags]
+          properties: {price: {type: number, minimum: 2}, unit: {enum: [EUR]}, tags: {type: array, minItems: 1}}
+  - vars: {question: Which pattern?}
+    assert: [{type: is-json, value: {type: string, minLength: 3}}]
+  - vars: {question: Filled?, answer: 5}
+    assert: [{type: equals, value: {price: "{{answer}}"}}]
 """
 
 
@@ -497,21 +507,25 @@ def test_promptfoo_asserts_become_golds_and_schemas(folder, capsys):
     skipped = [(entry["id"], entry["reason"]) for entry in json.loads(capsys.readouterr().out)["skipped"]]
     cases = {case.id: case for case in load_cases("out", root=Path("out"))}
 
-    assert cases.keys() == {"test-1", "test-2"}
+    assert cases.keys() == {"test-1", "test-2", "test-11", "test-13"}
     assert cases["test-1"].golds[0].answer.value == {"price": 5, "unit": "EUR"}
     assert cases["test-1"].json_schema.document == {"type": "object", "required": ["price"]}
     assert dict(cases["test-1"].metadata) == {"city": "Bonn"}  # the other one is a part of the answer
     assert (cases["test-2"].metrics, cases["test-2"].thresholds["valid_query"].minimum) == (("valid_query",), 1)
+    assert cases["test-11"].golds[0].answer.value == {"price": 2, "unit": "EUR", "tags": [{}]}
+    assert cases["test-11"].metrics == ("valid_query",)
+    assert cases["test-13"].golds[0].answer.value == {"price": "5"}
     reasons = dict(reversed(skipped))
     assert ("test-1", "assert 'llm-rubric' is left out: its test is imported without it") in skipped
     assert "breaks its schema: $: 'b' is a required property" in reasons["test-3"]
     assert "its schema cannot be used: " in reasons["test-4"]
     assert "not JSON" in reasons["test-5"]
-    assert reasons["test-6"] == "it has no 'equals' and no 'is-json' assert, only contains, llm-rubric"
+    assert reasons["test-6"] == "no assert says what is right in the kind 'json': it has contains, llm-rubric"
     assert reasons["test-7"] == "its right answer is in another file"
     assert reasons["test-8"] == "its right answer is a template with more than variables"
     assert reasons["test-9"] == "it is not written out: import the file that it names"
     assert "name it with --map question=NAME (unit, a, b)" in reasons["test-10"]
+    assert "its right answer breaks its schema" in reasons["test-12"]
 
 
 def test_promptfoo_golds_may_be_queries(folder, capsys):

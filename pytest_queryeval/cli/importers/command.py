@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import IMPORTERS, ImportRequest, Skipped
+from pytest_queryeval.cli.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.suite_files import write_suites
-from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.output import Result, write_lines
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import pluralize
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 MAX_LISTED = 20
+PROGRESS_CASES = 100_000
 OK, FINDINGS = 0, 1
 
 
@@ -57,7 +60,9 @@ def run(arguments: argparse.Namespace) -> Result:
         language=arguments.language,
         columns=dict(arguments.map),
     )
-    written = write_suites(IMPORTERS[arguments.format](request), request.output, force=arguments.force)
+    imported = IMPORTERS[arguments.format](request)
+    imported = replace(imported, cases=_with_progress(imported.cases))
+    written = write_suites(imported, request.output, force=arguments.force)
     suites = [str(arguments.output / name) for name in written.suites]
     data = {"suites": suites, "cases": written.cases, "skipped": [entry._asdict() for entry in written.skipped]}
     return Result(
@@ -65,6 +70,14 @@ def run(arguments: argparse.Namespace) -> Result:
         lines=_lines(suites, written.cases, written.skipped),
         data=data,
     )
+
+
+def _with_progress(cases: Iterable[ImportedCase | Skipped]) -> Iterator[ImportedCase | Skipped]:
+    """Yield the cases, and tell from time to time how many there were."""
+    for number, case in enumerate(cases):
+        if number and not number % PROGRESS_CASES:
+            write_lines([f"{pluralize(number, 'case')} read"], sys.stderr)
+        yield case
 
 
 def _lines(suites: Sequence[str], cases: int, skipped: Sequence[Skipped]) -> Iterator[str]:

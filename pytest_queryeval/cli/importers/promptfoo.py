@@ -28,7 +28,9 @@ from pytest_queryeval.text.truncation import one_line
 
 JSON = "json"
 SCHEMA_SECONDS = 10.0
+MAX_ITEMS, MAX_LEVELS = 10, 5
 _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
+_SCALARS: Mapping[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "null": None}
 _JSON = StrictJson()
 
 
@@ -119,18 +121,20 @@ class _Test:
         return keys
 
     def golds(self, kind: str) -> dict[str, JsonValue]:
-        """Return what `equals` says is right; a test with `is-json` alone only has to be JSON."""
+        """Return what `equals` says is right; with `is-json` alone, whatever is JSON and keeps the schema is right."""
         values = [self._filled(each.get("value")) for each in self._asserts if each.get("type") == "equals"]
         if len(values) > 1:
-            raise RecordError("it has several 'equals' asserts, which no answer can all meet unless they are the same")
+            raise RecordError("it has several 'equals' asserts, and one answer cannot equal all of them")
         if values:
             return {"gold": gold_value(values[0], kind)}
-        if kind == JSON and self.is_json and self.schema is None:
-            return {"gold": {}, "metrics": ["valid_query"], "thresholds": {"valid_query": 1}}
-        if self.is_json:
-            raise RecordError("'is-json' alone does not say what is right: add an 'equals' assert")
+        if self.is_json and kind == JSON:
+            return {
+                "gold": json.dumps(_instance(self.schema), ensure_ascii=False),
+                "metrics": ["valid_query"],
+                "thresholds": {"valid_query": 1},
+            }
         types = ", ".join(sorted({one_line(str(each.get("type"))) for each in self._asserts})) or "none"
-        raise RecordError(f"it has no 'equals' and no 'is-json' assert, only {types}")
+        raise RecordError(f"no assert says what is right in the kind '{kind}': it has {types}")
 
     def left_out(self) -> Iterator[str]:
         """Yield what is said of each assert that is not carried over."""
@@ -144,13 +148,25 @@ class _Test:
         return any(each.get("type") == "is-json" for each in self._asserts)
 
     @property
-    def schema(self) -> JsonValue:
-        """The JSON Schema of an `is-json` assert, None where it has none."""
+    def schema(self) -> dict[str, JsonValue] | bool | None:
+        """The JSON Schema of an `is-json` assert, None where it has none; raises `RecordError`."""
         values = (each.get("value") for each in self._asserts if each.get("type") == "is-json")
-        return next((value for value in values if value is not None), None)
+        schema = next((value for value in values if value is not None), None)
+        if isinstance(schema, str) and not schema.startswith("file://"):
+            try:
+                schema = _JSON.read(schema)
+            except ValueError as error:
+                raise RecordError(f"its schema is not JSON: {one_line(str(error))}") from error
+        if not isinstance(schema, dict | bool | None):
+            raise RecordError("its schema is in another file")
+        return schema
 
     def _filled(self, value: JsonValue) -> JsonValue:
         """Return the value of an assert with its variables filled in; raise `RecordError` for another template."""
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self._filled(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         if value.startswith("file://"):
@@ -181,13 +197,6 @@ class _Schemas:
         schema = test.schema
         if schema is None:
             return {}
-        if isinstance(schema, str) and not schema.startswith("file://"):
-            try:
-                schema = _JSON.read(schema)
-            except ValueError as error:
-                raise RecordError(f"its schema is not JSON: {one_line(str(error))}") from error
-        if not isinstance(schema, dict | bool):
-            raise RecordError("its schema is in another file")
         from pytest_queryeval.languages.json.schema_file import read_schema  # jsonschema takes long to import
 
         content = json.dumps(schema, ensure_ascii=False, indent=1).encode(errors="replace")
@@ -208,6 +217,25 @@ class _Schemas:
             raise RecordError(f"its right answer breaks its schema: {reason}")
         keys["json_schema"] = name
         return {name: content}
+
+
+def _instance(schema: JsonValue, levels: int = MAX_LEVELS) -> JsonValue:
+    """Return a small answer that keeps most schemas; the caller checks whether it keeps this one."""
+    if not isinstance(schema, dict) or not levels:
+        return {}
+    if stated_key := next((key for key in ("const", "default") if key in schema), None):
+        return schema[stated_key]
+    for key in ("enum", "examples", "type"):
+        if isinstance(stated := schema.get(key), list) and stated:
+            return stated[0] if key != "type" else _instance({**schema, "type": stated[0]}, levels - 1)
+    named, count = str(schema.get("type")), schema.get("minItems")
+    if named in _SCALARS:
+        return schema.get("minimum", _SCALARS[named])
+    if named == "array":
+        return [_instance(schema.get("items"), levels - 1)] * (min(count, MAX_ITEMS) if isinstance(count, int) else 0)
+    parts = _mapping(schema.get("properties"))
+    required = (name for name in _list(schema.get("required")) if isinstance(name, str))
+    return {name: _instance(parts.get(name), levels - 1) for name in required}
 
 
 def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
