@@ -5,14 +5,19 @@ import json
 import os
 from pathlib import Path
 
+import duckdb
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import make_case, query
+from spreadsheets import case as run_case
+from spreadsheets import make_report
 
 from pytest_queryeval.core.errors import Location, PredictorError, SettingError
 from pytest_queryeval.core.model import PredictorSpec
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.reports.excel.workbook import workbook as report_workbook
 
 OWN_KEYS = ("id", "predicted", "seconds", "trial")
 
@@ -108,6 +113,97 @@ def test_every_format_tells_the_same(name, lines, encoding, end):
 
     assert prediction.content == query("é")
     assert prediction.metadata == {"tokens": 7}
+
+
+def workbook(*rows, sheet="Sheet", name="p.xlsx"):
+    book = openpyxl.Workbook()
+    book.create_sheet(sheet)
+    for row in rows:
+        book[sheet].append(row)
+    if sheet != "Sheet":
+        book["Sheet"].append(["nothing"])
+    else:
+        del book["Sheet1"]
+    book.save(name)
+
+
+def test_a_sheet_holds_predictions_as_a_csv_file_does():
+    workbook(["id", "sql", "seconds", "cost", "note"], [7, "SELECT 1", 1.5, 3.0, None], ["b"], sheet="Mine")
+
+    predictor = opened(path="p.xlsx", sheet="Mine", answer="sql")
+
+    prediction = predictor.predict(make_case(id="7"), 1)
+    assert (prediction.content, prediction.seconds, prediction.metadata) == (query("SELECT 1"), 1.5, {"cost": 3})
+    assert answered(predictor, id="b") == ""
+
+
+def test_predictions_are_separated_by_another_delimiter():
+    assert answered(predictions("id;predicted", "a;x, y", name="p.csv", delimiter=";")) == "x, y"
+
+
+def test_a_parquet_file_holds_predictions():
+    duckdb.sql("COPY (SELECT 'a' AS id, 'SELECT 1' AS predicted, 1.5 AS cost) TO 'p.parquet'")
+
+    prediction = opened(path="p.parquet").predict(make_case(), 1)
+
+    assert (prediction.content, prediction.metadata) == (query("SELECT 1"), {"cost": 1.5})
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (["a", "y"], "p.xlsx, sheet 'Sheet', row 4: 'a' was predicted in sheet 'Sheet', row 2 already"),
+        (["", "y"], "p.xlsx, sheet 'Sheet', row 4: a prediction needs `id`, which is text"),
+        (["b", "=1"], "p.xlsx, sheet 'Sheet', row 4, column 'predicted': is a formula without a stored value"),
+    ],
+)
+def test_what_is_wrong_with_a_sheet_is_said_with_its_place(row, told):
+    workbook(["id", "predicted"], ["a", "x"], [], row)
+
+    with pytest.raises(PredictorError) as caught:
+        opened(path="p.xlsx")
+    assert str(caught.value).startswith(told)
+
+
+def predicted(text):
+    return {**run_case()["predicted"], "query": text}
+
+
+def written(*cases):
+    """Write the workbook of a run with these cases, and open it as predictions."""
+    Path("report.xlsx").write_bytes(report_workbook(make_report(*cases)))
+    return opened(path="report.xlsx")
+
+
+def test_the_workbook_of_a_run_holds_its_predictions():
+    texts = ("SELECT 1", "=1+1", "", "a\nb\tc  ", "<r>x</r>", "_x0041_ 'é", "0012")
+    predictor = written(*(run_case(number, predicted=predicted(text)) for number, text in enumerate(texts)))
+
+    assert [answered(predictor, id=f"c{number}") for number in range(4)] == list(texts[:4])
+    assert [answered(predictor, id=f"c{number}").strip() for number in range(4, 7)] == list(texts[4:])
+
+
+def test_a_case_that_was_not_predicted_has_no_prediction_in_the_workbook():
+    predictor = written(
+        run_case(1, outcome="error", predicted=None),
+        run_case(2, outcome="skipped", predicted=None),
+        run_case(3, prediction={"source": "x", "seconds": 2.5, "metadata": {"cost": 1}}),
+    )
+
+    assert no_answer(predictor, id="c1").startswith("report.xlsx: no prediction for 'c1'")
+    assert no_answer(predictor, id="c2").startswith("report.xlsx: no prediction for 'c2'")
+    assert predictor.predict(make_case(id="c3"), 1).seconds == 2.5
+
+
+@pytest.mark.parametrize("text", ["x" * 40_000, "x" * 19_999 + "…"])
+def test_an_answer_that_a_workbook_holds_in_part_is_refused(text):
+    with pytest.raises(PredictorError) as caught:
+        written(run_case(1, predicted=predicted(text)))
+
+    assert str(caught.value) == (
+        "report.xlsx, sheet 'Details', row 2, column 'VQL Generated':"
+        " is only a part of the answer, which was too long for the workbook"
+    )
 
 
 def test_a_mapping_of_json_leads_from_ids_to_answers():
@@ -375,7 +471,7 @@ def test_what_is_wrong_with_json_is_said_with_its_place(lines, told):
         (["", "id,sql"], "2: there is no column 'predicted': known are id, sql"),
         (["name,predicted"], "1: there is no column 'id' or 'question'"),
         (["id,predicted,id"], "1: two columns are called 'id'"),
-        (["id,predicted", "", '"a', 'b",x', "c"], "5: 1 cells, but 2 columns"),
+        (["id,predicted", "", '"a', 'b",x', "c"], "5: 1 cell in a table of 2 columns"),
         (["id,predicted", 'a,"x'], "2: unexpected end of data"),
         (["id,predicted", "a,x", "a,y"], "3: 'a' was predicted on line 2 already"),
         (["id,predicted", ",x"], "2: a prediction needs `id`"),
@@ -420,12 +516,15 @@ def test_a_file_that_is_no_utf8_is_named_with_the_place(name):
         ({"path": "a\0.jsonl"}, "path", "'path' is not the name of a file"),
         ({"path": ["a", "b"]}, "path", "'path' is not the name of a file"),
         ({"path": "https://host/p.jsonl"}, "path", "'path' looks like a URL or a connection string, not a file"),
-        ({"path": "preds.xlsx"}, "path", "'path' does not end as files of predictions do: .jsonl, "),
+        ({"path": "preds.ods"}, "path", "'path' does not end as files of predictions do: .jsonl, "),
         ({"path": "p.jsonl", "key": "name"}, "key", "'key' is not one of id, question"),
         ({"path": "p.jsonl", "answer": ""}, "answer", "'answer' is not the name"),
         ({"path": "p.jsonl", "answer": "id"}, "answer", "'answer' is not the name"),
         ({"path": "p.txt", "key": "id"}, "key", "'key' makes no sense with plain lines"),
         ({"path": "p.sql", "answer": "sql"}, "answer", "'answer' makes no sense with plain lines"),
+        ({"path": "p.csv", "sheet": "A"}, "sheet", "'sheet' makes no sense with this file: it is for .xlsx"),
+        ({"path": "p.xlsx", "delimiter": ";"}, "delimiter", "'delimiter' makes no sense with this file"),
+        ({"path": "p.csv", "delimiter": ";;"}, "delimiter", "'delimiter' is not one character, such as ';'"),
         ({"file": "preds.jsonl"}, "file", "unknown setting 'file'"),
         ({"path": "p.jsonl", "keys": "id"}, "keys", "unknown setting 'keys': did you mean 'key'?"),
     ],

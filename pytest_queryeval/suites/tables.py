@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pytest_queryeval.core.errors import did_you_mean, names_beside
 from pytest_queryeval.documents.document import File, Form, Node, file_at
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.documents.tables import Row, Table, is_table, open_table
+from pytest_queryeval.documents.tables import Row, Table, is_delimiter, is_table, open_table
 from pytest_queryeval.documents.values import (
     MAX_SHOWN,
     Reader,
@@ -61,7 +61,7 @@ def read_case_table(node: Node) -> CaseTable:
 
 def _delimiter(node: Node) -> str:
     value = text(node)
-    if len(value) != 1 or value in '"\r\n ':
+    if not is_delimiter(value):
         raise unexpected(node, "one character, such as ';' or \"\\t\"")
     return value
 

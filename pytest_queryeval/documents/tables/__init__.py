@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.tables.rows import Row, Table, TableFile
 
-__all__ = ["TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_table", "open_table"]
+__all__ = ["TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_delimiter", "is_table", "open_table"]
 
 Opener: TypeAlias = Callable[[File], AbstractContextManager[Table]]
 
@@ -24,9 +24,24 @@ def is_table(path: str | Path) -> bool:
     return Path(path).suffix.lower() in (*TABLE_SUFFIXES, *_OTHER_SPREADSHEETS)
 
 
+def is_delimiter(value: object) -> bool:
+    """Return whether a value can separate the cells of a text file."""
+    return isinstance(value, str) and len(value) == 1 and value not in '"\r\n \0'
+
+
 @contextmanager
-def open_table(file: File, *, sheet: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
-    """Open the table in a file, of a workbook its first sheet by default; `delimiter` is that of a text file.
+def open_table(
+    file: File,
+    *,
+    sheet: str | None = None,
+    default_sheet: str = "",
+    delimiter: str | None = None,
+    number_lines: bool = False,
+) -> Iterator[Table]:
+    """Open the table in a file.
+
+    Without a `sheet` it is the one that is called `default_sheet`, else the first one of a workbook. `delimiter` is
+    that of a text file, whose rows are numbered as lines with `number_lines`, else as a spreadsheet numbers them.
 
     Raise `CaseError` where it cannot be read, has no header, or has a header twice. Packages that are needed are
     imported on first use; a missing one is an error that names the extra.
@@ -43,7 +58,7 @@ def open_table(file: File, *, sheet: str | None = None, delimiter: str | None = 
         if suffix == ".xlsx":
             from pytest_queryeval.documents.tables.xlsx import open_xlsx
 
-            opened = open_xlsx(file, sheet)
+            opened = open_xlsx(file, sheet, default_sheet)
         elif suffix == ".parquet":
             from pytest_queryeval.documents.tables.parquet import open_parquet
 
@@ -51,7 +66,7 @@ def open_table(file: File, *, sheet: str | None = None, delimiter: str | None = 
         else:
             from pytest_queryeval.documents.tables.separated import open_separated
 
-            opened = open_separated(file, delimiter or _DELIMITERS[suffix])
+            opened = open_separated(file, delimiter or _DELIMITERS[suffix], number_lines=number_lines)
     except ModuleNotFoundError as error:
         raise file.problem(
             f"reading it needs {error.name}: pip install 'pytest-queryeval[{_EXTRAS[suffix]}]'"

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 import duckdb
 
 from pytest_queryeval.documents.document import File
-from pytest_queryeval.documents.tables.rows import MAX_TABLE_BYTES, NumberedCells, Table, table_of, value_text
+from pytest_queryeval.documents.tables.rows import (
+    MAX_TABLE_BYTES,
+    NumberedCells,
+    Table,
+    TableFile,
+    table_of,
+    value_text,
+)
 
 _ROWS_AT_ONCE = 1000
 _GLOB = re.compile(r"[*?[]")
@@ -32,7 +39,7 @@ def open_parquet(file: File) -> Iterator[Table]:
             found = connection.execute("FROM read_parquet(?)", [pattern])
         except duckdb.Error as error:
             raise file.problem(f"is no Parquet file that can be read: {error}") from error
-        yield table_of(file, _numbered_cells(found, file), value_text)
+        yield table_of(TableFile(file.path, file.shown), _numbered_cells(found, file), value_text)
 
 
 def _numbered_cells(found: duckdb.DuckDBPyConnection, file: File) -> NumberedCells:

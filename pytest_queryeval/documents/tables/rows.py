@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -26,13 +26,19 @@ CellText: TypeAlias = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True)
 class TableFile(File):
-    """A file with a table: lines are rows, and columns have headers; `sheet` is empty where there are none."""
+    """A file with a table: lines are rows, and columns have headers; `sheet` is empty where there are none.
+
+    With `numbers_lines` rows have the numbers of lines, and are located as those of other texts.
+    """
 
     sheet: str = ""
     headers: tuple[str, ...] = ()
+    numbers_lines: bool = False
 
     def location(self, line: int = 0, column: int = 0) -> Location:
         """Return the place of a sheet, a row or a cell."""
+        if self.numbers_lines:
+            return Location(self.shown, line)
         header = self.headers[column - 1] if 0 < column <= len(self.headers) else ""
         parts = (
             f"sheet '{one_line(self.sheet, MAX_HEADER_CHARACTERS)}'" if self.sheet else "",
@@ -98,26 +104,25 @@ class Table:
         return self.file.problem(f"there is no column '{header}'{hint}", self.header_row)
 
 
-def table_of(file: File, numbered_cells: NumberedCells, cell_text: CellText, sheet: str = "") -> Table:
+def table_of(file: TableFile, numbered_cells: NumberedCells, cell_text: CellText) -> Table:
     """Return the table whose header is the first row that is not empty; raise `CaseError` where there is none."""
-    unnamed = TableFile(file.path, file.shown, sheet)
     number, cells = next((row for row in numbered_cells if not all(map(_is_blank, row[1]))), (0, ()))
     if not number:
-        raise unnamed.problem("has no header row")
+        raise file.problem("has no header row")
     if len(cells) > MAX_COLUMNS:
-        raise unnamed.problem(f"has more than {MAX_COLUMNS:,} columns: remove some", number)
+        raise file.problem(f"has more than {MAX_COLUMNS:,} columns: remove some", number)
     headers: list[str] = []
     for place, cell in enumerate(cells):
         try:
             header = cell_text(cell).strip()
         except ValueError as error:
-            raise unnamed.problem(str(error), number, place + 1) from error
+            raise file.problem(str(error), number, place + 1) from error
         if header and header in headers:
             shown = one_line(header, MAX_HEADER_CHARACTERS)
-            raise unnamed.problem(f"two columns are called '{shown}': rename one", number)
+            raise file.problem(f"two columns are called '{shown}': rename one", number)
         headers.append(header)
     places = {header: place for place, header in enumerate(headers) if header}
-    return Table(TableFile(file.path, file.shown, sheet, tuple(headers)), number, places, cell_text, numbered_cells)
+    return Table(replace(file, headers=tuple(headers)), number, places, cell_text, numbered_cells)
 
 
 def value_text(value: Any) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,41 +25,42 @@ _ROWS_AT_ONCE = 1000
 
 
 @contextmanager
-def open_separated(file: File, delimiter: str) -> Iterator[Table]:
+def open_separated(file: File, delimiter: str, *, number_lines: bool) -> Iterator[Table]:
     """Open a file of rows whose cells are separated by `delimiter`."""
+    named = TableFile(file.path, file.shown, numbers_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(stream, delimiter=delimiter, strict=True)
-        yield table_of(file, _numbered_cells(lines, file), str)
+        yield table_of(named, _numbered_cells(lines, named), str)
 
 
-def _numbered_cells(lines: Any, file: File) -> NumberedCells:
-    table = TableFile(file.path, file.shown)
-    number, width = 0, 0
+def _numbered_cells(lines: Any, file: TableFile) -> NumberedCells:
+    width, number, next_line = 0, 0, 1
+    for last_line, cells in _rows(lines, file):
+        number = next_line if file.numbers_lines else number + 1
+        next_line = last_line + 1
+        if not any(map(str.strip, cells)):
+            continue
+        width = width or len(cells)
+        if len(cells) < width or any(cells[width:]):
+            counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
+            raise file.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
+        yield number, cells
+
+
+def _rows(lines: Any, file: TableFile) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows with the lines that they end on."""
     while True:
+        # The limit, 131,072 characters by default, holds for the whole process.
+        before = csv.field_size_limit(MAX_CELL_CHARACTERS)
         try:
-            chunk = _next_lines(lines)
+            some = [(lines.line_num, cells) for cells in islice(lines, _ROWS_AT_ONCE)]
         except UnicodeDecodeError:
-            file.text(MAX_TABLE_BYTES)  # raises with the line and the column
+            File(file.path, file.shown).text(MAX_TABLE_BYTES)  # raises with the line and the column
             raise
         except csv.Error as error:
-            raise file.problem(str(error), lines.line_num) from error
-        if not chunk:
+            raise replace(file, numbers_lines=True).problem(str(error), lines.line_num) from error
+        finally:
+            csv.field_size_limit(before)
+        yield from some
+        if not some:
             return
-        for cells in chunk:
-            number += 1
-            if not any(map(str.strip, cells)):
-                continue
-            width = width or len(cells)
-            if len(cells) < width or any(cells[width:]):
-                counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
-                raise table.problem(f"{counts}: quote cells that hold a delimiter or a line end", number)
-            yield number, cells
-
-
-def _next_lines(lines: Any) -> list[list[str]]:
-    # The limit, 131,072 characters by default, holds for the whole process.
-    before = csv.field_size_limit(MAX_CELL_CHARACTERS)
-    try:
-        return list(islice(lines, _ROWS_AT_ONCE))
-    finally:
-        csv.field_size_limit(before)

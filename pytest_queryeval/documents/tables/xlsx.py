@@ -46,8 +46,8 @@ class _NoText(str):
 
 
 @contextmanager
-def open_xlsx(file: File, sheet: str | None) -> Iterator[Table]:
-    """Open a sheet of a workbook, the first one by default."""
+def open_xlsx(file: File, sheet: str | None, default_sheet: str) -> Iterator[Table]:
+    """Open a sheet of a workbook: by default the one that is called `default_sheet`, else the first one."""
     with file.open(MAX_TABLE_BYTES) as stream:
         if stream.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE:
             raise file.problem("is an .xls workbook or has a password: save it as .xlsx, without a password")
@@ -61,14 +61,14 @@ def open_xlsx(file: File, sheet: str | None) -> Iterator[Table]:
             parts = {described.name: relation.target for described, relation in book.parser.find_sheets()}
         if not sheets:
             raise file.problem("has no sheet with cells")
-        visible = (title for title, worksheet in sheets.items() if worksheet.sheet_state == "visible")
-        name = next(visible, next(iter(sheets))) if sheet is None else sheet
+        visible = [title for title, worksheet in sheets.items() if worksheet.sheet_state == "visible"]
+        name = sheet if sheet is not None else default_sheet if default_sheet in sheets else [*visible, *sheets][0]
         if name not in sheets:
             raise file.problem(f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
         named = TableFile(file.path, file.shown, name)
         with _workbook_errors(named), archive.open(parts[name]) as part:
             problems = _ProblemCells(part).by_place
-        yield table_of(file, _numbered_cells(sheets[name], problems, named), _text, name)
+        yield table_of(named, _numbered_cells(sheets[name], problems, named), _text)
 
 
 @contextmanager

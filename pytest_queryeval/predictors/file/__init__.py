@@ -8,13 +8,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pytest_queryeval.core.errors import CaseError, Location, PredictorError, SettingError, did_you_mean, names_beside
+from pytest_queryeval.core.errors import CaseError, PredictorError, SettingError, did_you_mean, names_beside
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec, QueryOrAnswer
-from pytest_queryeval.core.setting_validators import FILE_NAME, TEXT, SettingValidator, choice_shape, validate_settings
+from pytest_queryeval.core.setting_validators import (
+    FILE_NAME,
+    TEXT,
+    SettingValidator,
+    choice_shape,
+    is_text,
+    validate_settings,
+)
 from pytest_queryeval.documents.document import File, file_at
+from pytest_queryeval.documents.tables import is_delimiter
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import read_answer
-from pytest_queryeval.predictors.entries import PREDICTED
 from pytest_queryeval.predictors.file.predictions import (
     KEYS,
     LINES_SUFFIXES,
@@ -40,6 +47,8 @@ SETTINGS = {
         "the name of what holds the answers",
         shape=TEXT,
     ),
+    "sheet": SettingValidator(is_text, "the name of a sheet", shape=TEXT),
+    "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=TEXT),
 }
 
 
@@ -52,7 +61,7 @@ class PredictionsFile:
     def __init__(self, file: File, columns: Columns) -> None:
         self._file = file
         self._named, entries = read_entries(file, columns)
-        self._entries = _by_key(file, entries, self._named)
+        self._entries = _by_key(entries, self._named)
         self._spare: Iterable[str] = self._entries
         self._expected = False
 
@@ -75,7 +84,7 @@ class PredictionsFile:
     def predict(self, case: Case, trial: int) -> Prediction:
         """Return the file's entry for the case; raises `PredictorError` where there is none."""
         entry = self._entry(case, trial)
-        by = f"{Location(self._file.shown, entry.line)}: the prediction"
+        by = f"{entry.location}: the prediction"
         stated = read_answer(entry.answer, case.kind, by=by)
         return Prediction(content=stated, predictor=_name(self._file), seconds=entry.seconds, metadata=entry.metadata)
 
@@ -153,7 +162,7 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
         file = file_at(spec.folder / settings["path"])
         if is_lines(settings["path"]):
             return PredictedLines(file)
-        return PredictionsFile(file, Columns(settings.get("key"), settings.get("answer", PREDICTED)))
+        return PredictionsFile(file, Columns(**{name: settings[name] for name in settings.keys() - {"path"}}))
     except (SettingError, CaseError) as error:
         raise PredictorError(str(error)) from error
 
@@ -170,6 +179,9 @@ def check_file(settings: Mapping[str, Any]) -> None:
     for name in ("key", "answer"):
         if name in settings and is_lines(path):
             raise SettingError(name, f"'{name}' makes no sense with plain lines, which hold answers only")
+    for name, suffixes in {"sheet": (".xlsx",), "delimiter": (".csv", ".tsv")}.items():
+        if name in settings and Path(path).suffix.lower() not in suffixes:
+            raise SettingError(name, f"'{name}' makes no sense with this file: it is for {' and '.join(suffixes)}")
 
 
 def check_there(spec: PredictorSpec) -> None:
@@ -181,7 +193,7 @@ def check_there(spec: PredictorSpec) -> None:
         raise SettingError("path", f"there is no file {name}{did_you_mean(name, beside)}")
 
 
-def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
+def _by_key(entries: Iterable[Entry], named: str) -> dict[str, dict[int, Entry]]:
     """Return the entries by key and trial; raises `CaseError` for one that contradicts an earlier one."""
     found: dict[str, dict[int, Entry]] = {}
     for entry in entries:
@@ -194,8 +206,10 @@ def _by_key(file: File, entries: Iterable[Entry], named: str) -> dict[str, dict[
         elif named == "id" or other.trial != entry.trial or other.answer != entry.answer:
             trial = f", trial {entry.trial}," if entry.trial and entry.trial == other.trial else ""
             hint = "" if entry.trial and other.trial else ": say under `trial` which is which, if they are several"
-            problem = f"'{_shown(entry.key)}'{trial} was predicted on line {other.line} already{hint}"
-            raise file.problem(problem, entry.line)
+            first = other.location
+            place = f"in {first.cell}" if first.cell else f"on line {first.line}"
+            problem = f"'{_shown(entry.key)}'{trial} was predicted {place} already{hint}"
+            raise CaseError(entry.location, problem)
     return found
 
 

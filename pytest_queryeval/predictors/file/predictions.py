@@ -1,20 +1,19 @@
-"""Readers of files of predictions: JSON lines, JSON, CSV, and plain lines."""
+"""Readers of files of predictions: JSON lines, JSON, tables, and plain lines."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import sys
+import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.errors import CaseError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
+from pytest_queryeval.documents.tables import TABLE_SUFFIXES, Table, open_table
+from pytest_queryeval.documents.tables import Row as TableRow
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.predictors.entries import JSON, MAX_SECONDS, PREDICTED, is_seconds
 from pytest_queryeval.text.truncation import one_line
@@ -23,25 +22,36 @@ MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _BLANKS = " \t\r\n"
-_FIELD_BYTES = min(sys.maxsize, 2**31 - 1)
+# The sheet with the cases in a workbook that a run has written, and some of its columns.
+RUN_SHEET = "Details"
+RUN_ID = "Question ID"
+RUN_ANSWER = "VQL Generated"
+RUN_OUTCOME = "Outcome"
+RUN_SECONDS = "Prediction (s)"
+_RUN_TRUNCATED = re.compile(r".*… \[cut: [\d,]+ characters\]|.{19999,}…", re.DOTALL)
 
-# A line of the file, and the object on it.
-Row: TypeAlias = tuple[int, Mapping[str, JsonValue]]
+# The file or the sheet, the line or the row there, and the object on it.
+Row: TypeAlias = tuple[File, int, Mapping[str, JsonValue]]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the key (None: `id` where a file has any, else `question`) and of the answer in a file."""
+    """The names of the key (None: `id` where a file has any, else `question`) and of the answer in a file.
+
+    `sheet` and `delimiter` are those of a table, None for the usual ones.
+    """
 
     key: str | None = None
     answer: str = PREDICTED
+    sheet: str | None = None
+    delimiter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An answer to the case with this id, or this question; `trial` is 0 where it serves all of them."""
 
-    line: int
+    location: Location
     key: str
     trial: int
     answer: JsonValue
@@ -52,9 +62,9 @@ class Entry:
 def read_entries(file: File, columns: Columns) -> tuple[str, list[Entry]]:
     """Return the key of the cases, `id` or `question`, and all entries; raises `CaseError` with the line."""
     rows = list(READERS[file.path.suffix.lower()](file, columns))
-    names = {name for _, row in rows for name in KEYS if name in row}
+    names = {name for _, _, row in rows for name in KEYS if name in row}
     named = columns.key or ("question" if names == {"question"} else "id")
-    return named, [_entry(row, file, line, named, columns.answer) for line, row in rows]
+    return named, [_entry(row, at, line, named, columns.answer) for at, line, row in rows]
 
 
 def read_lines(file: File) -> list[str]:
@@ -89,7 +99,7 @@ def _entry(row: Mapping[str, JsonValue], file: File, line: int, named: str, answ
     content = row[answer]
     if isinstance(content, str):
         content = content.partition(BIRD_MARKER)[0]
-    return Entry(line, _key(row, file, line, named), trial, content, float(seconds), metadata)
+    return Entry(file.location(line), _key(row, file, line, named), trial, content, float(seconds), metadata)
 
 
 def _key(row: Mapping[str, JsonValue], file: File, line: int, named: str) -> str:
@@ -114,7 +124,7 @@ def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
             raise file.problem(f"not JSON: {error.msg}", line, error.colno) from error
         except ValueError as error:
             raise file.problem(f"not JSON: {error}", line) from error
-        yield line, _object(value, file, line)
+        yield file, line, _object(value, file, line)
 
 
 def _object(value: JsonValue, file: File, line: int) -> Mapping[str, JsonValue]:
@@ -191,7 +201,7 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
     scanner = _Scanner(file)
     if scanner.next_is("["):
         for line in scanner.lines_until("]"):
-            yield line, _object(scanner.value(), file, line)
+            yield file, line, _object(scanner.value(), file, line)
     elif scanner.next_is("{"):
         for line in scanner.lines_until("}"):
             key = scanner.value()
@@ -200,76 +210,60 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
             scanner.require(":")
             value = scanner.value()
             row = value if isinstance(value, dict) and columns.answer in value else {columns.answer: value}
-            yield line, {**row, columns.key or "id": key}
+            yield file, line, {**row, columns.key or "id": key}
     else:
         raise scanner.problem("expected a list of predictions, or a mapping from ids to answers")
     scanner.end()
 
 
-def _separated(delimiter: str) -> Callable[[File, Columns], Iterator[Row]]:
-    def read(file: File, columns: Columns) -> Iterator[Row]:
-        stream = io.StringIO(file.text(MAX_BYTES), newline="")
-        lines = csv.reader(stream, delimiter=delimiter, strict=True)
-        with _long_fields():
-            try:
-                yield from _table(lines, file, columns)
-            except csv.Error as error:
-                raise file.problem(str(error), lines.line_num) from error
-
-    return read
-
-
-def _table(lines: Any, file: File, columns: Columns) -> Iterator[Row]:
-    texts = {*KEYS, columns.answer}
-    header: list[str] = []
-    line = 1
-    for cells in lines:
-        if cells and not header:
-            header = _header(cells, file, line, columns)
-        elif cells:
-            if len(cells) != len(header):
-                raise file.problem(f"{len(cells)} cells, but {len(header)} columns", line)
-            row: dict[str, JsonValue] = {}
-            # Cells besides the key and the answer may be numbers, and are left out where they are empty.
-            for name, cell in zip(header, cells, strict=True):
-                value = cell if name in texts else scalar(Node(cell, line, "plain", file))
-                if name in texts or value is not None:
-                    row[name] = value
-            yield line, row
-        line = lines.line_num + 1
-    if not header:
-        raise file.problem("has no header row")
+def _table(file: File, columns: Columns) -> Iterator[Row]:
+    with open_table(
+        file, sheet=columns.sheet, default_sheet=RUN_SHEET, delimiter=columns.delimiter, number_lines=True
+    ) as table:
+        if {RUN_ID, RUN_ANSWER} <= table.places.keys() and columns.answer not in table.places:
+            yield from _run_rows(table, columns)
+            return
+        for name in (columns.answer, columns.key):
+            if name is not None and name not in table.places:
+                raise table.missing_column(name)
+        if table.places.keys().isdisjoint(KEYS):
+            hint = did_you_mean("id", table.places)
+            raise table.file.problem(f"there is no column 'id' or 'question'{hint}", table.header_row)
+        for row in table.rows():
+            values: dict[str, JsonValue] = {}
+            for name, text in row.values.items():
+                # Cells besides the key and the answer may be numbers, and are left out where they are empty.
+                value = text if name in (*KEYS, columns.answer) else _scalar(row, name, text)
+                if value is not None:
+                    values[name] = value
+            yield table.file, row.number, values
 
 
-def _header(cells: list[str], file: File, line: int, columns: Columns) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise file.problem(f"two columns are called '{repeated}'", line)
-    wanted = (columns.answer, columns.key) if columns.key else (columns.answer,)
-    for name in wanted:
-        if name not in names:
-            raise file.problem(f"there is no column '{name}'{did_you_mean(name, names)}", line)
-    if not set(KEYS) & set(names):
-        raise file.problem(f"there is no column 'id' or 'question'{did_you_mean('id', names)}", line)
-    return names
+def _run_rows(table: Table, columns: Columns) -> Iterator[Row]:
+    """Yield the predictions in a workbook that a run has written; cases without a prediction are left out."""
+    for row in table.rows():
+        answer = row.text(RUN_ANSWER)
+        if _RUN_TRUNCATED.fullmatch(answer):
+            raise row.problem("is only a part of the answer, which was too long for the workbook", RUN_ANSWER)
+        found = {name: row.text(name) for name in (RUN_OUTCOME, RUN_SECONDS) if name in table.places}
+        if not answer and found.get(RUN_OUTCOME) in ("error", "skipped"):
+            continue
+        values: dict[str, JsonValue] = {"id": row.text(RUN_ID), columns.answer: answer}
+        if seconds := found.get(RUN_SECONDS):
+            values["seconds"] = _scalar(row, RUN_SECONDS, seconds)
+        yield table.file, row.number, values
 
 
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Lift the limit of 131,072 characters a cell, which holds for the whole process."""
-    before = csv.field_size_limit(_FIELD_BYTES)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+def _scalar(row: TableRow, header: str, text: str) -> JsonValue:
+    value: JsonValue = scalar(Node(text, row.number, "plain", row.table.file, column=row.table.column(header)))
+    return value
 
 
 READERS: Mapping[str, Callable[[File, Columns], Iterator[Row]]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json,
-    ".csv": _separated(","),
-    ".tsv": _separated("\t"),
+    **dict.fromkeys(TABLE_SUFFIXES, _table),
 }
 LINES_SUFFIXES = (".txt", ".sql", ".rq", ".sparql")
 
