@@ -50,7 +50,14 @@ def run(arguments: argparse.Namespace) -> Result:
     title, found, blocks = _compared(reports, paths, arguments.metric)
 
     def write(target: Path) -> None:
-        write_whole(target, _content(target.suffix, title, found, blocks))
+        match target.suffix:
+            case ".html":
+                text = comparison_page(title, blocks)
+            case ".json":
+                text = f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n"
+            case _:
+                text = "\n".join(markdown_lines(blocks)) + "\n"
+        write_whole(target, text.encode(errors="backslashreplace"))
 
     written = write_files(targets, write)
     lines = [*text_lines(blocks, shutil.get_terminal_size().columns), *written.lines()]
@@ -87,14 +94,3 @@ def _check_target(target: Path, paths: Sequence[Path]) -> None:
     if realpath(target) in map(realpath, paths):
         raise ReportError(f"{target}: is a report to compare, and would be lost")
     check_target(target)
-
-
-def _content(suffix: str, title: str, found: Leaderboard | BaselineReport, blocks: Sequence[Block]) -> bytes:
-    match suffix:
-        case ".html":
-            text = comparison_page(title, blocks)
-        case ".json":
-            text = f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n"
-        case _:
-            text = "\n".join(markdown_lines(blocks)) + "\n"
-    return text.encode(errors="backslashreplace")

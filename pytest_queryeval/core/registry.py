@@ -43,15 +43,13 @@ class Registry(Generic[T]):
             raise UnknownNameError(f"unknown {self._noun} '{name}'{did_you_mean(name, self._members)}")
         member = self._members[name]
         if isinstance(member, str):
-            member = self._members[name] = self._admit(self._imported(name, member))
+            try:
+                found = resolve_name(member)
+            except Exception as error:  # a module of another package may raise anything while it is imported
+                problem = f"{self._noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
+                raise QueryEvalError(problem) from error
+            member = self._members[name] = self._admit(found)
         return member
-
-    def _imported(self, name: str, place: str) -> Any:
-        try:
-            return resolve_name(place)
-        except Exception as error:  # a module of another package may raise anything while it is imported
-            problem = f"{self._noun} '{name}' cannot be imported from {place}: {type(error).__name__}: {error}"
-            raise QueryEvalError(problem) from error
 
     def _admit(self, member: Any) -> T:
         """Return what is stored for an object that was registered or imported."""

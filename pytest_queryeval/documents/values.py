@@ -189,7 +189,11 @@ def items(node: Node) -> list[Node]:
     """Read the items of a list."""
     if isinstance(node.value, list):
         return node.value
-    raise unexpected(node, "a list", _list_hint(node))
+    if isinstance(node.value, dict):
+        hint = ": begin each item with `- `"
+    else:
+        hint = ": write [] for none" if node.empty else f": write [{one_line(str(node.value), MAX_SHOWN)}]"
+    raise unexpected(node, "a list", hint)
 
 
 @shape(SCALAR)
@@ -284,14 +288,6 @@ def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> s
     found = _ALMOST_NUMBER.fullmatch(written)
     value = float(found["number"]) / (100 if found["unit"] == "%" else 1) if found else math.nan
     return f": write {value:.15g}" if fits(value) else ""
-
-
-def _list_hint(node: Node) -> str:
-    if isinstance(node.value, dict):
-        return ": begin each item with `- `"
-    if node.empty:
-        return ": write [] for none"
-    return f": write [{one_line(str(node.value), MAX_SHOWN)}]"
 
 
 def _shown(node: Node) -> str:

@@ -61,7 +61,23 @@ class Pages:
         self._query = query
 
     def __iter__(self) -> Iterator[Page]:
-        return self._counted() if self._settings["page_size"] else self._linked()
+        """Yield pages of `page_size` rows, up to the first without any: one that is not full may have been cut."""
+        size = self._settings["page_size"]
+        if not size:
+            yield from self._linked()
+            return
+        rows, number, before = 0, 1, size
+        while rows <= self._settings["max_rows"]:
+            page = self._page(self._page_request(size, rows, number))
+            yield page
+            found = len(page.rows or ())
+            if found > size:
+                raise Fault(f"a page has {found:,} rows where `page_size` is {size:,}")
+            if found and before < size:
+                raise Fault(f"a page has {before:,} rows where `page_size` is {size:,}, and more follow")
+            if not found:
+                return
+            rows, number, before = rows + found, number + 1, found
 
     def _linked(self) -> Iterator[Page]:
         """Yield the first page, and those that each names as the next."""
@@ -81,22 +97,6 @@ class Pages:
                 raise Fault(f"`next` ({self._settings['next']}) leads in a circle")
             seen.add(url)
             request = next_page_request(url)
-
-    def _counted(self) -> Iterator[Page]:
-        """Yield pages of `page_size` rows, up to the first without any: one that is not full may have been cut."""
-        size = self._settings["page_size"]
-        rows, number, before = 0, 1, size
-        while rows <= self._settings["max_rows"]:
-            page = self._page(self._page_request(size, rows, number))
-            yield page
-            found = len(page.rows or ())
-            if found > size:
-                raise Fault(f"a page has {found:,} rows where `page_size` is {size:,}")
-            if found and before < size:
-                raise Fault(f"a page has {before:,} rows where `page_size` is {size:,}, and more follow")
-            if not found:
-                return
-            rows, number, before = rows + found, number + 1, found
 
     def _page_request(self, limit: int, offset: int, page: int) -> Request:
         values: dict[str, str | int] = {"query": self._query, "limit": limit, "offset": offset, "page": page}

@@ -68,18 +68,6 @@ class Driver(driver.Driver):
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault` or whatever rdflib makes of it."""
-        return make_answer(*rows_of(self._dataset(settings).query(prepareQuery(query))))
-
-    def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
-        text = str(error) or type(error).__name__
-        if isinstance(error, Fault):
-            return "fault", text
-        if isinstance(error, PermissionError):
-            return "failure", "unsafe", text
-        return "failure", "invalid", "the query nests too deeply" if isinstance(error, RecursionError) else text
-
-    def _dataset(self, settings: dict[str, Any]) -> rdflib.Dataset:
         path, graphs = settings["store"], settings["default_graph"]
         chosen = frozenset() if graphs == UNION else frozenset(graphs)
         if (path, chosen) not in self._datasets:
@@ -89,7 +77,16 @@ class Driver(driver.Driver):
             self._datasets.popitem(last=False)
         dataset = self._datasets[path, chosen]
         dataset.default_union = graphs == UNION
-        return dataset
+        return make_answer(*rows_of(dataset.query(prepareQuery(query))))
+
+    def classify(self, error: Exception) -> Verdict:
+        """Return the verdict on an error of `run`."""
+        text = str(error) or type(error).__name__
+        if isinstance(error, Fault):
+            return "fault", text
+        if isinstance(error, PermissionError):
+            return "failure", "unsafe", text
+        return "failure", "invalid", "the query nests too deeply" if isinstance(error, RecursionError) else text
 
 
 class Terms(dict[Any, Any]):

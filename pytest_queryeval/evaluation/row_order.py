@@ -31,19 +31,17 @@ def resolve_row_order(
     if chosen.rows == predicted.rows or len(gold.rows) != len(predicted.rows):
         return gold, ()
     plan = planned()
-    return (gold, ()) if plan is None else _by_plan(plan, gold, predicted, policy, run)
-
-
-def _by_plan(plan: OrderPlan, gold: Table, predicted: Table, policy: Policy, run: Run) -> tuple[Table, tuple[str, ...]]:
-    chosen = project(gold, policy.gold_columns)
+    if plan is None:
+        return gold, ()
     same_rows = execution_accuracy(chosen, predicted, policy=replace(policy, row_order="ignore")) == 1.0
     if not plan.ordered and same_rows:
         return gold, ()
     strict = replace(gold, ties=in_strict_order(gold)) if plan.ordered else gold
-    if not plan.limited and not same_rows:
+    if not plan.limited and not same_rows:  # wrong in any order
         return strict, ()
     if same_rows and execution_accuracy(project(strict, policy.gold_columns), predicted, policy=policy) == 1.0:
         return strict, ()
+    # Right or wrong depends on which rows tie, or on which of them a LIMIT chose.
     ties, notes = ties_of(plan, gold, policy, run)
     return (strict if ties is None else replace(gold, ties=ties)), notes
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer
+from pytest_queryeval.core.model import Answer, Case
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, options_of
 from pytest_queryeval.sandbox.host import Hosts
@@ -47,17 +47,13 @@ def requested_metrics(case: Case) -> tuple[str, ...]:
 
 
 def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
+    """Yield each gold with the prediction that is stated, or with itself where a predictor is to be called."""
     golds = [gold.answer for gold in case.golds if gold.answer is not None]
     if case.predicted is None:
-        yield from ((gold, gold) for gold in golds)
-    elif (predicted := _answer(case.predicted, case)) is not None:
-        yield from ((gold, predicted) for gold in golds)
-
-
-def _answer(stated: QueryOrAnswer, case: Case) -> Answer | None:
-    """Return what a stated prediction says, whether it conforms to a schema or not."""
-    try:
-        execution = KINDS[case.kind].read_without_running(stated, replace(case, json_schema=None), Hosts())
-    except QueryEvalError:  # reported when the case is evaluated
-        return None
-    return None if execution is None else execution.answer
+        yield from zip(golds, golds, strict=True)
+        return
+    with suppress(QueryEvalError):  # which is reported when the case is evaluated
+        # Whether the prediction conforms to a schema does not matter here.
+        found = KINDS[case.kind].read_without_running(case.predicted, replace(case, json_schema=None), Hosts())
+        if found is not None and found.answer is not None:
+            yield from ((gold, found.answer) for gold in golds)

@@ -128,11 +128,6 @@ class ReportCollector:
         """Remember that the user ended the run; pytest and xdist raise `Interrupted` themselves, as after -x."""
         self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
-    def _is_stopped(self, session: pytest.Session) -> bool:
-        """Return whether the run was cut short, or has cases without a result."""
-        is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
-        return is_cut or not self._to_run <= self.cases.keys()
-
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the summary of the report, and what went wrong with it."""
         if self.report is None and not self.faults:
@@ -170,9 +165,9 @@ class ReportCollector:
         from pytest_queryeval.results.gates import evaluate_gate, merge_gates
 
         cases = list(self.cases.values())
-        about = _facts(
-            self.config, summaries, cases, stopped=self._is_stopped(session), interrupted=self.is_interrupted
-        )
+        is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
+        is_stopped = is_cut or not self._to_run <= self.cases.keys()
+        about = _facts(self.config, summaries, cases, stopped=is_stopped, interrupted=self.is_interrupted)
         baseline, unreadable_files = self.config.stash[RUN].overrides.baseline, about["unreadable_files"]
         pending = merge_gates(known["gates"] for known in summaries)
         if pending:

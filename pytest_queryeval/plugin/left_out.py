@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import CaseReport, PendingGate
-    from pytest_queryeval.plugin.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +70,13 @@ def _suites(
     ran = Counter((case["path"], case["id"]) for case in cases if _suite_of(case) not in complete)
     found = _Suites(left_out=[], unreadable=[])
     for suite in sorted((names | collected.keys()) - complete):
+        known: Iterable[Case] | None = run.cases.get(suite)
         try:
-            known = run.cases[suite] if suite in run.cases else _cases(run, suite)
+            if known is None:
+                path = Path(os.path.abspath(run.root / suite))  # noqa: PTH100 - resolve() would follow links
+                known = load_suite(path, root=Path(path.anchor), require_prediction=False).cases
+        except MissingExtraError:
+            continue
         except SuiteError:
             found.unreadable.append(suite)
             continue
@@ -90,14 +94,6 @@ def _suite_of(case: CaseReport) -> str:
     return case["nodeid"].partition("::")[0]
 
 
-def _cases(run: Run, suite: str) -> Iterable[Case]:
-    path = Path(os.path.abspath(run.root / suite))  # noqa: PTH100 - resolve() would follow links
-    try:
-        return load_suite(path, root=Path(path.anchor), require_prediction=False).cases
-    except MissingExtraError:
-        return ()
-
-
 def _suite_files(folder: str, session: pytest.Session) -> Iterator[Path]:
     """Yield the suite files that pytest would collect below a folder, with those that --ignore leaves out."""
     for place, folders, names in os.walk(folder, followlinks=True):
@@ -108,11 +104,9 @@ def _suite_files(folder: str, session: pytest.Session) -> Iterator[Path]:
 
 
 def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> bool:
-    return not hook.pytest_ignore_collect(collection_path=path, config=config) or _is_ignored(path, config)
-
-
-def _is_ignored(path: Path, config: pytest.Config) -> bool:
-    """Return whether the path is left out by --ignore or --ignore-glob."""
+    """Return whether pytest collects a path, or would but for --ignore or --ignore-glob."""
+    if not hook.pytest_ignore_collect(collection_path=path, config=config):
+        return True
 
     def absolute(name: str) -> str:
         return os.path.abspath(config.invocation_params.dir / name)  # noqa: PTH100 - as pytest reads them

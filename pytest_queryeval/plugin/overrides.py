@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.report import Report
     from pytest_queryeval.evaluation.recording import Recording
 
+THRESHOLD = "--queryeval-threshold"
+
 
 class Overrides:
     """The options of a run that change cases, read on first use."""
@@ -48,8 +50,23 @@ class Overrides:
 
     def unbound_threshold(self) -> str:
         """Return why a threshold applies to none of the collected cases; empty where all apply."""
-        problems = [text for name in (self._thresholds if self._kinds else ()) if (text := self._unbound(name))]
-        return f"--queryeval-threshold: {problems[0]}" if problems else ""
+        from pytest_queryeval.core.errors import QueryEvalError
+        from pytest_queryeval.metrics import applies_to
+        from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
+
+        problem = ""
+        for name, threshold in self._thresholds.items() if self._kinds else ():
+            try:
+                check_metric(name)
+            except QueryEvalError as error:
+                problem = str(error)
+            else:
+                problem = f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
+                if any(applies_to(name, kind) for kind in self._kinds):
+                    problem = unreachable_threshold(name, threshold)
+            if problem:
+                return f"{THRESHOLD}: {problem}"
+        return ""
 
     @cached_property
     def predictor(self) -> PredictorSpec | None:
@@ -132,33 +149,18 @@ class Overrides:
             case = replace(case, predictor=replace(case.predictor, concurrency=concurrency))
         return case
 
-    def _unbound(self, name: str) -> str:
-        """Return why a threshold applies to no case; empty where it applies to one."""
-        from pytest_queryeval.core.errors import QueryEvalError
-        from pytest_queryeval.metrics import applies_to
-        from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
-
-        try:
-            check_metric(name)
-        except QueryEvalError as error:
-            return str(error)
-        if any(applies_to(name, kind) for kind in self._kinds):
-            return unreachable_threshold(name, self._thresholds[name])
-        return f"no case of kind {', '.join(sorted(self._kinds))} has the metric '{name}'"
-
     @cached_property
     def _thresholds(self) -> dict[str, Threshold]:
-        return dict(_threshold(text) for text in self._config.getoption("queryeval_threshold") or ())
+        from pytest_queryeval.core.model import Threshold
 
-
-def _threshold(text: str) -> tuple[str, Threshold]:
-    from pytest_queryeval.core.model import Threshold
-
-    name, _, value = text.partition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not name or not math.isfinite(number):
-        raise pytest.UsageError(f"--queryeval-threshold: expected METRIC=VALUE with a finite number, found '{text}'")
-    return name, Threshold(minimum=number, option="--queryeval-threshold")
+        thresholds = {}
+        for text in self._config.getoption("queryeval_threshold") or ():
+            name, _, value = text.partition("=")
+            try:
+                number = float(value)
+            except ValueError:
+                number = math.nan
+            if not name or not math.isfinite(number):
+                raise pytest.UsageError(f"{THRESHOLD}: expected METRIC=VALUE with a finite number, found '{text}'")
+            thresholds[name] = Threshold(minimum=number, option=THRESHOLD)
+        return thresholds

@@ -14,7 +14,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.setting_validators import SettingValidator
 from pytest_queryeval.core.shapes import TEXT, Shape, either, mapping_shape, shape
 from pytest_queryeval.documents.document import Node
-from pytest_queryeval.documents.values import each_entry, entries, required_text
+from pytest_queryeval.documents.values import each_entry, required_text
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.engines.graph_store import COMPRESSED, FORMATS
@@ -68,10 +68,18 @@ def _engine_shape(name: str) -> Shape:
 @shape(source_shape)
 def read_source(node: Node) -> Source | SourceText:
     """Read a source that is a mapping, or the text of one; raise `CaseError`."""
-    if isinstance(node.value, dict):
-        return _described(node)
-    required_text(node)
-    return SourceText(expanded_text(node), node)
+    if not isinstance(node.value, dict):
+        required_text(node)
+        return SourceText(expanded_text(node), node)
+    named = node.value
+    engine = _engine_among(named, node)
+    own = named[engine].value
+    nodes = {**{name: at for name, at in named.items() if name != engine}, **(own if isinstance(own, dict) else {})}
+    settings = expanded_settings(named[engine], ENGINES[engine].text_setting)
+    # Those of SOURCE_KEYS may also be beside the name of the engine.
+    settings |= {name: expanded_value(named[name]) for name in named if name != engine}
+    _check_settings(engine, settings, nodes, named[engine])
+    return _source(_name_of(engine, settings), engine, settings, node)
 
 
 @shape({"type": "object", "additionalProperties": {"$ref": "#/definitions/source"}})
@@ -127,18 +135,6 @@ def _engine_of(text: str) -> str | None:
     if suffixes[-1:] == [COMPRESSED]:
         return "rdf" if suffixes[-2:-1] and suffixes[-2] in FORMATS else None
     return ENGINE_OF_SUFFIX.get("".join(suffixes[-1:]))
-
-
-def _described(node: Node) -> Source:
-    """Read one engine's name with its settings; those of SOURCE_KEYS may also be beside the name."""
-    named = entries(node)
-    engine = _engine_among(named, node)
-    own = named[engine].value
-    nodes = {**{name: at for name, at in named.items() if name != engine}, **(own if isinstance(own, dict) else {})}
-    settings = expanded_settings(named[engine], ENGINES[engine].text_setting)
-    settings |= {name: expanded_value(named[name]) for name in named if name != engine}
-    _check_settings(engine, settings, nodes, named[engine])
-    return _source(_name_of(engine, settings), engine, settings, node)
 
 
 def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Node) -> Source:

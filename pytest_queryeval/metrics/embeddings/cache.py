@@ -6,7 +6,7 @@ import sqlite3
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -150,7 +150,8 @@ def _usable(name: str, folder: Path | None) -> Path | None:
 def _read(connection: sqlite3.Connection, keys: Collection[bytes]) -> Vectors:
     found: Vectors = {}
     today = _today()
-    for some in _split(keys, _KEYS):
+    left = iter(keys)
+    while some := list(islice(left, _KEYS)):
         marks = ", ".join("?" * len(some))
         rows = connection.execute(f"SELECT key, vector, day FROM vectors WHERE key IN ({marks})", some).fetchall()  # noqa: S608 - marks only
         for key, sealed, _ in rows:  # SQLite does not notice bytes that were overwritten within a value
@@ -185,12 +186,6 @@ def _drop_unused(folder: Path) -> None:
 
 def _checksum(vector: bytes) -> bytes:
     return zlib.crc32(vector).to_bytes(4, "little")
-
-
-def _split(keys: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    left = iter(keys)
-    while some := list(islice(left, size)):
-        yield some
 
 
 def _today() -> int:

@@ -17,7 +17,7 @@ from pytest_queryeval.reports.excel.statistics import write_statistics
 from pytest_queryeval.reports.excel.summary import write_summary
 
 if TYPE_CHECKING:
-    from xlsxwriter.format import Format
+    pass
 
 # Files in between would have times, and modes that the user's umask gives, so all is made in memory.
 OPTIONS = {
@@ -57,7 +57,11 @@ def workbook(report: Report) -> bytes:
     book.set_properties({"title": "pytest-queryeval", "created": created})
     styles = {name: book.add_format(style) for name, style in STYLES.items()}
     names = ("Summary", "Details", "Statistics", *(("Overview",) if SDMX in report["groups"]["kind"] else ()))
-    sheets = {name: _sheet(book, name, styles) for name in names}
+    sheets = {name: Sheet(name=name, worksheet=book.add_worksheet(name), styles=styles) for name in names}
+    for name, sheet in sheets.items():
+        sheet.worksheet.set_landscape()
+        if name != "Details":  # which has too many columns for that
+            sheet.worksheet.fit_to_pages(1, 0)
     hidden = {"Details": write_details(sheets["Details"], report)}
     if "Overview" in sheets:
         hidden["Overview"] = write_overview(sheets["Overview"], report)
@@ -65,14 +69,6 @@ def workbook(report: Report) -> bytes:
     write_summary(book, sheets["Summary"], report, _limits(sheets, hidden))
     book.close()
     return file.getvalue()
-
-
-def _sheet(book: Workbook, name: str, styles: dict[str, Format]) -> Sheet:
-    worksheet = book.add_worksheet(name)
-    worksheet.set_landscape()
-    if name != "Details":  # which has too many columns for that
-        worksheet.fit_to_pages(1, 0)
-    return Sheet(name=name, worksheet=worksheet, styles=styles)
 
 
 def _limits(sheets: dict[str, Sheet], hidden: dict[str, int]) -> Iterator[str]:

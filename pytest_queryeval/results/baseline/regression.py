@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.model import PASS_RATE
@@ -28,13 +28,8 @@ def measure_against(gate: PendingGate, cases: Sequence[CaseReport], baseline: Re
     """
     known = {case["nodeid"]: case for case in baseline["cases"]}
     common = [(known[case["nodeid"]], case) for case in cases if case["nodeid"] in known]
-    return _count_regressions(gate, common) if gate["type"] == "max_regressions" else _measure_drop(gate, common)
-
-
-def _count_regressions(
-    gate: PendingGate, common: Iterable[tuple[CaseReport, CaseReport]]
-) -> tuple[GateMeasurement, bool]:
-    """Count the cases that met their thresholds and no longer do, of those with a verdict in both reports."""
+    if gate["type"] == "no_regression":
+        return _measure_drop(gate, common)
     evaluated = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
     regressions = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in evaluated)
     errors = sum(old["outcome"] in MET and new["outcome"] == "error" for old, new in common)

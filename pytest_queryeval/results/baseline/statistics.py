@@ -77,7 +77,15 @@ def fitting_test(pairs: Pairs) -> Literal["mcnemar", "sign_flip"]:
 
 def p_value(pairs: Pairs, side: Side = "both") -> float:
     """Return how likely chance alone gives a change as large: in both directions, or for `lower` a fall only."""
-    return _mcnemar(pairs.differences, side) if pairs.are_binary else _sign_flip(pairs.differences, side)
+    if not pairs.are_binary:
+        return _sign_flip(pairs.differences, side)
+    broken = sum(value < 0 for value in pairs.differences)
+    fixed = sum(value > 0 for value in pairs.differences)
+    if not broken + fixed:
+        return 1.0
+    if side == "lower":
+        return float(binomtest(broken, broken + fixed, 0.5, alternative="greater").pvalue)
+    return float(binomtest(broken, broken + fixed, 0.5).pvalue)
 
 
 def fall_p(pairs: Pairs) -> float:
@@ -89,15 +97,6 @@ def fall_p(pairs: Pairs) -> float:
     if pairs.are_binary or sum(map(bool, pairs.differences)) <= MAX_EXACT:
         return p
     return min(1.0, p + float(norm.isf(1 / 200)) * math.sqrt(p * (1 - p) / RESAMPLES))
-
-
-def _mcnemar(differences: Sequence[float], side: Side) -> float:
-    broken, fixed = sum(value < 0 for value in differences), sum(value > 0 for value in differences)
-    if not broken + fixed:
-        return 1.0
-    if side == "lower":
-        return float(binomtest(broken, broken + fixed, 0.5, alternative="greater").pvalue)
-    return float(binomtest(broken, broken + fixed, 0.5).pvalue)
 
 
 def _sign_flip(differences: Sequence[float], side: Side) -> float:

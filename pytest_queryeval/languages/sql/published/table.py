@@ -69,7 +69,11 @@ def _level(pairs: Sequence[ScoredPair]) -> SpiderLevel:
     executed = [pair.execution for pair in pairs if pair.execution is not None]
 
     def scores(name: ComponentName) -> SpiderScores:
-        return _component_scores([pair.components[name] for pair in pairs])
+        parts = [pair.components[name] for pair in pairs]
+        accuracy = _mean([part.matched for part in parts if part.pred_total > 0])
+        recall = _mean([part.matched for part in parts if part.gold_total > 0])
+        f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
+        return {"accuracy": accuracy, "recall": recall, "f1": f1 if parts else 0.0}
 
     return {
         "count": len(pairs),
@@ -86,13 +90,6 @@ def _level(pairs: Sequence[ScoredPair]) -> SpiderLevel:
         "iuen": scores("iuen"),
         "keywords": scores("keywords"),
     }
-
-
-def _component_scores(parts: Sequence[Component]) -> SpiderScores:
-    accuracy = _mean([part.matched for part in parts if part.pred_total > 0])
-    recall = _mean([part.matched for part in parts if part.gold_total > 0])
-    f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
-    return {"accuracy": accuracy, "recall": recall, "f1": f1 if parts else 0.0}
 
 
 def _mean(scores: Sequence[float]) -> float:
