@@ -206,10 +206,10 @@ class ReportCollector:
     def _show_progress(self) -> None:
         """Print progress from time to time in a long run."""
         now = time.monotonic()
-        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        if now - self._shown < PROGRESS_SECONDS or not self.cases or terminal is None:
+        if now - self._shown < PROGRESS_SECONDS or not self.cases or self.config.option.verbose < MIN_VERBOSITY:
             return
-        if self.config.option.verbose < MIN_VERBOSITY:
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is None:
             return
         self._shown = now
         done = len(self.cases)

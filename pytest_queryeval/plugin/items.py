@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import pytest
@@ -95,7 +96,7 @@ class CaseItem(pytest.Item):
             pytest.fail(fault, pytrace=False)
         self.result = result
         scores = result.scores.items()
-        self.user_properties += [(f"{PROPERTY}{name}", value) for name, value in scores if value is not None]
+        self.user_properties += [(intern(PROPERTY + name), value) for name, value in scores if value is not None]
 
     def runtest(self) -> None:
         """Compare scores with thresholds."""

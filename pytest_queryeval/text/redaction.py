@@ -123,7 +123,8 @@ class _KnownSecrets:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._registered: set[str] = set()
-        self._environment: Mapping[Any, Any] | None = None
+        self._environment: Mapping[Any, Any] = {}
+        self._is_outdated = True
         self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
         self._forms_in_json: tuple[str, ...] = ()
@@ -131,22 +132,27 @@ class _KnownSecrets:
     def add(self, value: str) -> None:
         with self._lock:
             self._registered.add(value)
-            self._environment = None
+            self._is_outdated = True
 
     def forms(self) -> tuple[str, ...]:
         """Return every form of every secret, the longest first, since it may hold a shorter one."""
         environment = _environment()
-        if environment != self._environment:
+        if self._is_outdated or environment != self._environment:
             with self._lock:
                 environment = dict(environment)
-                secrets = self._registered.union(*(_secrets_of(*variable) for variable in environment.items()))
-                if secrets != self._secrets:
-                    forms = {form for secret in secrets for form in _forms_of(secret)}
-                    self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-                    self._forms_in_json = tuple(json.dumps(form)[1:-1] for form in self._forms)
-                    self._secrets = secrets
+                changed = environment.items() ^ self._environment.items()  # often pytest's variable of the current test
+                if self._is_outdated or any(_secrets_of(*variable) for variable in changed):
+                    self._update(self._registered.union(*(_secrets_of(*variable) for variable in environment.items())))
                 self._environment = environment
         return self._forms
+
+    def _update(self, secrets: set[str]) -> None:
+        if secrets != self._secrets:
+            forms = {form for secret in secrets for form in _forms_of(secret)}
+            self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+            self._forms_in_json = tuple(json.dumps(form)[1:-1] for form in self._forms)
+            self._secrets = secrets
+        self._is_outdated = False
 
     def forms_in_json(self) -> tuple[str, ...]:
         """Return the forms as they are within the texts of an ASCII JSON document."""
