@@ -17,7 +17,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.results.case_json import ShortLabels, report_cell, result_difference, stated_text
 from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.formatting import format_score
-from pytest_queryeval.text.truncation import one_line, one_line_with_end
+from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate
 
 ROWS = 8
 QUERY_LINES = 12
@@ -76,10 +76,10 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield f"  golds      {number}, of which gold_any[{result.shown.gold_index}] is the closest"
     yield from _query("gold", stated_text(result.gold, result.case))
     yield from _query("predicted", stated_text(result.predicted, result.case))
-    yield from _answers(result)
-    yield from _texts(result.details)
+    yield from _answer_differences(result)
+    yield from _query_differences(result.details)
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
-    if changed := _policy(result.case):
+    if changed := _changed_policy(result.case):
         yield f"  compare    {changed}"
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
     row = f" ({result.case.row})" if result.case.row else ""
@@ -94,22 +94,19 @@ def needed(threshold: Threshold) -> str:
 
 
 def _query(label: str, query: str | None) -> Iterator[str]:
+    """Yield the first lines of a query behind its label."""
     if query is None:
         yield f"  {label:<10} | (a stored answer)"
         return
     lines = terminal_safe(query).strip("\n").splitlines() or [""]
     for number, line in enumerate(lines[:QUERY_LINES]):
-        yield f"  {label if number == 0 else '':<10} | {_cut(line)}".rstrip()
+        yield f"  {label if number == 0 else '':<10} | {truncate(line, LINE_CHARACTERS)}".rstrip()
     if len(lines) > QUERY_LINES:
         yield f"  {'':<10} | … {len(lines) - QUERY_LINES} more lines"
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
-
-
-def _texts(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where the texts of the queries differ, as far as a metric found it."""
+def _query_differences(details: Mapping[str, Any]) -> Iterator[str]:
+    """Yield violations of a schema, and where the texts of the queries differ, as far as a metric found it."""
     for violation in details.get("violations", ())[:ROWS]:
         yield f"  violation  {one_line_with_end(violation, LINE_CHARACTERS)}"
     found = details.get("exact_set_match")
@@ -120,7 +117,8 @@ def _texts(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"  texts      {one_line('; '.join(parts), LINE_CHARACTERS)}"
 
 
-def _answers(result: CaseResult) -> Iterator[str]:
+def _answer_differences(result: CaseResult) -> Iterator[str]:
+    """Yield how the answers differ: in a sentence, in rows, and with hints at what would make them equal."""
     found = result_difference(result, limit=min(ROWS, result.case.report_rows))
     if found is None:
         return
@@ -161,7 +159,7 @@ def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
     for column, cell in enumerate(shown):
         if cell is not None and (column, _cell(cell)) in typed:
             texts[column] += f" ({type_name(cell)})"
-    return _cut(BETWEEN.join(texts))
+    return truncate(BETWEEN.join(texts), LINE_CHARACTERS)
 
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
@@ -172,7 +170,7 @@ def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
     return "NULL" if cell is None else one_line_with_end(str(report_cell(cell)), room)
 
 
-def _policy(case: Case) -> str:
+def _changed_policy(case: Case) -> str:
     """Return the settings of the policy that differ from the defaults of the kind."""
     usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
     settings = [(field.name, getattr(case.policy, field.name)) for field in fields(Policy)]

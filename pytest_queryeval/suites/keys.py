@@ -369,7 +369,7 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
     for name, value in entries(node).items():
         read = readers.get(name)
         if read is None:
-            problems.append(value.problem(_misplaced(name, level)))
+            problems.append(value.problem(_unreadable_key(name, level)))
             continue
         try:  # not by `problems.attempt`: None is a value here
             values[name] = read(value)
@@ -378,21 +378,18 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
     return values
 
 
-def _misplaced(name: str, level: Level) -> str:
+def _unreadable_key(name: str, level: Level) -> str:
     """Return the problem of a key at a level that does not have it."""
-    key = KEYS.get(name)
-    if key is None:
-        return f"unknown key '{name}'{_hint(name, level)}"
-    return f"'{name}' is not allowed {LEVELS[level]}: it belongs {' or '.join(LEVELS[at] for at in key.levels)}"
-
-
-def _hint(name: str, level: Level) -> str:
+    if name in KEYS:
+        places = " or ".join(LEVELS[at] for at in KEYS[name].levels)
+        return f"'{name}' is not allowed {LEVELS[level]}: it belongs {places}"
+    hint = did_you_mean(name, _READERS[level])
     if name == "<<":
-        return ": merge keys are not read: put shared settings into the file or its folder"
-    if name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
-        return ": if it is a line of a query, indent it as the other lines of the block"
-    if " " in name:
-        return ": quote the value before it, which a comma ends within { }"
-    if SYNONYMS.get(name) in _READERS[level]:
-        return f": did you mean '{SYNONYMS[name]}'?"
-    return did_you_mean(name, _READERS[level])
+        hint = ": merge keys are not read: put shared settings into the file or its folder"
+    elif name.split(maxsplit=1)[:1] in (["PREFIX"], ["prefix"]):
+        hint = ": if it is a line of a query, indent it as the other lines of the block"
+    elif " " in name:
+        hint = ": quote the value before it, which a comma ends within { }"
+    elif SYNONYMS.get(name) in _READERS[level]:
+        hint = f": did you mean '{SYNONYMS[name]}'?"
+    return f"unknown key '{name}'{hint}"

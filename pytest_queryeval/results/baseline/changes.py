@@ -21,7 +21,7 @@ from pytest_queryeval.results.baseline.flips import MET, MatchedCases, in_scope
 from pytest_queryeval.results.scope import folder_text, is_below, where_text
 
 IsChanged: TypeAlias = Callable[[CaseReport, CaseReport], bool]
-# What is required of what, and numbers of which greater ones require more.
+# A requirement and its numbers, of which greater ones require more: ("ves", "min") with 0.8, ("ves", "max") with -2.
 Requirement: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]
 
 REMOVED = "cases removed"
@@ -108,6 +108,7 @@ def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
 
 
 def _limit_requirements(limits: Limits | PendingGate, *of: str) -> Iterator[Requirement]:
+    """Yield the limits as requirements of what `of` names: a metric, or the folder, metric and cases of a gate."""
     if limits["min"] is not None:
         yield (*of, "min"), (limits["min"],)
     if limits["max"] is not None:
@@ -115,7 +116,7 @@ def _limit_requirements(limits: Limits | PendingGate, *of: str) -> Iterator[Requ
 
 
 def _relaxed(before: Iterable[Requirement], after: Sequence[Requirement]) -> list[tuple[str, ...]]:
-    """Return what was required and no longer is, or not as strictly."""
+    """Return the names of requirements that are gone, or have become less strict."""
     return [
         what
         for what, numbers in before
@@ -195,6 +196,7 @@ def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
+    """Yield what gates require; those of the same folder, metric and `where` are about the same."""
     for gate in gates:
         of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
         if gate["type"] == "limits":
