@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
@@ -227,7 +226,7 @@ def test_mini_dev_as_json_lines_and_records_without_gold(folder, capsys):
     cases, skipped = imported(capsys, "bird", source)
 
     assert cases.keys() == {"5"}
-    assert skipped == {"1": "its right answer is empty", "line 3": 'expected an object, such as {"question": …}'}
+    assert skipped == {"1": "its right answer is no query", "line 3": 'expected an object, such as {"question": …}'}
 
 
 # Spider 2
@@ -412,7 +411,7 @@ def test_bad_lines_are_skipped_one_by_one(folder, capsys):
 def test_kinds_predictions_and_several_golds_of_json_lines(folder, capsys):
     source = write_lines(
         "q.jsonl",
-        {"id": "sql", "kind": "sql", "gold": ["SELECT 1", "SELECT 2"], "predicted": "SELECT 2"},
+        {"id": "sql", "kind": "sql", "source": "shop", "gold": ["SELECT 1", "SELECT 2"], "predicted": "SELECT 2"},
         {"id": "json", "gold": None, "predicted": {"a": 1}},
         {"id": "text", "gold": '"a"'},
         {"id": "list", "gold_any": [1, [2]]},
@@ -420,22 +419,43 @@ def test_kinds_predictions_and_several_golds_of_json_lines(folder, capsys):
         {"id": "table", "kind": "sql", "gold": {"columns": ["a"], "rows": [[1]]}},
         {"id": "file", "kind": "sql", "gold_any": [{"file": "/etc/passwd"}]},
         {"id": "no query", "kind": "sql", "gold": "SELECT 1", "predicted": {"file": "/etc/passwd"}},
-        {"id": "source", "source": "https://example.com", "kind": "sparql", "gold": "ASK {}"},
+        {"id": "url", "source": "https://example.com", "kind": "sql", "gold": "SELECT 1"},
+        {"id": "no source", "kind": "sql", "gold": "SELECT 1"},
     )
+    database("databases/shop.sqlite")
 
-    status = main(["import", "jsonl", source, "--kind", "json", "-o", "out", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    written = yaml.safe_load(Path("out/q.queryeval.yaml").read_text())["cases"]
+    cases, reasons = imported(capsys, "jsonl", source, "--kind", "json", "--databases", "databases")
 
-    assert status == 1
-    assert [case["id"] for case in written] == ["sql", "json", "text", "list"]
-    assert written[0]["gold_any"] == ["SELECT 1", "SELECT 2"]
-    assert (written[1]["gold"], written[1]["predicted"]) == ("null", {"a": 1})
-    reasons = {entry["id"]: entry["reason"] for entry in found["skipped"]}
+    assert list(cases) == ["sql", "json", "text", "list"]
+    assert [gold.query for gold in cases["sql"].golds] == ["SELECT 1", "SELECT 2"]
+    assert (cases["json"].golds[0].answer.value, cases["json"].predicted.answer.value) == (None, {"a": 1})
+    assert cases["text"].golds[0].answer.value == "a"
     assert reasons["kind"] == "unknown kind 'SQL': did you mean 'sql'?"
     assert reasons["table"] == reasons["file"] == "its right answer is no query"
     assert reasons["no query"] == "'predicted' is no query"
-    assert "--databases" in reasons["source"]
+    assert reasons["url"] == "'https://example.com' is no name of a database"
+    assert reasons["no source"] == "its queries have nowhere to run: give their source as --source"
+
+
+def test_a_source_for_queries_does_not_serve_other_kinds(folder, capsys):
+    database("a.sqlite")
+    source = write_lines("q.jsonl", {"id": "a", "gold": "SELECT 1"}, {"id": "b", "kind": "json", "gold": 1})
+
+    cases, skipped = imported(capsys, "jsonl", source, "--kind", "sql", "--source", "a.sqlite")
+
+    assert cases.keys() == {"a"}
+    assert skipped == {"b": "--source is for queries, and it is of the kind 'json': import it without"}
+
+
+@pytest.mark.parametrize("gold", [None, 5, {"a": 1}, ["SELECT 1"], "  "])
+@pytest.mark.parametrize(("format_", "key"), [("spider", "query"), ("bird", "SQL")])
+def test_a_gold_that_is_no_query_is_skipped(folder, capsys, format_, key, gold):
+    database("databases/shop.sqlite")
+    write_json("q.json", [{"db_id": "shop", key: gold}, {"db_id": "shop", key: "SELECT 1"}])
+
+    _, skipped = imported(capsys, format_, "q.json")
+
+    assert skipped == {"0": "its right answer is no query"}
 
 
 def test_predictions_are_found_by_id_or_question_with_their_trials(folder, capsys):

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft7Validator
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.cli import main
@@ -54,8 +56,26 @@ def test_cases_become_a_suite_that_collects_with_a_predictor_to_be_written(folde
     cases = read_back(folder / "out")
     assert (written.suites, written.cases, written.skipped) == (["set.queryeval.yaml"], 2, [])
     assert [(each.id, each.evidence) for each in cases] == [("a", ""), ("b", "so")]
-    assert {path.name for path in (folder / "out").iterdir()} == {"set.queryeval.yaml", "queryeval.yaml", "predict.py"}
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        *("set.queryeval.yaml", "queryeval.yaml", "predict.py"),
+        *("suite.schema.json", "settings.schema.json"),
+    }
     assert "write your predictor here" in (folder / "out/predict.py").read_text()
+
+
+def test_files_name_the_schemas_that_they_keep(folder):
+    out = folder / "out"
+    out.mkdir()
+    (out / "suite.schema.json").write_text("somebody else's")
+
+    write_suites(imported(case(evidence="-- a\n# b", tags=["x"], metadata={"a": [1]})), out, force=False)
+    assert (out / "suite.schema.json").read_text() == "somebody else's"
+    write_suites(imported(case(evidence="-- a\n# b", tags=["x"], metadata={"a": [1]})), out, force=True)
+
+    for name, schema in (("set.queryeval.yaml", "suite.schema.json"), ("queryeval.yaml", "settings.schema.json")):
+        text = (out / name).read_text()
+        assert text.startswith(f"# yaml-language-server: $schema={schema}\n")
+        Draft7Validator(json.loads((out / schema).read_text())).validate(yaml.safe_load(text))
 
 
 def test_predictions_are_a_file_under_the_ids_of_the_suite(folder):
@@ -258,7 +278,9 @@ def test_the_lines_for_people_go_to_standard_error_beside_json(folder, capsys):
         (["jsonl", "one.jsonl", "--databases", "none"], "none: is no folder: --databases names the one"),
         (["jsonl", "one.jsonl", "--predictions", "none.jsonl"], "none.jsonl: no such file"),
         (["jsonl", "one.jsonl", "--predictions", "x.xml"], "x.xml: predictions are read from .jsonl"),
-        (["spider", "one.jsonl", "--map", "gold=x"], "the format names its fields itself"),
+        (["openai-evals", "one.jsonl", "--map", "gold=x"], "the format names its fields itself"),
+        (["spider", "one.jsonl"], "--kind json: cases of this format are of the kind 'sql'"),
+        (["jsonl", "one.jsonl", "--language", "de"], "--language de: questions of this format are in one language"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.registry import Registry
 
+DEFAULT_LANGUAGE = "en"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
@@ -25,7 +27,7 @@ class ImportRequest:
     databases: Path | None = None
     database: str | None = None
     kind: str | None = None
-    language: str = "en"
+    language: str = DEFAULT_LANGUAGE
     columns: Mapping[str, str] = field(default_factory=dict)
 
 

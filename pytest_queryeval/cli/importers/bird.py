@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportRequest
-from pytest_queryeval.cli.importers.columns import check_columns, described
+from pytest_queryeval.cli.importers.columns import check_request, described, gold_value
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import Predictions, by_position, cases_of, check_count, read_predictions
 from pytest_queryeval.cli.importers.records import Record, read_json_file, read_records
@@ -19,17 +19,18 @@ FOLDERS = ("dev_databases", "train_databases", "test_databases", "databases", "d
 
 def import_bird(request: ImportRequest) -> Import:
     """Return a case for each question; predictions are found by position, as the published tool does."""
-    check_columns(request, ())
+    check_request(request, kind="sql")
     records = list(read_records(request.source))
     databases = Databases(request, request.source, FOLDERS)
     if request.predictions and request.predictions.suffix.lower() == ".json":
         predictions = _predictions(request.predictions, len(records))
     else:
         predictions = read_predictions(request.predictions)
-    settings: dict[str, JsonValue] = {"kind": request.kind or "sql", **databases.settings, "metrics": list(METRICS)}
+    settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS)}
 
     def keys_of(record: Record) -> dict[str, JsonValue]:
-        return {**described(record), "gold": record.text("SQL"), **databases.source_of(record.text("db_id"))}
+        gold = gold_value(record.fields.get("SQL"), "sql")
+        return {**described(record), "gold": gold, **databases.source_of(record.text("db_id"))}
 
     def id_of(record: Record) -> str:
         return record.text("question_id") or str(record.position)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_queryeval.cli.importers import Import, ImportRequest, Skipped
+from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, Import, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
@@ -22,11 +22,18 @@ KEYS = ("id", "question", "evidence", "difficulty", "tags", "source", "kind", "s
 _JSON = StrictJson()
 
 
-def check_columns(request: ImportRequest, known: Sequence[str]) -> None:
-    """Raise `QueryEvalError` for a `--map` of a key that the format does not read, or of an answer as metadata."""
+def check_request(request: ImportRequest, *, columns: Sequence[str] = (), kind: str | None = None) -> None:
+    """Raise `QueryEvalError` for an option that the format has no use for, and for an answer as metadata.
+
+    `columns` are the keys that `--map` may name, `kind` is the only kind of the format, if it has one.
+    """
+    if kind is not None and request.kind not in (None, kind):
+        raise QueryEvalError(f"--kind {request.kind}: cases of this format are of the kind '{kind}'")
+    if request.language != DEFAULT_LANGUAGE:
+        raise QueryEvalError(f"--language {request.language}: questions of this format are in one language")
     for key in request.columns:
-        if key not in known:
-            remedy = did_you_mean(key, known) if known else ": the format names its fields itself"
+        if key not in columns:
+            remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself"
             raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
     answers = {request.columns.get(key, key) for key in ANSWERS}
     if wrong := answers.intersection(metadata_fields(request.columns)):
@@ -89,7 +96,7 @@ def _rows(request: ImportRequest) -> Iterator[Record | Skipped]:
 
 
 def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Import:
-    check_columns(request, KEYS)
+    check_request(request, columns=KEYS)
     databases = Databases(request, request.source)
     id_field = request.columns.get("id", "id")
 
@@ -127,6 +134,8 @@ def case_keys(record: Record, request: ImportRequest, databases: Databases) -> d
         keys["predicted"] = predicted
     if name := record.text(fields["source"]):
         keys |= databases.source_of(name)
+    else:
+        databases.check_shared(kind)
     if (skip := record.text(fields["skip"]).strip()) and skip.lower() != "false":
         keys["skip"] = True if skip.lower() == "true" else skip
     return keys

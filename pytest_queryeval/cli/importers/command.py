@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, IMPORTERS, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.suite_files import write_suites
 from pytest_queryeval.cli.output import Result, write_lines
 from pytest_queryeval.languages import KINDS
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     databases.add_argument("--databases", type=Path, metavar="DIR", help=of_each)
     databases.add_argument("--source", dest="database", metavar="SOURCE", help="the source of all cases: a path or URL")
     parser.add_argument("--kind", choices=KINDS.names(), help="the kind of all cases, where the format does not say it")
-    parser.add_argument("--language", default="en", metavar="CODE", help="the language of the questions (en)")
+    parser.add_argument(
+        "--language", default=DEFAULT_LANGUAGE, metavar="CODE", help="the language of the questions (en)"
+    )
     column = "read a key of the cases from another field, as in gold=Solution; may be given again"
     parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
     parser.add_argument("--force", action="store_true", help="replace the suites of an earlier import")

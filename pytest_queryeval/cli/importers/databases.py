@@ -10,6 +10,7 @@ from pytest_queryeval.cli.importers import ImportRequest
 from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
 MAX_NAME = 100
@@ -37,6 +38,13 @@ class Databases:
             if not self._folder.is_dir():
                 raise QueryEvalError(f"{self._folder}: is no folder: --databases names the one with the databases")
             self.settings["sources"] = self._sources
+
+    def check_shared(self, kind: str) -> None:
+        """Raise `RecordError` unless cases of a kind that name no source of their own have what they need."""
+        if KINDS[kind].has_queries and "source" not in self.settings:
+            raise RecordError("its queries have nowhere to run: give their source as --source")
+        if not KINDS[kind].has_queries and "source" in self.settings:
+            raise RecordError(f"--source is for queries, and it is of the kind '{kind}': import it without")
 
     def source_of(self, name: str) -> dict[str, JsonValue]:
         """Return the `source` key of a case on a database, none where all share one; raise `RecordError`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_queryeval.cli.importers import Import, ImportRequest
-from pytest_queryeval.cli.importers.columns import check_columns, gold_value
+from pytest_queryeval.cli.importers.columns import check_request, gold_value
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
@@ -14,11 +14,12 @@ JSON = "json"
 
 def import_openai_evals(request: ImportRequest) -> Import:
     """Return a case for each sample: its last message is the question, those before are the evidence."""
-    check_columns(request, ())
+    check_request(request)
     kind = request.kind or JSON
     databases = Databases(request, request.source)
 
     def keys_of(record: Record) -> dict[str, JsonValue]:
+        databases.check_shared(kind)
         ideal = record.fields.get("ideal")
         if ideal is None:
             raise RecordError("it has no 'ideal': samples that a model grades have no answer to compare with")

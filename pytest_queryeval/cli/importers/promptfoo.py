@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_columns, gold_value, metadata_fields
+from pytest_queryeval.cli.importers.columns import check_request, gold_value, metadata_fields
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import read_predictions
 from pytest_queryeval.cli.importers.records import RecordError, read_records
@@ -36,7 +36,7 @@ _JSON = StrictJson()
 
 def import_promptfoo(request: ImportRequest) -> Import:
     """Return a case for each test with an assert that says what is right; other asserts are named as skipped."""
-    check_columns(request, ("question", "evidence", "metadata"))
+    check_request(request, columns=("question", "evidence", "metadata"))
     configuration = _configuration(request.source)
     tests, default = configuration.get("tests"), configuration.get("defaultTest")
     if not isinstance(tests, list):
@@ -52,6 +52,7 @@ def import_promptfoo(request: ImportRequest) -> Import:
             for position, test in enumerate(tests):
                 id_ = f"test-{position + 1}"
                 try:
+                    databases.check_shared(kind)
                     found = _Test(test, default)
                     keys = found.described(request.columns)
                     keys |= found.golds(kind)

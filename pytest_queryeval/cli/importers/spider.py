@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.columns import check_request, gold_value
 from pytest_queryeval.cli.importers.databases import Databases, relative
 from pytest_queryeval.cli.importers.predictions import by_position, cases_of, check_count, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_json_file, read_records
@@ -22,7 +22,7 @@ OF_SCHEMA = "exact_set_match_spider"
 
 def import_spider(request: ImportRequest) -> Import:
     """Return a case for each question, with its position as id, as its prediction is found by."""
-    check_columns(request, ())
+    check_request(request, kind="sql")
     source = request.source / "dev.json" if request.source.is_dir() else request.source
     records = _with_golds(_records(source), source.with_name(f"{source.stem}_gold.sql"))
     databases = Databases(request, source, ("database", "databases", "test_database"))
@@ -32,7 +32,7 @@ def import_spider(request: ImportRequest) -> Import:
         answers = [line.partition("\t")[0].strip() for line in read_lines(file_at(request.predictions))]
         check_count(len(answers), len(records), request.predictions)
         predictions = by_position(answers)
-    settings: dict[str, JsonValue] = {"kind": request.kind or "sql", **databases.settings, "metrics": list(METRICS)}
+    settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS)}
     tables = source.with_name(TABLES)
     listed = _databases_in(tables) if tables.is_file() else None
     if listed is not None:
@@ -42,7 +42,10 @@ def import_spider(request: ImportRequest) -> Import:
         name = record.text("db_id")
         if listed is not None and name not in listed:
             raise RecordError(f"{TABLES} has no schema of the database '{one_line(name)}'")
-        keys: dict[str, JsonValue] = {"question": record.text("question"), "gold": record.text("query")}
+        keys: dict[str, JsonValue] = {
+            "question": record.text("question"),
+            "gold": gold_value(record.fields.get("query"), "sql"),
+        }
         # The schema is found by `db_id` where the source does not have its name.
         return keys | (databases.source_of(name) or {"metadata": {"db_id": name}})
 

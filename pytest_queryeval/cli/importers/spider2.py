@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.columns import check_request
 from pytest_queryeval.cli.importers.databases import Databases, relative
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
@@ -30,7 +30,7 @@ _GOLD_FILE = re.compile(r"(?P<id>.+)_[a-z]\.csv")
 
 def import_spider2(request: ImportRequest) -> Import:
     """Return a case for each question with results, of which any is right; predictions are a folder of files by id."""
-    check_columns(request, ())
+    check_request(request, kind="sql")
     read = _Reader(request)
 
     def cases() -> Iterator[ImportedCase | Skipped]:
@@ -46,7 +46,7 @@ def import_spider2(request: ImportRequest) -> Import:
             except CaseError as error:
                 yield Skipped(id_, error.problem)
 
-    settings: dict[str, JsonValue] = {"kind": request.kind or "sql", **read.databases.settings}
+    settings: dict[str, JsonValue] = {"kind": "sql", **read.databases.settings}
     has_predictions = request.predictions is not None
     return Import(name=request.source.stem, settings=settings, cases=cases(), has_predictions=has_predictions)
 

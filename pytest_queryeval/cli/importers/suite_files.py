@@ -19,6 +19,7 @@ from pytest_queryeval.documents.document import MEBIBYTE
 from pytest_queryeval.documents.json_nodes import MAX_JSONL_BYTES, MAX_JSONL_LINE
 from pytest_queryeval.documents.yaml_text import to_yaml
 from pytest_queryeval.predictors.file.predictions import MAX_BYTES as MAX_PREDICTIONS_BYTES
+from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, SchemaName, schema_comment, schema_text
 
 MAX_YAML_CASES = 2_000  # more are written as JSON lines, which are read much faster
 MAX_YAML_BYTES = 4 * MAX_JSONL_LINE
@@ -51,7 +52,7 @@ class WrittenSuites:
 def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuites:
     """Write the suites of an import, whole or not at all; raise `QueryEvalError`.
 
-    Without `force` nothing is overwritten; a `predict.py` that is there already stays in any case.
+    Without `force` nothing is overwritten: JSON Schemas that are there stay. So does a `predict.py` in any case.
     """
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
     found = _earlier_files(folder, name, has_predictions=imported.has_predictions)
@@ -62,8 +63,9 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
         staging.mkdir(parents=True)
         written = _write_into(staging, imported, name)
         targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
-        if (folder / PREDICTOR).exists():
-            targets.pop(staging / PREDICTOR, None)
+        for kept in (PREDICTOR, *(() if force else SCHEMA_FILES.values())):
+            if (folder / kept).exists():
+                targets.pop(staging / kept, None)
         if not force and (taken := next((target for target in targets.values() if target.exists()), None)):
             raise _taken(taken)
         for path in found:
@@ -96,7 +98,7 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
         files = _Files(folder, name, stack, has_predictions=imported.has_predictions)
         for case in imported.cases:
             if isinstance(case, Skipped):
-                written.skipped.append(case)
+                written.skipped.append(Skipped(case.id[:MAX_ID], case.reason))
             elif problem := _problem(case) or files.add(case, ids.new(case.id)):
                 written.skipped.append(Skipped(case.id[:MAX_ID], problem))
             else:
@@ -106,10 +108,16 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
             raise QueryEvalError(f"{imported.name}: no case could be imported{first}")
         written.suites = files.finish()
     predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
-    (folder / SETTINGS).write_text(to_yaml({**imported.settings, "predictor": predictor}), encoding="utf-8")
+    _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
     if not imported.has_predictions:
         (folder / PREDICTOR).write_text(PREDICTOR_TEXT, encoding="utf-8")
     return written
+
+
+def _write_yaml(path: Path, schema: SchemaName, content: Mapping[str, JsonValue]) -> None:
+    """Write a file with the schema that editors check it by."""
+    path.write_text(f"{schema_comment(schema)}{to_yaml(content)}", encoding="utf-8")
+    path.with_name(SCHEMA_FILES[schema]).write_text(schema_text(schema), encoding="utf-8")
 
 
 class _Ids:
@@ -197,7 +205,7 @@ class _Files:
         """Write what is left, and return the names of all suites."""
         if self._few is not None:
             name = f"{self._name}.queryeval.yaml"
-            (self._folder / name).write_text(to_yaml({"cases": self._few}), encoding="utf-8")
+            _write_yaml(self._folder / name, "suite", {"cases": list[JsonValue](self._few)})
             return [name]
         return [Path(suite.name).name for suite in self._suites]
 
