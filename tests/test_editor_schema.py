@@ -138,6 +138,7 @@ MISTAKES = [
     ("folder", "gates: [{no_regression: {alpha: 0.05}}]"),
     ("folder", "gates: [{no_regression: {metric: pass_rate, alpha: 5}}]"),
     ("folder", "gates: [{max_regressions: 0, min: 1}]"),
+    ("folder", "gates: [{metric: pass_rate, max_regressions: 0, min: 1}]"),
 ]
 
 
@@ -400,7 +401,7 @@ def _in_order(mapping):
 
 
 def narrowed(schema):
-    """The keys of a schema that can be made up, with the metrics of the kind sql and without their options."""
+    """The keys of a schema that can be made up, with metrics of the kind sql and limits that they can reach."""
     definitions = {name: json.loads(json.dumps(of)) for name, of in schema["definitions"].items()}
     definitions["metrics"]["items"] = {"enum": SQL_METRICS}
     properties = definitions["thresholds"]["properties"]
@@ -411,6 +412,11 @@ def narrowed(schema):
         "type": "object",
         "properties": {"execution_accuracy": {"type": "object", "properties": {}}},
     }
+    if "gates" in definitions:
+        gate = definitions["gates"]["items"]["properties"]
+        gate["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
+        gate["min"] = gate["max"] = {"type": "number", "minimum": 0, "maximum": 1}
+        gate["no_regression"]["properties"]["metric"] = {"enum": ["pass_rate", *SQL_METRICS]}
     for name in ("gold", "predicted"):
         definitions[name] = {"enum": ["SELECT 1", "SELECT 'a'"]}
     return definitions

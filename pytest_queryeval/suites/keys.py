@@ -195,7 +195,8 @@ def _ignored(rule: str, node: Node) -> str:
 
 def _gate_shape() -> Shape:
     """Return the shape of a gate: limits of a metric, or one of the rules that compare with a baseline."""
-    limits = {"required": ["metric"], **either({"required": ["min"]}, {"required": ["max"]})}
+    names = one_of(name for name in GATE if name not in RULES)
+    limits = {"required": ["metric"], "propertyNames": names, **either({"required": ["min"]}, {"required": ["max"]})}
     rules = [{"required": [rule], "propertyNames": one_of([rule, "where"])} for rule in RULES]
     return {**shape_of(mapping_of(GATE, GATE_DESCRIPTIONS)), **either(limits, *rules)}
 
