@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -91,18 +92,12 @@ def _executed_gold(case: Case, index: int, session: Session, progress: Progress)
 def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:
     """Return the error of a case whose gold at `index` did not run."""
     stated = case.golds[index]
-    hint = _hint(stated.query or "", error.message, case, session) if error.kind == "invalid" else ""
+    hint = ""
+    if error.kind == "invalid":
+        with suppress(SourceError):
+            hint = nearest_name(stated.query or "", error.message, session.schema(case))
     name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
-
-
-def _hint(query: str, message: str, case: Case, session: Session) -> str:
-    """Return a hint at the table or column of the source that is nearest to an unknown one in a query."""
-    try:
-        schema = session.schema(case)
-    except SourceError:
-        return ""
-    return nearest_name(query, message, schema)
 
 
 def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:

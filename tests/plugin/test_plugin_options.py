@@ -45,6 +45,16 @@ def test_threshold_is_added_to_those_of_other_metrics(suite, run_and_parse):
     assert [missed["metric"] for missed in run.case("half")["violations"]] == ["execution_accuracy", "row_matching_f1"]
 
 
+def test_threshold_on_a_case_without_the_metric_names_the_option(suite, write, run_and_parse):
+    write("conftest.py", "from pytest_queryeval import METRICS\nMETRICS.register('none', lambda gold, predicted: None)")
+    suite(case("good"))
+
+    run = run_and_parse("--queryeval-threshold=none=1")
+
+    assert run.outcomes == {"good": "error"}
+    assert run.case("good")["message"].startswith("--queryeval-threshold: metric 'none' does not apply to this case")
+
+
 @pytest.mark.parametrize(
     ("threshold", "said"),
     [
