@@ -292,6 +292,15 @@ def test_a_report_that_does_not_fit_the_suites_is_refused(report, capsys, change
         assert problem in line
 
 
+def test_a_row_of_a_table_is_refused(report, capsys):
+    write("id,gold,predicted\na,SELECT name FROM product,SELECT 1\n", "cases.csv")
+    write(f"{HEAD}cases: {{file: cases.csv}}\n")
+
+    (line,) = refusal(capsys, report(), "a")
+
+    assert line.endswith("the gold of 'a' cannot be changed where it stands: write the query under `gold_any` by hand")
+
+
 def test_several_trials_are_refused(report, capsys):
     write(
         "import itertools\nturns = itertools.count()\ndef predict(case):\n    return f'SELECT {next(turns)}'\n", "p.py"

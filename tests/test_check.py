@@ -377,6 +377,7 @@ def test_metrics_of_a_conftest_are_known(check):
 
 def test_a_conftest_that_fails_is_named(shop, capsys):
     write("1 / 0", "conftest.py")
+    write(cases("gold: SELECT 1"))
 
     with pytest.raises(SystemExit) as caught:
         main(["check", "."])
@@ -421,6 +422,42 @@ def test_names_of_columns_that_gold_lacks_are_found_and_nothing_is_compared_by_t
 
     assert rules(found) == ([("unknown-column", "c0")] if problem else [])
     assert all(one["message"] == f"compare: gold_columns: {problem}" for one in found)
+
+
+NUMBERS = "compare: {numbers: {columns: {PRICE: {abs: 1}, prise: {abs: 1}}}}"
+
+
+def test_tolerances_of_columns_that_no_gold_below_has_are_found(check):
+    suite = cases(
+        "gold: SELECT name FROM product",
+        "gold: SELECT price FROM product",
+        f"gold: SELECT price FROM product, {NUMBERS}",
+    )
+
+    found = check(suite, folder=f"{ONE}{NUMBERS}\n")[1]
+
+    assert [(one["path"], one["case"], one["message"].split("`")[1]) for one in found] == [
+        ("queryeval.yaml", None, "compare: numbers: columns: prise"),
+        ("s.queryeval.yaml", "c2", "compare: numbers: columns: prise"),
+    ]
+
+
+def test_tolerances_are_not_judged_where_nothing_runs(check):
+    assert check(cases("gold: SELECT name FROM product"), "--no-run", folder=f"{ONE}{NUMBERS}\n") == (0, [])
+
+
+def test_rows_of_a_table_are_examined_like_other_cases(check):
+    write("id,question,gold,kind\na,One?,SELECT nme FROM product,\nb,Two?,SELECT name FROM product,sql\n", "cases.csv")
+
+    (found,) = check("cases: {file: cases.csv}\n", folder=ONE)[1]
+
+    assert (found["rule"], found["case"]) == ("gold-fails", "a")
+
+
+def test_a_conftest_without_a_suite_below_is_not_imported(check):
+    write("1 / 0", "venv/package/conftest.py")
+
+    assert check(cases("gold: SELECT name FROM product"), folder=ONE) == (0, [])
 
 
 def test_rows_that_tie_and_differ_in_columns_that_do_not_count_are_no_choice(check):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from pytest_queryeval.cli.output import Result
-from pytest_queryeval.cli.reported_case import find_case, find_reported
+from pytest_queryeval.cli.reported_case import case_of, find_reported, read_suite
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError, SuiteError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
@@ -20,10 +21,12 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.answer_text import answer_text
+from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites.new_gold import BY_HAND, with_gold
+from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line
 
@@ -34,10 +37,10 @@ SHOWN_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """A case, its suite file, and the gold that it gets."""
+    """A case, its suite, and the gold that it gets."""
 
     case: Case
-    suite: Path
+    suite: Suite
     gold: JsonValue
 
 
@@ -54,11 +57,12 @@ def run(arguments: argparse.Namespace) -> Result:
     """
     report = read_report(arguments.report)
     reported = [find_reported(report, name) for name in dict.fromkeys(arguments.cases)]
+    suites = cache(read_suite)
     accepted: list[Acceptance] = []
     problems: list[str] = []
     for each in {case["nodeid"]: case for case in reported}.values():
         try:
-            accepted.append(_acceptance(each))
+            accepted.append(_acceptance(each, suites))
         except QueryEvalError as error:
             problems.append(one_line(f"{each['nodeid']}: {error}", SHOWN_CHARACTERS))
     if not problems:
@@ -86,7 +90,7 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _acceptance(reported: CaseReport) -> Acceptance:
+def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite]) -> Acceptance:
     """Return what is to be added to which case; raise `QueryEvalError` where that cannot be."""
     predicted = reported["predicted"]
     if predicted is None:
@@ -100,8 +104,8 @@ def _acceptance(reported: CaseReport) -> Acceptance:
         raise ReportError(f"the prediction is a table, of which the report has a sample: {BY_HAND}")
     if MARK in query or len(query) >= QUERY_CHARACTERS:
         raise ReportError(f"the report does not have the query as it was, but without secrets or its end: {BY_HAND}")
-    suite = Path(reported["path"])
-    case, _ = find_case(suite, reported["id"])
+    suite = suites(Path(reported["path"]))
+    case = case_of(suite, reported["id"])
     _check_unchanged(case, reported)
     if any(gold.query is not None and gold.query.split() == query.split() for gold in case.golds):
         raise ReportError("the query is a gold of the case already")
@@ -151,8 +155,8 @@ def _change(accepted: Sequence[Acceptance]) -> None:
     try:
         for path, text in texts.items():
             _write(path, text.encode())
-        for each in accepted:
-            _check_written(each)
+        for suite in {each.suite.path: each.suite for each in accepted}.values():
+            _check_written(suite, {each.case.id for each in accepted if each.suite is suite})
     except BaseException:
         for path, content in before.items():
             _write(path, content)
@@ -177,11 +181,19 @@ def _write(path: Path, content: bytes) -> None:
         raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _check_written(each: Acceptance) -> None:
-    """Raise `QueryEvalError` unless the suite can be read and the case has one more gold."""
+def _check_written(suite: Suite, changed: Collection[str]) -> None:
+    """Raise `QueryEvalError` unless the suite is the same but for one more gold of the cases with these ids."""
     try:
-        case, _ = find_case(each.suite, each.case.id)
+        now = read_suite(suite.path)
     except SuiteError as error:
-        raise CaseError(each.case.location, f"with the prediction the suite cannot be read: {error}") from error
-    if len(case.golds) != len(each.case.golds) + 1:
-        raise CaseError(each.case.location, f"the gold of '{case.id}' cannot be changed where it stands: {BY_HAND}")
+        raise ReportError(f"with the prediction the suite cannot be read: {error}") from error
+    for old, new in zip(suite.cases, now.cases, strict=True):
+        kept = replace(new, golds=new.golds[:-1]) if new.id in changed else new
+        if _content(old) != _content(kept) or len(kept.golds) != len(old.golds):
+            raise CaseError(old.location, f"the gold of '{old.id}' cannot be changed where it stands: {BY_HAND}")
+
+
+def _content(case: Case) -> tuple[object, ...]:
+    """Return what defines a case, wherever it stands."""
+    texts = (case.id, case.kind, case.question, case.evidence, case.skip, case.xfail)
+    return *texts, case.tags, case.difficulty, case.source, case_fingerprint(case, None)

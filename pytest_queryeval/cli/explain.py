@@ -15,7 +15,7 @@ from pathlib import Path
 from pytest_queryeval.api import evaluate
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
-from pytest_queryeval.cli.reported_case import find_case, find_reported, one_of
+from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.report import CaseReport
@@ -64,8 +64,9 @@ def run(arguments: argparse.Namespace) -> Result:
     path, id_ = (Path(reported["path"]), reported["id"]) if reported else _named(arguments.case)
     levels: CaseLevels | None = None
     try:
-        _, suite = find_case(path, id_)
-        levels = next(levels for levels in read_levels(suite) if levels.case.id == id_)
+        suite = read_suite(path)
+        case = case_of(suite, id_)
+        levels = next(levels for levels in read_levels(suite) if levels.case is case)
     except QueryEvalError:
         if reported is None or arguments.query is not None:
             raise

@@ -9,6 +9,7 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.suites.suites import Suite, load_suites
 
 MAX_LISTED = 5
@@ -34,16 +35,20 @@ def one_of(nodeids: Sequence[str], name: str) -> str:
     raise ReportError(f"no case '{name}'{did_you_mean(name, known)}")
 
 
-def find_case(path: Path, id_: str) -> tuple[Case, Suite]:
-    """Return a case as its suite file has it now, and the suite.
-
-    Raise `ReportError` where there is none any more, `SuiteError` where the suite cannot be read.
-    """
+def read_suite(path: Path) -> Suite:
+    """Return a suite file as it is now; raise `ReportError` where there is none, `SuiteError` for an invalid one."""
     if not path.is_file():
         raise ReportError(f"no file {path} from here: start the command in the root folder of the run")
     import_conftests(path)
-    for suite in load_suites(path, require_prediction=False):
-        for case in suite.cases:
-            if case.id == id_:
-                return case, suite
-    raise ReportError(f"{path}: there is no case '{id_}' any more")
+    suites = load_suites(path, require_prediction=False)
+    if not suites:
+        raise ReportError(f"{path}: an extra that it requires is not installed")
+    return suites[0]
+
+
+def case_of(suite: Suite, id_: str) -> Case:
+    """Return the case of a suite with this id; raise `ReportError` where there is none any more."""
+    for case in suite.cases:
+        if case.id == id_:
+            return case
+    raise ReportError(f"{file_at(suite.path).shown}: there is no case '{id_}' any more")

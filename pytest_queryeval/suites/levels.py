@@ -17,7 +17,7 @@ from pytest_queryeval.suites.settings import FOLDER_FILE
 from pytest_queryeval.suites.suites import JSONL_SUFFIX, Suite, case_nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CaseLevels:
     """A case, and the mappings that its keys stand in: of its folders from the top, of its file, and its own.
 

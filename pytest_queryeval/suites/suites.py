@@ -71,7 +71,7 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     """
     start = file_at(path).path
     is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
-    files = sorted(_suite_files(start)) if is_folder else [start]
+    files = suite_files(start)
     if not files:
         raise SuiteError(
             [file_at(path).problem(f"no suite below: expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}")]
@@ -127,7 +127,12 @@ def load_suite(
     return Suite(path=file.path, cases=cases, folders=chain)
 
 
-def _suite_files(folder: Path) -> Iterator[Path]:
+def suite_files(path: Path) -> list[Path]:
+    """Return the suite files below a folder, in the order of their paths, or the path itself where it is none."""
+    return sorted(_suites_below(path)) if os.path.isdir(path) else [path]  # noqa: PTH112
+
+
+def _suites_below(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (path for name in names if is_suite_file(path := Path(place, name)))

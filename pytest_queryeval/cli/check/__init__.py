@@ -52,8 +52,10 @@ def run(arguments: argparse.Namespace) -> Result:
     # Suites that were left out may use what the others do not.
     folder = start if start.is_dir() and not caught else None
     cases = [levels for suite in suites for levels in read_levels(suite)]
-    every = [*_gold_findings(cases, run_queries=not arguments.no_run)]
-    every += [finding for rule in SUITE_RULES.values() for finding in rule(Suites(folder=folder, cases=cases))]
+    columns: dict[CaseLevels, set[str]] = {}
+    every = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
+    known = Suites(folder=folder, cases=cases, columns=columns)
+    every += [finding for rule in SUITE_RULES.values() for finding in rule(known)]
     every.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in every if not finding.silenced]
     is_error = any(finding.level == "error" for finding in findings)
@@ -64,14 +66,19 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _gold_findings(cases: Sequence[CaseLevels], *, run_queries: bool) -> Iterator[Finding]:
-    """Yield the findings of all golds; a source that cannot answer is one finding, for the cases of all its golds."""
+def _gold_findings(
+    cases: Sequence[CaseLevels], columns: dict[CaseLevels, set[str]], *, run_queries: bool
+) -> Iterator[Finding]:
+    """Yield the findings of all golds, and add the names of their columns to `columns`.
+
+    A source that cannot answer is one finding, for the cases of all its golds.
+    """
     faults: dict[str, list[CaseLevels]] = defaultdict(list)
     to_check = [levels for levels in cases if levels.case.skip is None]
     with Session(_tell) as session:
         for levels in _with_progress(to_check):
             try:
-                yield from _findings_of(levels, session, run_queries=run_queries)
+                yield from _findings_of(levels, columns, session, run_queries=run_queries)
             except SourceError as error:
                 faults[str(error)].append(levels)
     for message, failed in faults.items():
@@ -85,12 +92,16 @@ def _gold_findings(cases: Sequence[CaseLevels], *, run_queries: bool) -> Iterato
         )
 
 
-def _findings_of(levels: CaseLevels, session: Session, *, run_queries: bool) -> Iterator[Finding]:
+def _findings_of(
+    levels: CaseLevels, columns: dict[CaseLevels, set[str]], session: Session, *, run_queries: bool
+) -> Iterator[Finding]:
     case = levels.case
     for index, stated in enumerate(case.golds):
         is_run = run_queries or stated.answer is not None
         execution = session.execute_cached(stated, case) if is_run else None
         gold = GoldRun(levels=levels, index=index, execution=execution, session=session)
+        if gold.table is not None:
+            columns.setdefault(levels, set()).update(name.casefold() for name in gold.table.columns)
         for rule, find in GOLD_RULES.items():
             for message in find(gold):
                 yield Finding(

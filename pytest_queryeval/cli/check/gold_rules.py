@@ -60,7 +60,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
 
 
 def unknown_column(gold: GoldRun) -> Iterator[str]:
-    """Find columns that `compare` names and gold's answer does not have, or has several times."""
+    """Find columns under `gold_columns` that gold's answer does not have, or has several times."""
     if gold.table is None:
         return
     try:

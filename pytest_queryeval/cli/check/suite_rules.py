@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -44,20 +44,25 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suites:
-    """All suites below a folder, or one of them; settings of other folders are not judged, as others may use them."""
+    """All suites below a folder, or one of them; settings of other folders are not judged, as others may use them.
+
+    `columns` are the names of the columns of gold, in lower case, by the cases whose golds are tables and known.
+    """
 
     folder: Path | None
     cases: Sequence[CaseLevels]
+    columns: Mapping[CaseLevels, Collection[str]]
 
     def levels(self) -> Iterator[Level]:
         """Yield every level all of whose cases are known."""
-        below: dict[tuple[Path, int], list[CaseLevels]] = {}
-        paths: dict[tuple[Path, int], tuple[Node, ...]] = {}
+        below: dict[Hashable, list[CaseLevels]] = {}
+        paths: dict[Hashable, tuple[Node, ...]] = {}
         for case in self.cases:
             for place, node in enumerate(case.all):
                 if node is not case.own and not self._is_known(node, case):
                     continue
-                key = (node.file.path, node.line)
+                # Several suites may name the file of a case.
+                key: Hashable = (node.file.path, node.line, case.case.id) if node is case.own else node.file.path
                 below.setdefault(key, []).append(case)
                 paths.setdefault(key, case.all[: place + 1])
         for key, path in paths.items():
@@ -100,13 +105,18 @@ def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
             for owner, options in entries(node).items():
                 yield from (((key, owner, option), at) for option, at in entries(options).items())
         elif key == "compare":
-            for name, at in entries(node).items():
-                parts = entries(at).items() if name == "numbers" else ()
-                yield from (((key, name, part), inner) for part, inner in parts)
-                if name != "numbers":
-                    yield (key, name), at
+            yield from _entries_below(node, ("compare",), {("compare", "numbers"), ("compare", "numbers", "columns")})
         elif key in REPLACED:
             yield (key,), node
+
+
+def _entries_below(node: Node, path: KeyPath, merged: Collection[KeyPath]) -> Iterator[tuple[KeyPath, Node]]:
+    """Yield the entries of a mapping, and instead of those at `merged` paths, whose entries are merged, their own."""
+    for name, value in entries(node).items():
+        if (*path, name) in merged:
+            yield from _entries_below(value, (*path, name), merged)
+        else:
+            yield (*path, name), value
 
 
 def _replaced_by(path: KeyPath) -> KeyPath:
@@ -156,6 +166,21 @@ def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
         return False
     of_metrics = any(option in METRICS[name].options for name in METRICS.names() if applies_to(name, kind))
     return not of_metrics or any(option in METRICS[name].options for name in requested)
+
+
+def unknown_column(suites: Suites) -> Iterator[Finding]:
+    """Find columns with a tolerance of their own that no gold below has."""
+    for level in suites.levels():
+        known = [suites.columns[case] for case in level.cases if case in suites.columns]
+        for path, node in _settings(level.node) if known else ():
+            if path[:3] == ("compare", "numbers", "columns") and not any(path[3].casefold() in each for each in known):
+                yield Finding(
+                    rule="unknown-column",
+                    location=node.location,
+                    message=f"`{': '.join(path)}` names a column that no gold below has: correct the name",
+                    case=level.cases[0].case.id if level.node is level.cases[0].own else None,
+                    silenced=ignored_rules(level.path).get("unknown-column", ""),
+                )
 
 
 def unused_source(suites: Suites) -> Iterator[Finding]:
@@ -228,6 +253,7 @@ def _of_case(rule: str, levels: CaseLevels, message: str) -> Finding:
 
 SUITE_RULES: Mapping[str, SuiteRule] = {
     "stale-setting": stale_setting,
+    "unknown-column": unknown_column,
     "unused-source": unused_source,
     "duplicate-question": duplicate_question,
     "duplicate-gold": duplicate_gold,
