@@ -70,6 +70,19 @@ def test_what_its_comments_call_right_is_right_for_the_reason_they_give(ran):
     assert found["repaired-twice"]["prediction"]["metadata"] == {"tokens": 187}
 
 
+def test_cases_in_tables_have_the_rows_of_a_spreadsheet(ran):
+    found = {
+        (Path(case["path"]).name.partition(".")[0], case["id"]): case["row"]
+        for case in ran.report["cases"]
+        if "row" in case
+    }
+
+    assert found == {
+        **{("stations", id_): row for id_, row in (("small-stations", 2), ("row-3", 3), ("row-4", 4))},
+        **{("riders", id_): row for id_, row in (("riders", 2), ("trip-by-trip", 3), ("2024", 5), ("longest", 6))},
+    }
+
+
 def test_tags_and_difficulties_select_cases(copy, ran):
     result = run(copy, "example_suite", "--collect-only", "-q", "-m", "easy and not fleet")
 
