@@ -21,7 +21,7 @@ KEY_DESCRIPTIONS = {
     "requires": "extras of pytest-queryeval without which the suites are skipped",
     "report_rows": "rows of each answer in reports; default: 20; 0 keeps data out",
     "gates": "what all cases below the folder must reach together",
-    "cases": "a list of cases, or a glob of files that hold one case or a list of cases each",
+    "cases": "a list of cases, a glob of files that hold one case or a list of cases each, or a table",
     "id": "the name of the case, unique in its file: letters, digits and - _ . : /",
     "question": "what the predictor is asked",
     "evidence": "a hint that the predictor gets with the question",
@@ -55,6 +55,13 @@ COMPARE_DESCRIPTIONS = {
     "extra_columns": "allow: predicted may have columns that gold does not have; default: reject",
     "gold_columns": "names or positions, from 0, of the columns of gold that count; predicted may have others",
     "rdf_terms": "value (default): literals are equal when their values are; strict: also datatype and language",
+}
+TABLE_DESCRIPTIONS = {
+    "file": "an .xlsx, .csv, .tsv or .parquet file, each row of which is a case",
+    "sheet": "the sheet of a workbook; default: the first one",
+    "delimiter": "what separates the cells of a CSV file; default: a comma",
+    "columns": "the headers of keys, where they are not called so; null for a key without a column",
+    "metadata": "the headers of columns that become metadata, or rest for all that are not read otherwise",
 }
 GATE_DESCRIPTIONS = {
     "metric": "a metric, or pass_rate: the share of cases that pass",

@@ -71,6 +71,7 @@ from pytest_queryeval.suites.requirements import read_requires
 from pytest_queryeval.suites.schemas import read_db_schema
 from pytest_queryeval.suites.sources import read_source, read_sources
 from pytest_queryeval.suites.structures import read_structure
+from pytest_queryeval.suites.tables import CASE_TABLE_SHAPE
 
 Level: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]
@@ -85,7 +86,7 @@ DEFAULT_MAX_DROP = 0.0
 MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 
 # `editor_schema` defines what a case is.
-_CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT)
+_CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT, CASE_TABLE_SHAPE)
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Without ASCII signs that ids and markers cannot have: not all editors know which other characters are letters.

@@ -8,9 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_queryeval.core.errors import did_you_mean, names_beside
+from pytest_queryeval.core.shapes import (
+    NULL,
+    TEXT,
+    described_shapes,
+    either,
+    list_shape,
+    mapping_shape,
+    one_of,
+    shape,
+)
 from pytest_queryeval.documents.document import File, Form, Node, file_at
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.documents.tables import Row, Table, is_delimiter, is_table, open_table
+from pytest_queryeval.documents.tables import DELIMITER, Row, Table, is_delimiter, is_table, open_table
 from pytest_queryeval.documents.values import (
     MAX_SHOWN,
     Reader,
@@ -24,6 +34,7 @@ from pytest_queryeval.documents.values import (
     text,
     unexpected,
 )
+from pytest_queryeval.suites.descriptions import TABLE_DESCRIPTIONS
 from pytest_queryeval.text.truncation import one_line
 
 GOLDS = ("gold", "gold_file")
@@ -59,6 +70,7 @@ def read_case_table(node: Node) -> CaseTable:
     return CaseTable(file=file, **found)
 
 
+@shape(DELIMITER)
 def _delimiter(node: Node) -> str:
     value = text(node)
     if not is_delimiter(value):
@@ -72,13 +84,24 @@ def _column(key: str, node: Node) -> str | None:
     return or_else(None, required_text)(node)
 
 
+@shape(mapping_shape({key: either(NULL, TEXT) for key in COLUMNS}))
+def _columns(node: Node) -> dict[str, str | None]:
+    return each_entry(node, _column)
+
+
+@shape(either(one_of([REST]), list_shape(TEXT)))
+def _metadata(node: Node) -> tuple[str, ...] | Literal["rest"]:
+    return REST if node.value == REST else list_of(required_text)(node)
+
+
 TABLE_KEYS: Mapping[str, Reader[Any]] = {
     "file": required_text,
     "sheet": text,
     "delimiter": _delimiter,
-    "columns": lambda node: each_entry(node, _column),
-    "metadata": lambda node: REST if node.value == REST else list_of(required_text)(node),
+    "columns": _columns,
+    "metadata": _metadata,
 }
+CASE_TABLE_SHAPE = mapping_shape(described_shapes(TABLE_KEYS, TABLE_DESCRIPTIONS), required=["file"])
 
 
 def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool) -> Iterator[Node]:

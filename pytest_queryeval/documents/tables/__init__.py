@@ -7,13 +7,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from pytest_queryeval.core.shapes import Shape
 from pytest_queryeval.documents.document import File
 from pytest_queryeval.documents.tables.rows import Row, Table, TableFile
 
-__all__ = ["TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_delimiter", "is_table", "open_table"]
+__all__ = ["DELIMITER", "TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_delimiter", "is_table", "open_table"]
 
 Opener: TypeAlias = Callable[[File], AbstractContextManager[Table]]
 
+DELIMITER: Shape = {"type": ["string", "number", "boolean", "null"], "minLength": 1, "maxLength": 1}
 TABLE_SUFFIXES = (".xlsx", ".csv", ".tsv", ".parquet")
 # Files that spreadsheet programs write, and whose content they can save as xlsx.
 _OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")

@@ -19,7 +19,7 @@ from pytest_queryeval.core.setting_validators import (
     validate_settings,
 )
 from pytest_queryeval.documents.document import File, file_at
-from pytest_queryeval.documents.tables import is_delimiter
+from pytest_queryeval.documents.tables import DELIMITER, is_delimiter
 from pytest_queryeval.predictors import PredictorType
 from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.predictors.file.predictions import (
@@ -48,7 +48,7 @@ SETTINGS = {
         shape=TEXT,
     ),
     "sheet": SettingValidator(is_text, "the name of a sheet", shape=TEXT),
-    "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=TEXT),
+    "delimiter": SettingValidator(is_delimiter, "one character, such as ';'", shape=DELIMITER),
 }
 
 
