@@ -237,6 +237,8 @@ def spider2(folder):
     database("lite/resource/databases/shop.sqlite")
     Path("lite/resource/documents").mkdir()
     Path("lite/resource/documents/note.md").write_text("t holds all")
+    Path("secret.md").write_text("a secret")
+    Path("lite/resource/documents/link.md").symlink_to("../../../secret.md")
     gold = Path("lite/evaluation_suite/gold/exec_result")
     gold.mkdir(parents=True)
     files = {
@@ -272,6 +274,7 @@ def spider2(folder):
         {"instance_id": "flat", "db": "GA4", "question": "?"},
         {"instance_id": "flat", "db_id": "shop", "instruction": "With?", "external_knowledge": "note.md"},
         {"instance_id": "flat", "db_id": "shop", "instruction": "With?", "external_knowledge": "../note.md"},
+        {"instance_id": "one", "db_id": "shop", "instruction": "With?", "external_knowledge": "link.md"},
     )
 
 
@@ -286,6 +289,7 @@ def test_spider2_keeps_all_results_and_the_columns_that_count(spider2, capsys):
     policy = cases["many"].policy
     assert (policy.gold_columns, policy.extra_columns, policy.row_order, policy.abs) == ((), "allow", "ignore", 0.01)
     assert (cases["flat-2"].question, cases["flat-2"].evidence) == ("With?", "t holds all")
+    assert skipped["one"] == "there is no document 'link.md' in resource/documents"
     assert skipped["range"] == "a result has no column 3: it has 1"
     assert "1 cell in a table of 2 columns" in skipped["broken"]
     assert skipped["lost"] == "it has no published result"

@@ -119,6 +119,23 @@ def test_many_cases_are_lines_in_several_files(folder, monkeypatch):
     assert [each.id for each in read_back(folder / "out")] == [str(number) for number in range(10)]
 
 
+def test_yaml_that_would_be_too_large_is_lines(folder, monkeypatch):
+    monkeypatch.setattr(suite_files, "MAX_LOADED_BYTES", 1_000)
+
+    written = write_suites(imported(case("a", gold=["x" * 990]), case("b")), folder / "out", force=False)
+
+    assert written.suites == ["set-001.queryeval.jsonl"]
+    assert [each.id for each in read_back(folder / "out")] == ["a", "b"]
+    assert not (folder / "out/set.queryeval.yaml").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(folder):
+    (folder / "out").write_text("mine")
+
+    with pytest.raises(QueryEvalError, match="out: cannot be written: "):
+        write_suites(imported(case()), folder / "out", force=True)
+
+
 def deep(levels):
     value = 1
     for _ in range(levels):

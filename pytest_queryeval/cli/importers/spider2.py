@@ -103,10 +103,11 @@ def _golds_by_id(folder: Path) -> dict[str, list[Path]]:
 
 
 def _files(folder: Path, *suffixes: str) -> dict[str, Path]:
-    """Return the files of a folder by name, so that a name from the source never leads out of it."""
+    """Return the files of a folder by name, so that no name and no link of a release leads out of it."""
     if not folder.is_dir():
         return {}
-    return {path.name: path for path in sorted(folder.iterdir()) if path.suffix in suffixes and path.is_file()}
+    found = (path for path in sorted(folder.iterdir()) if path.suffix in suffixes and path.is_file())
+    return {path.name: path for path in found if path.resolve().parent == folder.resolve()}
 
 
 def _rules(gold: Path) -> dict[str, Record]:

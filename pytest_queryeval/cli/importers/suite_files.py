@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from io import BufferedWriter
@@ -17,12 +17,13 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE
 from pytest_queryeval.documents.json_nodes import MAX_JSONL_BYTES, MAX_JSONL_LINE
+from pytest_queryeval.documents.yaml_nodes import MAX_YAML_BYTES as MAX_LOADED_BYTES
 from pytest_queryeval.documents.yaml_text import to_yaml
 from pytest_queryeval.predictors.file.predictions import MAX_BYTES as MAX_PREDICTIONS_BYTES
 from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, SchemaName, schema_comment, schema_text
 
 MAX_YAML_CASES = 2_000  # more are written as JSON lines, which are read much faster
-MAX_YAML_BYTES = 4 * MAX_JSONL_LINE
+MAX_YAML_BYTES = MAX_JSONL_LINE  # as JSON lines: indented, they can be several times as large
 MAX_SUITE_BYTES = MAX_JSONL_BYTES // 4
 MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
 MAX_ID = 200
@@ -55,11 +56,11 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
     Without `force` nothing is overwritten: JSON Schemas that are there stay. So does a `predict.py` in any case.
     """
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
-    found = _earlier_files(folder, name, has_predictions=imported.has_predictions)
-    if found and not force:
-        raise _taken(found[0])
     staging = folder / f".queryeval-{uuid4().hex}"
     try:
+        found = _earlier_files(folder, name, has_predictions=imported.has_predictions)
+        if found and not force:
+            raise _taken(found[0])
         staging.mkdir(parents=True)
         written = _write_into(staging, imported, name)
         targets = {path: folder / path.relative_to(staging) for path in staging.rglob("*") if path.is_file()}
@@ -68,10 +69,11 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
                 targets.pop(staging / kept, None)
         if not force and (taken := next((target for target in targets.values() if target.exists()), None)):
             raise _taken(taken)
+        for target in targets.values():
+            target.parent.mkdir(exist_ok=True)
         for path in found:
             path.unlink()
         for path, target in targets.items():
-            target.parent.mkdir(exist_ok=True)
             path.replace(target)
     except OSError as error:
         raise QueryEvalError(f"{folder}: cannot be written: {error.strerror or error}") from error
@@ -196,18 +198,24 @@ class _Files:
         self._few.append(keys)
         self._bytes += len(line)
         if len(self._few) > MAX_YAML_CASES or self._bytes > MAX_YAML_BYTES:
-            few, self._few = self._few, None
-            for kept in few:
-                self._add_line(_json_line(kept))
+            self._use_lines(self._few)
         return None
 
     def finish(self) -> list[str]:
         """Write what is left, and return the names of all suites."""
         if self._few is not None:
-            name = f"{self._name}.queryeval.yaml"
-            _write_yaml(self._folder / name, "suite", {"cases": list[JsonValue](self._few)})
-            return [name]
+            path = self._folder / f"{self._name}.queryeval.yaml"
+            _write_yaml(path, "suite", {"cases": list[JsonValue](self._few)})
+            if path.stat().st_size <= MAX_LOADED_BYTES:
+                return [path.name]
+            path.unlink()
+            self._use_lines(self._few)
         return [Path(suite.name).name for suite in self._suites]
+
+    def _use_lines(self, few: Iterable[Mapping[str, JsonValue]]) -> None:
+        self._few = None
+        for kept in few:
+            self._add_line(_json_line(kept))
 
     def _add_line(self, line: bytes) -> None:
         if not self._suites or self._bytes + len(line) > MAX_SUITE_BYTES:
