@@ -3,6 +3,8 @@
 `--hypothesis-profile=thorough` tries many examples; `make test-slow` does.
 """
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -13,6 +15,8 @@ settings.load_profile("small")
 
 
 SERVERS = {"cluster", "mariadb"}
+# Plugins that take longer to import than all else that a run of pytest in a process of its own does.
+WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
 
 def pytest_itemcollected(item):
@@ -24,4 +28,19 @@ def pytest_itemcollected(item):
 def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_to_search_for_garbage():
+    """Leave out of all later searches what there is before: thousands of collected tests, and libraries."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def pytester(pytester, monkeypatch):
+    """Give runs of `pytester`, which forgets the options of the environment, those of all tests."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
+    return pytester

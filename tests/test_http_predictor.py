@@ -46,6 +46,8 @@ CREDENTIALS = {"basic": "me:pass word é", "bearer": "t0ken=of-mine", "digest": 
 
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch):
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(Path(__file__).parent))  # has no certificates, which take long to load
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -47,7 +47,6 @@ CASE = {
     *("message", "fingerprint", "evidence"),
 }
 GOLD = {"query", "index", "columns", "row_count", "sample", "seconds"}
-WITHOUT_OTHERS = "-p", "no:hypothesispytest", "-p", "no:anyio"  # plugins that import much in every run
 PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 
 # A run in this process forgets what it imported: to import all of it again in each is slow, and more than what is
@@ -158,11 +157,10 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
     def run_pytest(*args: str) -> pytest.RunResult:
         if any(arg.startswith(("-n", "-d")) for arg in args):
-            return pytester.runpytest_subprocess(*WITHOUT_OTHERS, *args)
-        plugins = [ReportsOverTheWire()]
+            return pytester.runpytest_subprocess(*args)
         # The filters of this process hold in that run as well, and ours make every warning an error.
-        usual = (*WITHOUT_OTHERS, "-Wdefault::pytest_queryeval.QueryEvalWarning")
-        return pytester.runpytest_inprocess(*usual, *args, plugins=plugins, no_reraise_ctrlc=True)
+        warn = "-Wdefault::pytest_queryeval.QueryEvalWarning"
+        return pytester.runpytest_inprocess(warn, *args, plugins=[ReportsOverTheWire()], no_reraise_ctrlc=True)
 
     return run_pytest
 

@@ -126,6 +126,6 @@ def test_plain_collection_does_not_load_the_parser(levels, pytester):
         "    sys.stdout.write(f\"loaded: {'sqlglot' in sys.modules}\\n\")\n"
     )
 
-    result = pytester.runpytest_subprocess("--collect-only", "-q", "-s", "-p", "no:hypothesispytest")
+    result = pytester.runpytest_subprocess("--collect-only", "-q", "-s")
 
     result.stdout.fnmatch_lines(["*loaded: False*"])
