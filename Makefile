@@ -9,12 +9,15 @@
 # Each installs on the first call and after a change of pyproject.toml; later calls need no network.
 
 PYTHON ?= python3
-PIP_FLAGS = --quiet --quiet --disable-pip-version-check
+PIP = -m pip install --quiet --quiet --disable-pip-version-check
 EXAMPLE = .venv-example
 TEST = .venv-test
 PYTHONS = $(foreach version,3.12 3.13,$(shell python$(version) -c '' 2> /dev/null && echo python$(version)))
 OLDEST = .venv-oldest
+FAST = not slow
 SLOW = slow or hypothesis
+# What these test is the same on each version of pytest.
+SAME = baseline case_view efficiency gates json long_names predictor_files recording scores semantic text_metrics
 PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
@@ -25,13 +28,14 @@ quick: lint
 	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
 
 test: lint
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "$(FAST)"
 
 test-slow: $(TEST)/.installed
 	$(PYTEST) -m "$(SLOW)" --hypothesis-profile=thorough
 
 test-oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin tests/test_readme.py
+	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \
+		$(patsubst %,--ignore=tests/plugin/test_plugin_%.py,$(SAME))
 
 example: $(EXAMPLE)/.installed
 	$(EXAMPLE)/bin/python -m pytest example_suite
@@ -62,12 +66,13 @@ install: $(TEST)/.installed $(OLDEST)/.installed $(EXAMPLE)/.installed
 
 $(EXAMPLE)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(EXAMPLE)
-	$(EXAMPLE)/bin/python -m pip install $(PIP_FLAGS) --editable .
+	$(EXAMPLE)/bin/python $(PIP) --editable .
 	touch $@
 
 $(TEST)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(TEST)
-	$(TEST)/bin/python -m pip install $(PIP_FLAGS) --constraint constraints.txt --editable '.[dev]'
+	$(TEST)/bin/python $(PIP) --no-compile --constraint constraints.txt --editable '.[dev]'
+	-$(TEST)/bin/python -m compileall -qq -j 0 $(TEST)/lib  # on all processors; pip compiles on one
 	touch $@
 
 # Sees what the other environment has, behind its own older packages.
@@ -75,7 +80,7 @@ SEES = import site, sysconfig; site.addsitedir(sysconfig.get_path('purelib', var
 $(OLDEST)/.installed: $(TEST)/.installed
 	$(PYTHON) -m venv --clear $(OLDEST)
 	echo "$(SEES)" > "$$($(OLDEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/test.pth"
-	$(OLDEST)/bin/python -m pip install $(PIP_FLAGS) --no-deps --editable . \
+	$(OLDEST)/bin/python $(PIP) --no-deps --editable . \
 		'pytest==8.2.*' 'pytest-xdist==3.6.*' 'pytest-rerunfailures==15.*'
 	touch $@
 

@@ -39,6 +39,10 @@ def little_to_search_for_garbage():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    gc.unfreeze()
+
+
 @pytest.fixture
 def pytester(pytester, monkeypatch):
     """Give runs of `pytester`, which forgets the options of the environment, those of all tests."""

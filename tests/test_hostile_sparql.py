@@ -94,12 +94,13 @@ def test_hostile_query_ends_as_named_and_the_next_one_answers(engines, listening
     engines[name].execute("ASK {}", timeout=30, max_rows=1)
     began = time.monotonic()
 
-    execution = engines[name].execute(text, timeout=1, max_rows=10_000)
+    limit = 0.5 if "timeout" in kinds else 10  # the machine may be busy
+    execution = engines[name].execute(text, timeout=limit, max_rows=10_000)
     elapsed = time.monotonic() - began
     following = engines[name].execute(COUNT, timeout=30, max_rows=1)
 
     assert (execution.error.kind if execution.error else ANSWER) in kinds, execution.error
-    assert elapsed < 10
+    assert elapsed < 10 + limit
     assert nobody_came(listening)
     assert following.answer.rows[0][0].lexical == str(LINKS)
     assert "secret" not in str(execution.answer and execution.answer.rows)

@@ -114,7 +114,7 @@ def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(registry, "_members", dict(registry._members))
 
 
-@pytest.fixture(params=[[], ["-n2"]], ids=["alone", "xdist"])
+@pytest.fixture(params=[[], ["-n1"]], ids=["alone", "xdist"])
 def workers(request: pytest.FixtureRequest) -> list[str]:
     """Run without workers and with them, for what differs between the two; all else crosses the wire in any run."""
     return request.param

@@ -259,11 +259,11 @@ BROKEN_HOOKS = {
 
 
 @pytest.mark.parametrize(("conftest", "first"), BROKEN_HOOKS.values(), ids=BROKEN_HOOKS)
-def test_message_of_an_error_of_others_begins_with_it(suite, write, run_and_parse, workers, conftest, first):
+def test_message_of_an_error_of_others_begins_with_it(suite, write, run_and_parse, conftest, first):
     write("conftest.py", conftest)
     suite(case("good"))
 
-    run = run_and_parse(*workers)
+    run = run_and_parse()
 
     assert run.outcomes == {"good": "error"}
     assert run.case("good")["message"].splitlines()[0] == first

@@ -14,7 +14,7 @@ SMALL_DISK = "import resource\n\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_0
 LARGE_JUNIT = "def test_large(record_property):\n    record_property('text', 'x' * 100_000)\n"
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, run, report_of, workers):
     write("conftest.py", SMALL_DISK)
     write("test_large.py", LARGE_JUNIT)

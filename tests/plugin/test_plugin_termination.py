@@ -143,7 +143,7 @@ def predict(case):
 """
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_children_have_no_handler_of_ours(pytester, suite, write, run, workers):
     write("predict.py", CHILDREN)
     suite(unpredicted("good"), predictor="predict.py:predict")
