@@ -268,6 +268,7 @@ def test_compressed_files_are_read(hosts, tmp_path, engine):
         (gzip.compress(b"<http://e/a> <http://e/b> 1 ." * 100)[:-20], r"g\.ttl\.gz: Compressed file ended"),
         (gzip.compress(b"<http://e/a> <http://e/b> 1 .\n<http://e/a> oops"), r"g\.ttl\.gz:2:14: "),
     ],
+    ids=["no archive", "cut off", "no Turtle"],  # an archive holds the time at which it was made
 )
 def test_a_damaged_compressed_file_is_named(hosts, tmp_path, content, problem):
     (tmp_path / "g.ttl.gz").write_bytes(content)
