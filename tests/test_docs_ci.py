@@ -83,7 +83,9 @@ def change_system(project, code):
 
 def run(project, command, shell=("bash", "-e")):
     """Run a command in the shell of a service, with its variables and none of the service that runs this test."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI_", "PYTEST_XDIST"))}
+    known = {
+        name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI_", "PYTEST_XDIST"))
+    }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     told = {"PATH": path, "GITHUB_STEP_SUMMARY": str(project / "summary.md"), "MODEL_API_KEY": "0000", "CI": "true"}
     file = project / "step.sh"
