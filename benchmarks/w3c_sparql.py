@@ -3,9 +3,8 @@
     git clone https://github.com/w3c/rdf-tests
     python benchmarks/w3c_sparql.py rdf-tests [SUITE]
 
-Tests of entailment and of SERVICE are left out: no engine here entails, and queries may not leave their source. The data
-become N-Quads with absolute IRIs, and results that are RDF become SPARQL JSON; all other results are read as they are.
-With SUITE, a new folder, the suite is kept there, to be run by pytest, too.
+Tests of entailment and of SERVICE are left out: no engine here entails, and queries may not leave their source. The suites are
+those of `queryeval import w3c-sparql`. With SUITE, a new folder, they are kept there, to be run by pytest, too.
 
 Each failure is looked into by asking the engine itself, without this package, and comparing its answer with the W3C's by
 rdflib's isomorphism of graphs. What fails there, too, is the engine's own; anything else would be a fault of ours.
@@ -14,52 +13,30 @@ rdflib's isomorphism of graphs. What fails there, too, is the engine's own; anyt
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
+import contextlib
+import io
 import logging
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 import pyoxigraph
 import rdflib
-from rdflib.collection import Collection
 from rdflib.compare import isomorphic
 
 from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.cli import main as queryeval
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
-from pytest_queryeval.languages.sparql.query import read_query
 
-BASE = "https://w3c.github.io/rdf-tests/"
-MF = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
-QT = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-query#")
-RS = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/result-set#")
-TYPES = (MF.QueryEvaluationTest, MF.CSVResultFormatTest)
 LEFT_OUT = ("entailment", "service")
 ENGINES = ("oxigraph", "rdflib")
-FROM = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^>]*)>", re.IGNORECASE)
-PARSED = {".ttl": "turtle", ".rdf": "xml", ".nt": "nt"}
 ROW = rdflib.URIRef("urn:row")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Test:
-    """A test of a manifest, in paths of files; `graphs` are the named ones."""
-
-    id: str
-    name: str
-    query: Path
-    data: tuple[Path, ...]
-    graphs: tuple[Path, ...]
-    result: Path
-    is_lax: bool
 
 
 def main() -> None:
@@ -73,8 +50,11 @@ def main() -> None:
         folder = arguments.suite or Path(name) / "suite"
         folder.mkdir(parents=True)
         root = arguments.tests.resolve()
-        write_suite(list(tests_in(root)), root, folder)
-        cases = load_cases(folder)
+        import_tests(root, folder)
+        cases = [
+            replace(case, id=f"{case.location.path.relative_to(folder).parent}/{case.id}")
+            for case in load_cases(folder)
+        ]
         ours = [id_ for engine in ENGINES for id_ in failures_of_ours(engine, cases)]
     print(f"failures that the engine alone does not have: {', '.join(ours) or 'none'}")
     sys.exit(1 if ours else 0)
@@ -87,141 +67,12 @@ def failures_of_ours(engine: str, cases: Sequence[Case]) -> list[str]:
     return [id_ for failed in (usual, strict) for id_, is_ours in failed.items() if is_ours]
 
 
-# The suite
-
-
-def tests_in(root: Path) -> Iterator[Test]:
-    """Yield the tests of all manifests, in the order of the manifests."""
+def import_tests(root: Path, folder: Path) -> None:
+    """Import each manifest with tests of queries into a folder of its own."""
     for path in sorted(root.glob("sparql/sparql1[01]/*/manifest.ttl")):
-        if path.parent.name in LEFT_OUT:
-            continue
-        manifest = rdflib.Graph().parse(path, publicID=path.as_uri())
-        listed = [test for head in manifest.objects(None, MF.entries) for test in Collection(manifest, head)]
-        for test in dict.fromkeys((*listed, *manifest.subjects(MF.action, None))):
-            if manifest.value(test, rdflib.RDF.type) in TYPES:
-                yield read_test(manifest, test, path.parent)
-
-
-def read_test(manifest: rdflib.Graph, test: Any, folder: Path) -> Test:
-    def files(subject: Any, predicate: rdflib.URIRef) -> tuple[Path, ...]:
-        return tuple(sorted(folder / str(name).rpartition("/")[2] for name in manifest.objects(subject, predicate)))
-
-    action = manifest.value(test, MF.action)
-    return Test(
-        id=f"{folder.parent.name}/{folder.name}/{re.sub('[^A-Za-z0-9._-]', '-', str(test).rpartition('#')[2])}",
-        name=str(manifest.value(test, MF.name)),
-        query=files(action, QT.query)[0],
-        data=files(action, QT.data),
-        graphs=files(action, QT.graphData),
-        result=files(test, MF.result)[0],
-        is_lax=(test, MF.resultCardinality, MF.LaxCardinality) in manifest,
-    )
-
-
-def write_suite(tests: Sequence[Test], root: Path, folder: Path) -> None:
-    """Write one file of cases, and the data and results that they name."""
-    (folder / "data").mkdir()
-    (folder / "results").mkdir()
-    (folder / "queryeval.yaml").write_text("kind: sparql\nmetrics: [execution_accuracy]\n")
-    with (folder / "w3c.queryeval.jsonl").open("w", encoding="utf-8") as file:
-        for test in tests:
-            file.write(f"{json.dumps(case_of(test, root, folder))}\n")
-
-
-def case_of(test: Test, root: Path, folder: Path) -> dict[str, Any]:
-    base = iri_of(test.query, root)
-    query = f"BASE <{base}>\n{test.query.read_text(encoding='utf-8')}"
-    # FROM names graphs that the source has; the tests name files.
-    stated = [test.query.parent / name.rpartition("/")[2] for name in FROM.findall(query)]
-    graphs = dict.fromkeys((*test.graphs, *(file for file in stated if file.is_file())))
-    result, is_ordered = written_result(test, root, folder / "results")
-    case: dict[str, Any] = {
-        "id": test.id,
-        "question": test.name,
-        "source": {"rdf": f"data/{written_data(test.data, tuple(graphs), root, folder / 'data')}"},
-        "gold_file": f"results/{result}",
-        "predicted": query,
-        "allow_empty": True,
-    }
-    if test.is_lax:
-        case["compare"] = {"duplicates": "ignore"}
-    elif is_ordered and read_query(query).modifier("ORDER") is not None:
-        case["compare"] = {"row_order": "strict"}
-    return case
-
-
-def iri_of(file: Path, root: Path) -> str:
-    return BASE + file.relative_to(root).as_posix()
-
-
-def written_data(data: Sequence[Path], graphs: Sequence[Path], root: Path, folder: Path) -> str:
-    """Write the files of a test as one file of N-Quads; return its name, the same for the same files."""
-    quads: list[pyoxigraph.Quad] = []
-    for files, named in ((data, False), (graphs, True)):
-        for file in files:
-            format_ = pyoxigraph.RdfFormat.from_extension(file.suffix[1:])
-            parsed = pyoxigraph.parse(
-                path=str(file), format=format_, base_iri=iri_of(file, root), lenient=True, rename_blank_nodes=True
-            )
-            graph = pyoxigraph.NamedNode(iri_of(file, root)) if named else pyoxigraph.DefaultGraph()
-            quads += [pyoxigraph.Quad(quad.subject, quad.predicate, quad.object, graph) for quad in parsed]
-    text = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
-    assert text is not None
-    name = hashlib.sha256(repr((data, graphs)).encode()).hexdigest()[:12] + ".nq"
-    (folder / name).write_bytes(text)
-    return name
-
-
-def written_result(test: Test, root: Path, folder: Path) -> tuple[str, bool]:
-    """Copy the result of a test, or write it as SPARQL JSON where it is RDF.
-
-    Return the file's name, and whether the order of its rows means something.
-    """
-    name = test.id.replace("/", "-")
-    if test.result.suffix not in PARSED:
-        (folder / f"{name}{test.result.suffix}").write_bytes(test.result.read_bytes())
-        return f"{name}{test.result.suffix}", test.result.suffix != ".csv"
-    graph = rdflib.Graph()
-    graph.parse(test.result, format=PARSED[test.result.suffix], publicID=iri_of(test.result, root))
-    results = next(graph.subjects(rdflib.RDF.type, RS.ResultSet), None)
-    document = triples_as_json(graph) if results is None else results_as_json(graph, results)
-    (folder / f"{name}.srj").write_text(json.dumps(document), encoding="utf-8")
-    return f"{name}.srj", (None, RS["index"], None) in graph
-
-
-def triples_as_json(graph: rdflib.Graph) -> dict[str, Any]:
-    names = ("subject", "predicate", "object")
-    bindings = [dict(zip(names, map(term_as_json, triple), strict=True)) for triple in graph]
-    return {"head": {"vars": list(names)}, "results": {"bindings": bindings}}
-
-
-def results_as_json(graph: rdflib.Graph, results: Any) -> dict[str, Any]:
-    if (boolean := graph.value(results, RS.boolean)) is not None:
-        return {"head": {}, "boolean": str(boolean) == "true"}
-    rows = sorted(graph.objects(results, RS.solution), key=lambda row: int(str(graph.value(row, RS["index"]) or 0)))
-    bindings = [
-        {
-            str(graph.value(binding, RS.variable)): term_as_json(graph.value(binding, RS.value))
-            for binding in graph.objects(row, RS.binding)
-        }
-        for row in rows
-    ]
-    names = sorted(str(name) for name in graph.objects(results, RS.resultVariable))
-    return {"head": {"vars": names}, "results": {"bindings": bindings}}
-
-
-def term_as_json(term: Any) -> dict[str, str]:
-    match term:
-        case rdflib.URIRef():
-            return {"type": "uri", "value": str(term)}
-        case rdflib.BNode():
-            return {"type": "bnode", "value": str(term)}
-    found = {"type": "literal", "value": str(term)}
-    if term.language:
-        found["xml:lang"] = term.language
-    elif term.datatype:
-        found["datatype"] = str(term.datatype)
-    return found
+        if path.parent.name not in LEFT_OUT and b"QueryEvaluationTest" in path.read_bytes():
+            with contextlib.redirect_stdout(io.StringIO()):
+                queryeval(["import", "w3c-sparql", str(path), "-o", str(folder / path.parent.relative_to(root))])
 
 
 # The run

@@ -30,5 +30,9 @@ class Exporter(Protocol):
 EXPORTERS: Registry[Exporter] = Registry(
     "format",
     group="pytest_queryeval.exporters",
-    members={"spider": f"{__name__}.sql:spider_file", "bird": f"{__name__}.sql:bird_file"},
+    members={
+        "spider": f"{__name__}.sql:spider_file",
+        "bird": f"{__name__}.sql:bird_file",
+        "text2sparql": f"{__name__}.sparql:text2sparql_file",
+    },
 )

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> Result:
     _check_complete(report, arguments.report)
     cases = [_exported(case) for case in report["cases"]]
     content = EXPORTERS[arguments.format](cases)
-    target = arguments.output or Path(f"{arguments.format}.{'json' if content.startswith(b'{') else 'txt'}")
+    target = arguments.output or Path(f"{arguments.format}.{'json' if content.startswith((b'{', b'[')) else 'txt'}")
     if os.path.lexists(target) and not arguments.force:
         raise ReportError(f"{target}: is there already: write elsewhere, or replace it with --force")
     write_whole(target, content)

@@ -1,0 +1,239 @@
+"""Manifests of SPARQL tests, as the W3C's: a query evaluation test with its data, its named graphs and its result.
+
+The queries of the tests are the predictions, so that the suites test an engine. Files name each other by relative IRIs,
+which queries and sources of a suite cannot: data and results are written anew, with absolute IRIs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.predictions import Predictions, read_predictions
+from pytest_queryeval.cli.importers.records import RecordError
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.json_value import JsonValue
+from pytest_queryeval.documents.document import MEBIBYTE, file_at
+from pytest_queryeval.engines.graph_build import refuse_bombs
+from pytest_queryeval.languages.sparql.query import read_query
+from pytest_queryeval.text.truncation import one_line
+
+BASE = "https://manifest.invalid/"  # stands for the folder of the manifest
+MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
+QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
+RESULT_INDEX = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#index"
+TYPES = (f"{MF}QueryEvaluationTest", f"{MF}CSVResultFormatTest")
+FORMATS = {".ttl": "TURTLE", ".nt": "N_TRIPLES", ".rdf": "RDF_XML"}
+MAX_BYTES = 64 * MEBIBYTE
+_FROM = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^>]*)>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Test:
+    """A test in paths of files; `is_lax` where the number of times that a row occurs does not matter."""
+
+    id: str
+    name: str
+    query: Path
+    data: tuple[Path, ...]
+    graphs: tuple[Path, ...]
+    result: Path
+    is_lax: bool
+
+
+def import_w3c_sparql(request: ImportRequest) -> Import:
+    """Return a case for each test of a manifest, and of those that it includes."""
+    check_columns(request, ())
+    source = request.source / "manifest.ttl" if request.source.is_dir() else request.source
+    predictions = read_predictions(request.predictions)
+    return Import(
+        name=source.resolve().parent.name,
+        settings={"kind": "sparql", "metrics": ["execution_accuracy"]},
+        cases=_cases(source, predictions, has_predictions=request.predictions is not None),
+        has_predictions=request.predictions is not None,
+    )
+
+
+def _cases(source: Path, predictions: Predictions, *, has_predictions: bool) -> Iterator[ImportedCase | Skipped]:
+    root = source.resolve().parent
+    tests = chain.from_iterable(_tests_of(path, root) for path in _manifests(source.resolve(), root))
+    for position, test in enumerate(tests):
+        if isinstance(test, Skipped):
+            yield test
+            continue
+        try:
+            keys, files = _case(test, root)
+        except (RecordError, ValueError, OSError, SyntaxError) as error:
+            yield Skipped(test.id, one_line(str(error)))
+            continue
+        found = tuple(predictions(position, test.id, test.name))
+        if has_predictions:
+            del keys["predicted"]
+        yield ImportedCase(id=test.id, keys=keys, predictions=found, files=files)
+
+
+def _parsed(path: Path, root: Path) -> Any:
+    import rdflib
+
+    try:
+        return rdflib.Graph().parse(data=file_at(path).text(MAX_BYTES), format="turtle", publicID=_iri(path, root))
+    except Exception as error:
+        if isinstance(error, QueryEvalError):
+            raise
+        raise QueryEvalError(f"{path}: is no manifest in Turtle: {one_line(str(error))}") from error
+
+
+def _manifests(path: Path, root: Path) -> Iterator[Path]:
+    """Yield a manifest and those that it includes, each once."""
+    from rdflib import URIRef
+    from rdflib.collection import Collection
+
+    waiting, seen = [path], set[Path]()
+    while waiting:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        yield path
+        graph = _parsed(path, root)
+        included = [iri for head in graph.objects(None, URIRef(f"{MF}include")) for iri in Collection(graph, head)]
+        waiting = [*(_path(iri, root) for iri in included), *waiting]
+
+
+def _tests_of(path: Path, root: Path) -> Iterator[_Test | Skipped]:
+    """Yield the tests of one manifest, in the order of its entries; `manifest` is what it is called in ids."""
+    from rdflib import RDF, URIRef
+    from rdflib.collection import Collection
+
+    graph = _parsed(path, root)
+    listed = [test for head in graph.objects(None, URIRef(f"{MF}entries")) for test in Collection(graph, head)]
+    for test in dict.fromkeys((*listed, *graph.subjects(URIRef(f"{MF}action"), None))):
+        folder = path.parent.relative_to(root).as_posix()
+        name = str(test).rpartition("#")[2] or str(test)
+        id_ = name if folder == "." else f"{folder}/{name}"
+        kinds = [str(kind) for kind in graph.objects(test, RDF.type)]
+        if not set(kinds) & set(TYPES):
+            yield Skipped(id_, f"it evaluates no query: {', '.join(kind.rpartition('#')[2] for kind in kinds)}")
+            continue
+        try:
+            yield _read_test(graph, test, id_, root)
+        except RecordError as error:
+            yield Skipped(id_, str(error))
+
+
+def _read_test(graph: Any, test: Any, id_: str, root: Path) -> _Test:
+    from rdflib import BNode, URIRef
+
+    def files(subject: Any, name: str) -> tuple[Path, ...]:
+        found = graph.objects(subject, URIRef(name))
+        # In old manifests, a named graph is a node with its file and its label.
+        iris = (graph.value(iri, URIRef(f"{QT}graph")) if isinstance(iri, BNode) else iri for iri in found)
+        return tuple(sorted(_path(iri, root) for iri in iris if iri is not None))
+
+    action = graph.value(test, URIRef(f"{MF}action"))
+    queries, results = files(action, f"{QT}query"), files(test, f"{MF}result")
+    if len(queries) != 1 or len(results) != 1:
+        raise RecordError(f"it has {len(queries)} queries and {len(results)} results: expected one of each")
+    cardinality = graph.value(test, URIRef(f"{MF}resultCardinality"))
+    return _Test(
+        id=id_,
+        name=str(graph.value(test, URIRef(f"{MF}name")) or id_),
+        query=queries[0],
+        data=files(action, f"{QT}data"),
+        graphs=files(action, f"{QT}graphData"),
+        result=results[0],
+        is_lax=str(cardinality) == f"{MF}LaxCardinality",
+    )
+
+
+def _iri(path: Path, root: Path) -> str:
+    return f"{BASE}{path.relative_to(root).as_posix()}"
+
+
+def _path(iri: Any, root: Path) -> Path:
+    """Return the file that an IRI of a manifest names; raise `RecordError` unless it is below the manifest's folder."""
+    name = str(iri).removeprefix(BASE)
+    path = (root / name).resolve()
+    if not str(iri).startswith(BASE) or not path.is_relative_to(root):
+        raise RecordError(f"it names {one_line(str(iri))}, which is no file below the manifest")
+    if not path.is_file():
+        raise RecordError(f"{name}: no such file")
+    return path
+
+
+def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
+    """Return the keys of a case, and the files that they name."""
+    query = f"BASE <{_iri(test.query, root)}>\n{file_at(test.query).text(MAX_BYTES)}"
+    # FROM names graphs that the source has; the tests name files.
+    stated = (test.query.parent / name for name in _FROM.findall(query))
+    graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in stated if path.is_file())))
+    data_name, data = _data(test.data, tuple(graphs), root)
+    result_name, result, is_ordered = _result(test, root)
+    keys: dict[str, JsonValue] = {
+        "question": test.name,
+        "source": {"rdf": data_name},
+        "gold_file": result_name,
+        "predicted": query,
+        "allow_empty": True,
+    }
+    if test.is_lax:
+        keys["compare"] = {"duplicates": "ignore"}
+    elif is_ordered and read_query(query).modifier("ORDER") is not None:
+        keys["compare"] = {"row_order": "strict"}
+    return keys, {data_name: data, result_name: result}
+
+
+def _data(data: Sequence[Path], graphs: Sequence[Path], root: Path) -> tuple[str, bytes]:
+    """Return the name and content of one file of N-Quads with all data, the same for the same files."""
+    import pyoxigraph
+    from pyoxigraph import DefaultGraph, NamedNode, Quad
+
+    quads: list[Quad] = []
+    for files, named in ((data, False), (graphs, True)):
+        for file in files:
+            graph = NamedNode(_iri(file, root)) if named else DefaultGraph()
+            quads += [Quad(quad.subject, quad.predicate, quad.object, graph) for quad in _quads(file, root)]
+    content = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
+    key = repr(([_iri(file, root) for file in data], [_iri(file, root) for file in graphs]))
+    return f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq", content or b""
+
+
+def _quads(file: Path, root: Path) -> Iterator[Any]:
+    import pyoxigraph
+
+    format_ = FORMATS.get(file.suffix.lower())
+    if format_ is None:
+        raise RecordError(f"{file.name}: unknown format: known are {', '.join(FORMATS)}")
+    if file.stat().st_size > MAX_BYTES:
+        raise RecordError(f"{file.name}: larger than {MAX_BYTES // MEBIBYTE} MiB")
+    refuse_bombs(format_, str(file))
+    yield from pyoxigraph.parse(
+        path=str(file),
+        format=getattr(pyoxigraph.RdfFormat, format_),
+        base_iri=_iri(file, root),
+        lenient=True,
+        rename_blank_nodes=True,
+    )
+
+
+def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
+    """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows means something."""
+    import pyoxigraph
+
+    name = f"results/{re.sub(r'[^A-Za-z0-9._-]', '-', test.id)}"
+    suffix = test.result.suffix.lower()
+    if suffix not in FORMATS:
+        if test.result.stat().st_size > MAX_BYTES:
+            raise RecordError(f"{test.result.name}: larger than {MAX_BYTES // MEBIBYTE} MiB")
+        return f"{name}{suffix}", test.result.read_bytes(), suffix != ".csv"
+    triples = [quad.triple for quad in _quads(test.result, root)]
+    content = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    is_ordered = any(triple.predicate.value == RESULT_INDEX for triple in triples)
+    return f"{name}.nt", content or b"", is_ordered

@@ -1,0 +1,289 @@
+"""The formats of `queryeval import` and `export` for SPARQL, on small files of their own form."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_queryeval import evaluate, load_cases
+from pytest_queryeval.cli import main
+
+DATA = "@prefix : <http://e/> . :ulm :size 5 ; :in :de . :bonn :size 9 ; :in :de . :oslo :size 7 ."
+SIZES = "PREFIX : <http://e/> SELECT ?x { ?x :size ?n } ORDER BY ?n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("g.ttl", DATA)
+    return tmp_path
+
+
+def write(path, text):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    return str(path)
+
+
+def imported(capsys, *arguments):
+    """Return the cases by id, and what was skipped."""
+    status = main(["import", *arguments, "-o", "out", "--force", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert status == (1 if found["skipped"] else 0)
+    cases = load_cases("out", root=Path("out"))
+    assert found["cases"] == len(cases)
+    return {case.id: case for case in cases}, {entry["id"]: entry["reason"] for entry in found["skipped"]}
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments])
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+def outcomes(cases):
+    return {case["id"]: case["outcome"] for case in evaluate(cases.values())["cases"]}
+
+
+def solutions(*iris):
+    bindings = [{"x": {"type": "uri", "value": f"http://e/{iri}"}} for iri in iris]
+    return [{"head": {"vars": ["x"]}, "results": {"bindings": bindings}}]
+
+
+# QALD
+
+
+def qald(**question):
+    texts = [{"language": "en", "string": "Which cities?"}, {"language": "de", "string": "Welche Städte?"}]
+    return {"id": 7, "question": texts, "query": {"sparql": SIZES}, "answers": solutions("ulm"), **question}
+
+
+def test_qald_takes_the_question_in_the_language_and_the_query(capsys):
+    source = write("qald.json", {"questions": [qald(), qald(id="8b", query={})]})
+
+    cases, skipped = imported(capsys, "qald", source, "--source", "g.ttl", "--language", "de")
+
+    assert skipped == {}
+    assert cases["7"].question == "Welche Städte?"
+    assert cases["7"].golds[0].query == SIZES
+    assert [len(gold.answer.rows) for gold in cases["8b"].golds] == [1]  # without a query, the stored answer
+
+
+def test_stored_answers_of_qald_can_be_preferred_to_queries(capsys):
+    asked = {"head": {}, "boolean": True}
+    source = write("qald.json", {"questions": [qald(), qald(id=8, answers=[asked])]})
+    write("p.json", [{"id": "7", "predicted": SIZES.replace("5", "")}, {"id": "8", "predicted": "ASK {}"}])
+
+    cases, _ = imported(capsys, "qald", source, "--source", "g.ttl", "--map", "gold=answers", "--predictions", "p.json")
+
+    assert outcomes(cases) == {"7": "failed", "8": "passed"}
+
+
+def test_questions_of_qald_that_no_case_can_be_made_of_are_named(capsys):
+    questions = [
+        qald(id=1, question=[{"language": "en", "string": ""}, {"language": "fr", "string": "Où ?"}]),
+        qald(id=2, query=None, answers=[]),
+        qald(id=3, query={"sparql": " "}, answers=[{"head": {}}]),
+        "text",
+        qald(id=5),
+    ]
+
+    cases, skipped = imported(capsys, "qald", write("qald.json", {"questions": questions}), "--source", "g.ttl")
+
+    assert list(cases) == ["5"]
+    assert skipped["1"] == "it has no question in 'en': it is in fr"
+    assert skipped["2"] == "it has 0 stored answers: expected one"
+    assert skipped["3"].startswith("its stored answer is no SPARQL JSON result")
+    assert skipped["question-4"] == "it has no question in 'en'"
+
+
+@pytest.mark.parametrize("content", [[], {"questions": {}}, "[", {"question": []}])
+def test_a_file_that_is_not_of_qald_is_refused(capsys, content):
+    said = refusal(capsys, "import", "qald", write("qald.json", content), "-o", "out")
+
+    assert "qald.json" in said
+
+
+# LC-QuAD
+
+
+def lcquad(uid, question, **fields):
+    return {"uid": uid, "question": question, "sparql_wikidata": SIZES, "sparql_dbpedia18": "ASK {}", **fields}
+
+
+def test_lcquad_takes_another_wording_where_the_question_is_missing(capsys):
+    records = [
+        lcquad(11, "Which cities?"),
+        lcquad(12, None, paraphrased_question="Name the cities.", NNQT_question="what {city}"),
+        lcquad(13, " n/a ", paraphrased_question="", NNQT_question="what {city}"),
+        lcquad(14, "", paraphrased_question=None),
+        lcquad(15, "Which?", sparql_wikidata=""),
+    ]
+
+    cases, skipped = imported(capsys, "lcquad", write("train.json", records), "--source", "g.ttl")
+
+    assert {id_: case.question for id_, case in cases.items()} == {
+        "11": "Which cities?",
+        "12": "Name the cities.",
+        "13": "what {city}",
+    }
+    assert skipped == {
+        "14": "it has no question in question, paraphrased_question, NNQT_question",
+        "15": "it has no 'sparql_wikidata'",
+    }
+
+
+def test_the_graph_of_lcquad_is_chosen_by_its_field(capsys):
+    source = write("train.json", [lcquad(1, "Which?")])
+
+    cases, _ = imported(capsys, "lcquad", source, "--source", "g.ttl", "--map", "gold=sparql_dbpedia18")
+
+    assert cases["1"].golds[0].query == "ASK {}"
+    assert "unknown key 'evidence'" in refusal(capsys, "import", "lcquad", source, "-o", "o", "--map", "evidence=x")
+
+
+# TEXT2SPARQL
+
+QUESTIONS = f"""
+dataset: {{id: https://e/2025/towns/, prefix: t25}}
+questions:
+  - id: 1
+    question: {{en: Which cities?, de: Welche Städte?}}
+    features: [ORDER BY, RESULT_ORDER_MATTERS]
+    query: {{sparql: "{SIZES}"}}
+  - id: 2
+    question: {{de: Wo?}}
+    query: {{sparql: "ASK {{}}"}}
+  - id: 3
+    question: {{en: Any?}}
+    query: {{sparql: "ASK {{ ?s ?p ?o }}"}}
+  - {{id: 4, question: {{en: No query?}}}}
+"""
+
+
+def test_text2sparql_keeps_the_names_and_the_order_of_the_published_tool(capsys):
+    cases, skipped = imported(capsys, "text2sparql", write("q.yaml", QUESTIONS), "--source", "g.ttl")
+
+    assert list(cases) == ["t25:1-en", "t25:3-en"]
+    assert cases["t25:1-en"].policy.row_order == "strict"
+    assert cases["t25:1-en"].tags == ("ORDER-BY", "RESULT_ORDER_MATTERS")
+    assert cases["t25:3-en"].policy.row_order == "auto"
+    assert skipped == {"t25:2-en": "it has no question in 'en': it is in de", "t25:4-en": "it has no query.sparql"}
+
+
+def test_answers_of_text2sparql_go_in_and_come_out_as_the_published_tool_has_them(capsys):
+    source = write("q.yaml", QUESTIONS)
+    answer = {
+        "dataset": "https://e/2025/towns/",
+        "question": "Which cities?",
+        "query": SIZES,
+        "endpoint": "http://127.0.0.1:8000",
+        "qname": "t25:1-en",
+        "uri": "https://e/2025/towns/1-en",
+    }
+    answers = write("answers.json", [answer, {**answer, "qname": "t25:9-en"}])
+
+    cases, _ = imported(capsys, "text2sparql", source, "--source", "g.ttl", "--predictions", answers)
+    report = evaluate(cases.values())
+    write("report.json", report)
+    status = main(["export", "report.json", "-f", "text2sparql", "--json"])
+
+    assert {case["id"]: case["outcome"] for case in report["cases"]} == {"t25:1-en": "passed", "t25:3-en": "error"}
+    assert status == 1
+    assert json.loads(capsys.readouterr().out)["missing"] == ["t25:3-en"]
+    kept = {name: answer[name] for name in ("qname", "question", "query")}  # the tool reads no other
+    assert json.loads(Path("text2sparql.json").read_text("utf-8")) == [kept]
+
+
+def test_a_report_of_other_cases_is_no_export_of_text2sparql(capsys):
+    write("s.queryeval.yaml", "kind: json\ncases:\n  - {id: a, gold: 1, predicted: 1}\n")
+    write("report.json", evaluate(load_cases("s.queryeval.yaml")))
+
+    said = refusal(capsys, "export", "report.json", "-f", "text2sparql")
+
+    assert "case 'a' is of the kind 'json': the format is for sparql" in said
+
+
+@pytest.mark.parametrize("content", ["questions: []", "dataset: x\nquestions: []", "- 1", "", "a: [", "dataset: {}"])
+def test_a_file_that_is_not_of_text2sparql_is_refused(capsys, content):
+    assert "q.yaml" in refusal(capsys, "import", "text2sparql", write("q.yaml", content), "-o", "out")
+
+
+# W3C
+
+MANIFEST = """
+@prefix : <manifest#> . @prefix mf: <http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#> .
+@prefix qt: <http://www.w3.org/2001/sw/DataAccess/tests/test-query#> .
+"""
+RESULTS = "@prefix rs: <http://www.w3.org/2001/sw/DataAccess/tests/result-set#> .\n"
+
+
+def entry(name, query, result, more="", kind="mf:QueryEvaluationTest"):
+    return f':{name} a {kind} ; mf:name "{name}" ; mf:action [ qt:query <{query}> {more} ] ; mf:result <{result}> .\n'
+
+
+def manifest(*entries, name="tests/manifest.ttl", include=""):
+    names = " ".join(text.split()[0] for text in entries)
+    included = f"; mf:include ( {include} )" if include else ""
+    return write(name, f"{MANIFEST}<> a mf:Manifest {included} ; mf:entries ( {names} ) .\n{''.join(entries)}")
+
+
+def test_the_tests_of_a_manifest_pass_with_their_data_graphs_and_results(capsys):
+    write("tests/a.rq", "SELECT ?o { <#s> <#p> ?o } ORDER BY ?o")
+    write("tests/data.ttl", "<a.rq#s> <a.rq#p> 1, 2 .")
+    ordered = ", ".join(f'[ rs:index {n} ; rs:binding [ rs:variable "o" ; rs:value {n} ] ]' for n in (1, 2))
+    write("tests/a.ttl", f'{RESULTS} [] a rs:ResultSet ; rs:resultVariable "o" ; rs:solution {ordered} .')
+    write("tests/b.rq", "SELECT ?g { GRAPH ?g { ?s ?p ?o } }")
+    write("tests/named.nt", "<http://e/a> <http://e/b> <http://e/c> .")
+    write("tests/b.srj", {"head": {"vars": ["g"]}, "results": {"bindings": []}})
+    write("tests/c.rq", "CONSTRUCT { <x> ?p ?o } FROM <named.nt> { ?s ?p ?o }")
+    write("tests/c.ttl", "<x> <http://e/b> <http://e/c> .")
+    source = manifest(
+        entry("a", "a.rq", "a.ttl", "; qt:data <data.ttl>"),
+        entry("b", "b.rq", "b.srj", "; qt:graphData <named.nt>"),
+        entry("c", "c.rq", "c.ttl"),
+        entry("d", "a.rq", "a.ttl", kind="mf:NegativeSyntaxTest11"),
+        entry("e", "missing.rq", "a.ttl"),
+        entry("f", "../g.ttl", "a.ttl"),
+    )
+
+    cases, skipped = imported(capsys, "w3c-sparql", source)
+
+    assert outcomes(cases) == {"a": "passed", "b": "failed", "c": "passed"}
+    assert cases["a"].policy.row_order == "strict"  # the result has indexes
+    assert cases["b"].policy.row_order == "auto"
+    assert skipped["d"] == "it evaluates no query: NegativeSyntaxTest11"
+    assert skipped["e"] == "missing.rq: no such file"
+    assert skipped["f"] == "g.ttl: no such file"  # nothing above the manifest is read
+
+
+def test_included_manifests_and_predictions_for_their_questions(capsys):
+    write("tests/sub/a.rq", "ASK {}")
+    write("tests/sub/a.srx", '<sparql xmlns="http://www.w3.org/2005/sparql-results#"><boolean>true</boolean></sparql>')
+    manifest(entry("a", "a.rq", "a.srx"), name="tests/sub/manifest.ttl")
+    source = manifest(include="<sub/manifest.ttl> <manifest.ttl>")
+    write("p.json", [{"id": "sub/a", "predicted": "ASK { ?s ?p ?o }"}])
+
+    own, _ = imported(capsys, "w3c-sparql", source)
+    asked, _ = imported(capsys, "w3c-sparql", "tests", "--predictions", "p.json")
+
+    assert outcomes(own) == {"sub/a": "passed"}
+    assert outcomes(asked) == {"sub/a": "failed"}
+
+
+def test_hostile_rdf_and_other_files_are_no_manifests(capsys):
+    bomb = '<!DOCTYPE r [<!ENTITY a "x"><!ENTITY b "&a;&a;">]><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>'
+    write("tests/a.rq", "ASK {}")
+    write("tests/bomb.rdf", bomb)
+    write("tests/a.csv", "x\n1\n")
+    source = manifest(
+        entry("a", "a.rq", "a.csv", "; qt:data <bomb.rdf>"), entry("b", "a.rq", "bomb.rdf"), entry("c", "a.rq", "a.csv")
+    )
+
+    cases, skipped = imported(capsys, "w3c-sparql", source)
+
+    assert list(cases) == ["c"]
+    assert all(reason.startswith("the entity b is another file, holds another entity") for reason in skipped.values())
+    assert len(skipped) == 2
+    assert "is no manifest in Turtle" in refusal(capsys, "import", "w3c-sparql", write("x.ttl", "oops"), "-o", "o")
