@@ -23,6 +23,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
+    "init": Command("init", "write a first suite, its settings, a predictor and a CI workflow"),
     "schema": Command("schema", "print the JSON Schema of suites or settings, for editors"),
     "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
     "export": Command("exporters.command", "write the predictions of a report for a published tool"),

@@ -1,0 +1,177 @@
+"""Writes a first suite with its settings, a predictor to edit and a CI workflow, which pass at once.
+
+On a terminal, it asks what no option says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, schema_comment, schema_text
+
+EXAMPLE = "queryeval init queries --kind sql --predictor python --ci github"
+OK = 0
+STARTER = Path(__file__).with_name("starter")
+SUITE, SETTINGS, ANSWERS, PREDICTOR = "books.queryeval.yaml", "queryeval.yaml", "answers.jsonl", "predict.py"
+CI_FILES = {"github": ".github/workflows/queries.yml", "gitlab": ".gitlab-ci.yml"}
+# The first of each is the default.
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "kind": ("sql", "sparql", "json", "sdmx"),
+    "predictor": ("python", "file", "command"),
+    "ci": ("github", "gitlab", "none"),
+}
+QUESTIONS = {
+    "kind": "What does your system write?",
+    "predictor": "How is it called: a Python function, a file with its answers, a program?",
+    "ci": "Which CI service runs the suite?",
+}
+_CI_FOLDER = re.compile(r"[\w./-]+", re.ASCII)
+
+_SETTINGS_TEXT = """\
+# Settings of all suites in this folder and below.
+{predictor}
+
+# What all cases must reach together. Set it to what your system reaches today, and raise it as that improves.
+gates:
+  - {{metric: pass_rate, min: 1.0}}
+
+# With `on_miss: xfail` a single wrong answer does not fail the run, and the gates alone decide.
+# on_miss: xfail
+"""
+_PREDICTORS = {
+    "python": "predictor: predict.py:predict  # or my_package.module:function",
+    "file": "predictor: answers.jsonl  # what your system has answered: {id, predicted} in each line",
+    "command": """\
+predictor:
+  command: [python3, predict.py]  # your program: it reads a case as JSON from stdin and prints the answer
+  timeout: 60                     # seconds for one case""",
+}
+_FUNCTION = '''\
+"""The predictor of the suites in this folder: put the call of your system in place of ANSWERS."""
+
+ANSWERS = {answers}
+
+
+def predict(case):
+    """Return the answer to one case, as your model writes it; text around a query is removed.
+
+    `case.question` and `case.evidence` are what is asked, `case.schema` holds the tables of a database; there are also
+    `case.id`, `case.kind`, `case.dialect`, `case.conversation` and `case.metadata`. The right answer is not among them.
+    """
+    return ANSWERS[case.id]
+'''
+_PROGRAM = '''\
+"""The system under test as a program: put the call of your system in place of ANSWERS."""
+
+import json
+import sys
+
+ANSWERS = {answers}
+
+case = json.load(sys.stdin)  # id, question, evidence and more, never the right answer
+sys.stdout.write(ANSWERS[case["id"]])
+'''
+
+
+class _Choices(NamedTuple):
+    """What the user has chosen."""
+
+    kind: str
+    predictor: str
+    ci: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the folder, and what the suite is like."""
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder of the suite; default: ."
+    )
+    for name, choices in CHOICES.items():
+        parser.add_argument(f"--{name}", choices=choices, help=f"{QUESTIONS[name]} Default: {choices[0]}")
+    parser.add_argument("--force", action="store_true", help="replace files that are there already")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Write the files and name them; raise `QueryEvalError` for one that is there already or cannot be written."""
+    stated = {name: getattr(arguments, name) for name in CHOICES}
+    is_asking = sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(stated.values())
+    choices = _Choices(**{name: stated[name] or (_asked(name) if is_asking else CHOICES[name][0]) for name in CHOICES})
+    files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
+    if not arguments.force and (found := next(filter(os.path.lexists, files), None)):
+        raise QueryEvalError(f"{found}: is there already: name another folder, or replace files with --force")
+    for path, text in files.items():
+        try:
+            write_atomically(path, text.encode(), keep_existing=not arguments.force)
+        except OSError as error:
+            raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
+    command = shlex.join(["pytest", str(arguments.folder)])
+    lines = [*(f"file: {path}" for path in files), f"run it: {command}", f"then edit {next(iter(files))}"]
+    return Result(status=OK, lines=lines, data={"files": [str(path) for path in files], "run": command})
+
+
+def _asked(name: str) -> str:
+    """Return the user's choice; an empty answer is the default."""
+    choices = CHOICES[name]
+    while True:
+        try:
+            answer = input(f"{QUESTIONS[name]} [{choices[0]}] {', '.join(choices)}: ").strip() or choices[0]
+        except EOFError as error:
+            raise QueryEvalError(f"no answer: choose by --{name}") from error
+        if answer in choices:
+            return answer
+
+
+def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
+    """Return the content of all files by their paths."""
+    starter = {path.name: path.read_text(encoding="utf-8") for path in sorted((STARTER / choices.kind).iterdir())}
+    answers = starter.pop(ANSWERS)
+    files = {SUITE: schema_comment("suite") + starter.pop(SUITE), **starter}
+    files[SETTINGS] = schema_comment("settings") + _SETTINGS_TEXT.format(predictor=_PREDICTORS[choices.predictor])
+    if choices.predictor == "file":
+        files[ANSWERS] = answers
+    else:
+        text = _FUNCTION if choices.predictor == "python" else _PROGRAM
+        files[PREDICTOR] = text.format(answers=_python_dict(answers))
+    files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
+    found = {folder / name: text for name, text in files.items()}
+    if choices.ci != "none":
+        root = _root(folder)
+        text = (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8")
+        found[root / CI_FILES[choices.ci]] = text.replace("FOLDER", _name_in_ci(folder, root))
+    return found
+
+
+def _python_dict(answers: str) -> str:
+    """Return answers in lines of JSON as the Python text of a dictionary."""
+    entries = map(json.loads, answers.splitlines())
+    # The texts of JSON are texts of Python as well.
+    lines = [f"    {json.dumps(entry['id'])}: {json.dumps(entry['predicted'])}," for entry in entries]
+    return "\n".join(["{", *lines, "}"])
+
+
+def _root(folder: Path) -> Path:
+    """Return the folder of the repository that holds `folder`; without one the current folder, or else itself."""
+    start, here = folder.resolve(), Path.cwd()
+    repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
+    return repository or (here if start.is_relative_to(here) else start)
+
+
+def _name_in_ci(folder: Path, root: Path) -> str:
+    name = str(folder.resolve().relative_to(root))
+    if not _CI_FOLDER.fullmatch(name):
+        raise QueryEvalError(
+            f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
+        )
+    return name

@@ -1,0 +1,230 @@
+"""`queryeval init` writes a suite that passes at once, and `queryeval schema` prints what editors check it by."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from editor_schemas import objections
+
+from pytest_queryeval.cli import main
+from pytest_queryeval.cli.init import CHOICES
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.editor_schema import editor_schema, schema_text
+
+KINDS, PREDICTORS, SERVICES = CHOICES.values()
+CASES = {"sql": 3, "sparql": 3, "json": 3, "sdmx": 2}
+SUITE, SETTINGS = Path("queries/books.queryeval.yaml"), Path("queries/queryeval.yaml")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*arguments):
+    return main(["init", *arguments])
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        init(*arguments)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_passes_at_once(pytester, kind, predictor):
+    assert init("queries", "--kind", kind, "--predictor", predictor) == 0
+
+    result = pytester.runpytest_inprocess("queries", "-W", "error")
+
+    assert result.ret == 0
+    result.assert_outcomes(passed=CASES[kind])
+    result.stdout.fnmatch_lines(["*1 gate met*"])
+    assert objections(SUITE) == objections(SETTINGS) == []
+
+
+@pytest.mark.process
+def test_a_start_from_the_shell(here):
+    command = [sys.executable, "-c", "import sys; from pytest_queryeval.cli import main; sys.exit(main())", "init", "q"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
+
+    assert "run it: pytest q" in done.stdout.splitlines()
+    run = subprocess.run([sys.executable, "-m", "pytest", "q"], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout
+    assert "3 passed" in run.stdout
+
+
+def test_the_schemas_are_beside_the_files_that_name_them():
+    init("queries")
+
+    for path, name in ((SUITE, "suite"), (SETTINGS, "settings")):
+        first, second, *_ = path.read_text(encoding="utf-8").splitlines()
+        assert first == f"# yaml-language-server: $schema={name}.schema.json"
+        assert second == f"# $schema: {name}.schema.json"
+        assert (path.parent / f"{name}.schema.json").read_text(encoding="utf-8") == schema_text(name)
+
+
+def test_files_that_are_there_stay(here, capsys):
+    init("queries")
+    SUITE.write_text("kind: sql\n", encoding="utf-8")
+    before = contents(here)
+
+    assert "books.queryeval.yaml: is there already" in refusal(capsys, "queries", "--kind", "json")
+    assert contents(here) == before
+
+
+def test_nothing_is_written_where_one_file_is_there_already(here, capsys):
+    Path(".github/workflows").mkdir(parents=True)
+    Path(".github/workflows/queries.yml").write_text("name: mine\n", encoding="utf-8")
+    before = contents(here)
+
+    assert "queries.yml: is there already" in refusal(capsys, "queries")
+    assert contents(here) == before
+
+
+def test_a_link_that_leads_nowhere_is_a_file_that_is_there(here, capsys):
+    Path("queries").mkdir()
+    SUITE.symlink_to(here / "elsewhere")
+
+    assert "is there already" in refusal(capsys, "queries")
+    assert not Path("elsewhere").exists()
+
+
+def test_force_replaces_files_and_no_target_of_a_link(here):
+    init("queries")
+    Path("elsewhere").write_text("kept", encoding="utf-8")
+    SUITE.unlink()
+    SUITE.symlink_to(here / "elsewhere")
+
+    assert init("queries", "--kind", "json", "--force") == 0
+    assert "kind: json" in SUITE.read_text(encoding="utf-8")
+    assert Path("elsewhere").read_text(encoding="utf-8") == "kept"
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(capsys):
+    Path("queries").write_text("", encoding="utf-8")
+
+    assert refusal(capsys, "queries", "--ci", "none").count("\n") == 1
+
+
+def test_the_workflow_is_at_the_root_of_the_repository(here, monkeypatch):
+    Path(".git").mkdir()
+    Path("evaluation").mkdir()
+    monkeypatch.chdir("evaluation")
+
+    init("suites", "--ci", "github")
+
+    workflow = yaml.safe_load((here / ".github/workflows/queries.yml").read_text(encoding="utf-8"))
+    commands = [step.get("run", "") for step in workflow["jobs"]["queries"]["steps"]]
+    assert "pytest evaluation/suites --queryeval-report=reports --queryeval-report=github" in commands
+
+
+def test_the_workflow_of_gitlab_and_none(here):
+    init("one", "--ci", "gitlab")
+    init("two", "--ci", "none")
+
+    [script] = yaml.safe_load(Path(".gitlab-ci.yml").read_text(encoding="utf-8"))["queries"]["script"]
+    assert script == "pytest one --queryeval-report=reports"
+    assert not Path(".github").exists()
+
+
+@pytest.mark.parametrize("folder", ["a b", "a;b", "${{ github.token }}", "a'b", "ä", "a: b"])
+def test_a_folder_whose_name_could_be_more_than_a_name_has_no_workflow(folder, here, capsys):
+    assert "use --ci none" in refusal(capsys, folder)
+    assert contents(here) == {}
+    assert init(folder, "--ci", "none") == 0
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """What the user types, line by line, on a terminal; the questions that were asked."""
+    typed, asked = [], []
+
+    def read(prompt):
+        asked.append(prompt)
+        if not typed:
+            raise EOFError
+        return typed.pop(0)
+
+    monkeypatch.setattr("builtins.input", read)
+    monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    return typed, asked
+
+
+def test_a_terminal_is_asked(answers):
+    typed, asked = answers
+    typed += ["sdmx", "spreadsheet", "file", ""]
+
+    assert init("queries") == 0
+    assert len(asked) == 4
+    assert "kind: sdmx" in SUITE.read_text(encoding="utf-8")
+    assert "predictor: answers.jsonl" in SETTINGS.read_text(encoding="utf-8")
+    assert Path(".github/workflows/queries.yml").exists()
+
+
+@pytest.mark.parametrize("option", [["--kind", "json"], ["--predictor", "file"], ["--ci", "none"], ["--json"]])
+def test_a_terminal_is_not_asked_where_an_option_says_something(option, answers):
+    assert init("queries", *option) == 0
+    assert answers[1] == []
+
+
+def test_the_end_of_the_input_is_no_answer(here, answers, capsys):
+    assert "no answer: choose by --kind" in refusal(capsys, "queries")
+    assert contents(here) == {}
+
+
+def test_json_lists_the_files(capsys):
+    init("queries", "--json", "--ci", "none")
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["run"] == "pytest queries"
+    assert sorted(found["files"]) == sorted(os.path.join("queries", name) for name in os.listdir("queries"))  # noqa: PTH118, PTH208
+
+
+@pytest.mark.parametrize("name", ["suite", "settings"])
+def test_schema_prints_the_schema(name, capsys):
+    assert main(["schema", name]) == 0
+    assert capsys.readouterr().out == schema_text(name)
+
+    main(["schema", name, "--json"])
+    assert json.loads(capsys.readouterr().out) == editor_schema(name)
+
+
+def test_schema_has_what_a_conftest_registers(monkeypatch, capsys):
+    monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
+    Path("names.py").write_text("NAME = 'own'\n", encoding="utf-8")
+    lines = (
+        "from names import NAME",
+        "from pytest_queryeval import METRICS",
+        "METRICS.register(NAME, lambda a, b: 1.0)",
+    )
+    Path("conftest.py").write_text("\n".join(lines), encoding="utf-8")
+    path = list(sys.path)
+
+    main(["schema", "suite", "--conftest", "conftest.py"])
+
+    assert "own" in json.loads(capsys.readouterr().out)["definitions"]["thresholds"]["properties"]
+    assert sys.path == path
+
+
+@pytest.mark.parametrize("text", ["1 / 0", "import no_such_module", "def"])
+def test_a_conftest_that_fails_is_one_error(text, capsys):
+    Path("conftest.py").write_text(f"{text}\n", encoding="utf-8")
+
+    with pytest.raises(SystemExit) as stopped:
+        main(["schema", "suite", "--conftest", "conftest.py"])
+
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("conftest.py: cannot be run: ")
