@@ -152,6 +152,26 @@ def test_without_running_only_the_texts_are_examined(check):
     assert found == {"unused-source", "stale-setting", "constant-result", "duplicate-question", "duplicate-gold"}
 
 
+def test_long_runs_tell_their_progress_on_standard_error(check, capsys, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.cli.check.PROGRESS_SECONDS", 0)
+    write(ONE, "queryeval.yaml")
+    write(cases("gold: SELECT name FROM product", "gold: SELECT price FROM product"))
+
+    main(["check", "."])
+
+    captured = capsys.readouterr()
+    assert captured.err.startswith("queryeval check: 1 of 2 cases, about ")
+    assert captured.out == "0 errors, 0 warnings in 2 cases\n"
+
+
+def test_the_example_suite_silences_what_it_means(shop, capsys, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parent.parent / "example_suite")
+
+    for suite in ("sql/trips", "sparql/building"):
+        assert main(["check", f"{suite}.queryeval.yaml", "--strict"]) == 0
+        assert capsys.readouterr().out.startswith("0 errors, 0 warnings in ")
+
+
 def test_warnings_alone_are_an_exit_status_of_1_under_strict_only(check):
     suite = cases("gold: SELECT 42")
 

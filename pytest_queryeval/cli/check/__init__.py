@@ -118,7 +118,7 @@ def _with_progress(cases: Sequence[CaseLevels]) -> Iterator[CaseLevels]:
     began = shown = time.monotonic()
     for number, levels in enumerate(cases):
         now = time.monotonic()
-        if now - shown > PROGRESS_SECONDS:
+        if number and now - shown >= PROGRESS_SECONDS:
             shown = now
             left = (now - began) / number * (len(cases) - number)
             _tell(f"{number:,} of {pluralize(len(cases), 'case')}, about {left:.0f} s left")
