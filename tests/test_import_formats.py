@@ -139,7 +139,7 @@ def test_other_numbers_of_predictions_are_refused(spider, capsys):
 
     message = refusal(capsys, "spider", spider, "--predictions", "pred.txt")
 
-    assert message == "pred.txt: 1 predictions for 3 cases: there has to be one for each\n"
+    assert message == "pred.txt: 1 prediction for 3 cases: there has to be one for each\n"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_predictions_of_bird_stand_under_positions(bird, capsys):
     ("content", "message"),
     [
         ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is no position: predictions stand under 0 to 1"),
-        ({"0": "SELECT 1"}, "1 predictions for 2 cases"),
+        ({"0": "SELECT 1"}, "1 prediction for 2 cases"),
         (["SELECT 1"], "expected predictions by position"),
     ],
 )
@@ -302,8 +302,10 @@ def test_spider2_runs_queries_and_takes_stored_results(spider2, capsys):
     Path("pred/one.csv").write_text("b,a,z\nx,2,0\nx,1.001,0\n")
     Path("pred/many.sql").write_text("SELECT b, a FROM t")
     Path("pred/flat.sql").write_text("SELECT a + 100 FROM t")
+    Path("pred/other.sql").write_text("SELECT 1")
 
-    cases, _ = imported(capsys, "spider2", spider2, "--predictions", "pred")
+    cases, skipped = imported(capsys, "spider2", spider2, "--predictions", "pred")
+    assert skipped["other.sql"] == "a prediction whose id is that of no case"
     del cases["flat-2"]
 
     outcomes = scores(cases, "execution_accuracy")
@@ -472,6 +474,20 @@ def test_predictions_are_found_by_id_or_question_with_their_trials(folder, capsy
 
     main(["import", "jsonl", source, "--kind", "json", "-o", "out", "--predictions", "by_question.jsonl", "--force"])
     assert predictions() == [{"id": "a-b", "predicted": "1"}]
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "promptfoo", "openai-evals"])
+def test_predictions_of_no_case_are_told(folder, capsys, format_):
+    tests = {"gold": 1, "ideal": "1", "input": "?", "vars": {"q": "?"}, "assert": [{"type": "equals", "value": 1}]}
+    source = write_lines("q.jsonl", tests)
+    write_lines("p.jsonl", {"id": "elsewhere", "predicted": "1"}, {"id": "x", "predicted": ""})
+    Path("p.txt").write_text("1\n2\n")
+
+    _, skipped = imported(capsys, format_, source, "--kind", "json", "--predictions", "p.jsonl")
+    assert skipped == dict.fromkeys(("elsewhere", "x"), "a prediction whose id is that of no case")
+
+    _, skipped = imported(capsys, format_, source, "--kind", "json", "--force", "--predictions", "p.txt")
+    assert skipped == {"1": "a prediction whose position is that of no case"}
 
 
 # promptfoo and OpenAI evals

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_queryeval.cli.importers import ImportedCase, Skipped
 from pytest_queryeval.cli.importers.records import Record, RecordError
@@ -19,9 +19,28 @@ from pytest_queryeval.predictors.file.predictions import (
     read_entries,
     read_lines,
 )
+from pytest_queryeval.text.formatting import pluralize
 
-# The entries of the case at a position, with this id and question.
-Predictions: TypeAlias = Callable[[int, str, str], Iterable[Mapping[str, JsonValue]]]
+Entry: TypeAlias = Mapping[str, JsonValue]
+
+
+class Predictions:
+    """Entries for a file of predictions, by the position of their case, or by its id or question."""
+
+    def __init__(self, named: Literal["position", "id", "question"], entries: Mapping[str, Sequence[Entry]]) -> None:
+        self._named = named
+        self._entries = entries
+        self._unused = dict.fromkeys(entries)
+
+    def of(self, position: int, id_: str, question: str) -> Sequence[Entry]:
+        """Return the entries of a case, none where there are none."""
+        key = {"position": str(position), "id": id_, "question": comparable(question, "question")}[self._named]
+        self._unused.pop(key, None)
+        return self._entries.get(key, ())
+
+    def unused(self) -> Iterator[Skipped]:
+        """Yield the predictions that no case asked for."""
+        yield from (Skipped(key, f"a prediction whose {self._named} is that of no case") for key in self._unused)
 
 
 def read_predictions(path: Path | None) -> Predictions:
@@ -30,22 +49,25 @@ def read_predictions(path: Path | None) -> Predictions:
     Plain lines belong to cases by their position.
     """
     if path is None:
-        return lambda position, id_, question: ()
+        return Predictions("id", {})
     file = file_at(path)
     if is_lines(path.name):
         return by_position(read_lines(file))
     if path.suffix.lower() not in READERS:
         raise QueryEvalError(f"{path}: predictions are read from {', '.join(READERS)} and plain lines (.txt, .sql)")
     named, entries = read_entries(file, Columns())
-    found: dict[str, list[Mapping[str, JsonValue]]] = {}
+    found: dict[str, list[Entry]] = {}
     for entry in entries:
         row: dict[str, JsonValue] = {"predicted": entry.answer, **entry.metadata}
         row |= {"trial": entry.trial} if entry.trial else {}
         row |= {"seconds": entry.seconds} if entry.seconds else {}
         found.setdefault(entry.key, []).append(row)
-    if named == "id":
-        return lambda position, id_, question: found.get(id_, ())
-    return lambda position, id_, question: found.get(comparable(question, named), ())
+    return Predictions("id" if named == "id" else "question", found)
+
+
+def by_position(answers: Iterable[str]) -> Predictions:
+    """Return predictions of which each is the answer to the case at its position."""
+    return Predictions("position", {str(number): [{"predicted": answer}] for number, answer in enumerate(answers)})
 
 
 def cases_of(
@@ -63,22 +85,16 @@ def cases_of(
         try:
             keys = keys_of(record)
         except RecordError as error:
+            predictions.of(record.position, id_, "")
             yield Skipped(id_, str(error))
         else:
-            found = predictions(record.position, id_, str(keys["question"]))
+            found = predictions.of(record.position, id_, str(keys["question"]))
             yield ImportedCase(id=id_, keys=keys, predictions=found)
-
-
-def by_position(answers: list[str]) -> Predictions:
-    """Return predictions of which each is the answer to the case at its position."""
-
-    def at(position: int, id_: str, question: str) -> Iterable[Mapping[str, JsonValue]]:
-        return ({"predicted": answers[position]},) if position < len(answers) else ()
-
-    return at
+    yield from predictions.unused()
 
 
 def check_count(predictions: int, cases: int, path: Path) -> None:
     """Raise `QueryEvalError` where predictions cannot belong to cases by their position."""
     if predictions != cases:
-        raise QueryEvalError(f"{path}: {predictions:,} predictions for {cases:,} cases: there has to be one for each")
+        found = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"
+        raise QueryEvalError(f"{path}: {found}: there has to be one for each")

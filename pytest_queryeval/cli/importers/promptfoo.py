@@ -58,11 +58,13 @@ def import_promptfoo(request: ImportRequest) -> Import:
                     keys |= found.golds(kind)
                     files = schemas.of(found, keys)
                 except RecordError as error:
+                    predictions.of(position, id_, "")
                     yield Skipped(id_, str(error))
                     continue
                 yield from (Skipped(id_, reason) for reason in found.left_out())
-                entries = predictions(position, id_, str(keys["question"]))
+                entries = predictions.of(position, id_, str(keys["question"]))
                 yield ImportedCase(id=id_, keys=keys, predictions=entries, files=files)
+        yield from predictions.unused()
 
     has_predictions = request.predictions is not None
     settings: dict[str, JsonValue] = {"kind": kind, **databases.settings}

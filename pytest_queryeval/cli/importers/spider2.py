@@ -45,6 +45,7 @@ def import_spider2(request: ImportRequest) -> Import:
                 yield Skipped(id_, str(error))
             except CaseError as error:
                 yield Skipped(id_, error.problem)
+        yield from (Skipped(name, "a prediction whose id is that of no case") for name in read.unused_predictions)
 
     settings: dict[str, JsonValue] = {"kind": "sql", **read.databases.settings}
     has_predictions = request.predictions is not None
@@ -64,10 +65,17 @@ class _Reader:
         self._rules = _rules(gold)
         self._golds = _golds_by_id(gold / "exec_result")
         self._documents = _files(folder / DOCUMENTS, ".md")
+        if request.predictions is not None and not request.predictions.is_dir():
+            raise QueryEvalError(f"{request.predictions}: is no folder: predictions are files in one, ID.sql or ID.csv")
         self._predictions = {} if request.predictions is None else _files(request.predictions, ".sql", ".csv")
+        self.unused_predictions = dict.fromkeys(self._predictions)
 
     def case(self, record: Record, id_: str) -> ImportedCase:
         """Return a case; raise `RecordError` or `CaseError` where there is none."""
+        names = (f"{id_}.csv", f"{id_}.sql")
+        stored, query = map(self._predictions.get, names)
+        for name in names:
+            self.unused_predictions.pop(name, None)
         database = record.text("db") or record.text("db_id")
         keys: dict[str, JsonValue] = {"question": record.text("question") or record.text("instruction")}
         if knowledge := record.text("external_knowledge"):
@@ -76,12 +84,11 @@ class _Reader:
             keys["evidence"] = file_at(self._documents[knowledge]).text(MAX_TEXT_BYTES)
         answer, files = _answer(self._golds.get(id_, []), self._rules.get(id_), self._output)
         keys |= {**answer, "metadata": {"db": database}}
-        if path := self._predictions.get(f"{id_}.csv"):
-            _table(path)
-            return ImportedCase(id=id_, keys={**keys, "predicted_file": relative(path, self._output)}, files=files)
+        if stored:
+            _table(stored)
+            return ImportedCase(id=id_, keys={**keys, "predicted_file": relative(stored, self._output)}, files=files)
         keys |= self._source(database)
-        path = self._predictions.get(f"{id_}.sql")
-        predictions = [{"predicted": file_at(path).text(MAX_TEXT_BYTES)}] if path else []
+        predictions = [{"predicted": file_at(query).text(MAX_TEXT_BYTES)}] if query else []
         return ImportedCase(id=id_, keys=keys, predictions=predictions, files=files)
 
     def _source(self, database: str) -> dict[str, JsonValue]:
