@@ -508,6 +508,31 @@ def test_render_makes_the_same_bytes_as_the_run(write, capsys):
     assert Path("deep/again.md").read_bytes() == Path("base.md").read_bytes()
 
 
+def test_json_is_one_object_and_the_lines_go_to_standard_error(write, capsys):
+    write("old.json", *scores(0.0, 1.0))
+    write("new.json", *scores(1.0, 1.0))
+    write("best.json", *scores(1.0, 1.0))
+
+    def printed(*arguments):
+        status = main([*arguments, "--json"])
+        out, err = capsys.readouterr()
+        assert out.count("\n") == 1
+        return status, json.loads(out), err
+
+    status, found, err = printed("compare", "old.json", "new.json", "-o", "out.md")
+    assert (status, found["metrics"]["f1"]["after"], found["reports"]) == (0, 1.0, ["out.md"])
+    assert "report: out.md" in err
+
+    _, found, _ = printed("compare", "old.json", "new.json", "best.json")
+    assert [system["name"] for system in found["systems"]] == ["new", "best", "old"]
+
+    status, found, err = printed("render", "old.json", "-o", "out.csv")
+    assert (status, found, err) == (0, {"reports": ["out.csv"], "problems": []}, "report: out.csv\n")
+
+    status, found, _ = printed("merge", "old.json")
+    assert (status, found["verdict"], found["totals"]["cases"], found["reports"]) == (1, "FAILED", 2, [])
+
+
 def test_render_keeps_a_baseline(write):
     head = HEAD | {"created": "2024-05-01T10:00:00+00:00"}
     write("base.json", case())
