@@ -46,7 +46,7 @@ test-pythons:
 	for python in $(PYTHONS); do \
 	    environment=.venv-$$($$python -c 'import platform; print(platform.python_version())') && \
 	    $$python -m venv --clear $$environment && \
-	    $$environment/bin/python -m pip install $(PIP_FLAGS) --constraint constraints.txt --editable '.[duckdb,excel,html]' \
+	    $$environment/bin/python $(PIP) --constraint constraints.txt --editable '.[duckdb,excel,html]' \
 	        hypothesis pytest-rerunfailures pytest-xdist xmlschema && \
 	    $$environment/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin || exit 1; \
 	done
