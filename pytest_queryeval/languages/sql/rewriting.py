@@ -8,13 +8,15 @@ from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 
 
 def reads_no_table(query: str, dialect: str) -> bool:
-    """Return whether a query has no FROM, in itself or in a nested query; False where it cannot be parsed.
+    """Return whether a query reads no table, in itself or in a nested query; False where it cannot be parsed.
 
     >>> reads_no_table("SELECT 42", ""), reads_no_table("SELECT count(*) FROM singer", "")
     (True, False)
+    >>> reads_no_table("WITH number AS (SELECT 1 AS n) SELECT n FROM number", "")
+    True
     """
     tree = _tree(query, dialect)
-    return tree is not None and tree.find(exp.From, exp.Table) is None
+    return tree is not None and not _tables(tree)
 
 
 def with_empty_tables(query: str, dialect: str) -> str | None:
@@ -26,8 +28,7 @@ def with_empty_tables(query: str, dialect: str) -> str | None:
     tree = _tree(query, dialect)
     if tree is None:
         return None
-    common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    tables = [table for table in tree.find_all(exp.Table) if table.db or table.name.lower() not in common]
+    tables = _tables(tree)
     for table in tables:
         if not isinstance(table.this, exp.Identifier) or table.args.get("pivots"):
             return None  # a function that returns rows
@@ -51,6 +52,23 @@ def normal_text(query: str, dialect: str) -> str:
         if not name.args.get("quoted"):
             name.set("this", name.name.lower())
     return tree.sql(dialect=dialect, comments=False)
+
+
+def _tables(tree: exp.Expr) -> list[exp.Table]:
+    """Return the tables of a query, without references to its common table expressions."""
+    common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    named = tree.find_all(exp.Table)
+    return [table for table in named if table.db or table.name.lower() not in common or _is_within_own_name(table)]
+
+
+def _is_within_own_name(table: exp.Table) -> bool:
+    """Return whether it stands in a common table expression of its name, which is not recursive: then it is a table."""
+    inside = table.find_ancestor(exp.CTE)
+    while inside is not None:
+        if inside.alias.lower() == table.name.lower() and not (inside.parent and inside.parent.args.get("recursive")):
+            return True
+        inside = inside.find_ancestor(exp.CTE)
+    return False
 
 
 def _tree(query: str, dialect: str) -> exp.Expr | None:
