@@ -182,6 +182,24 @@ def test_the_schema_accepts_every_suite_of_the_documentation(block):
     assert objections(write(cut)) == []
 
 
+def test_a_case_with_a_conversation_has_its_own_keys():
+    turns = "[{role: user, content: a, more: 5}, {role: assistant, content: , target: [{dataset_id: A}]}]"
+    head = "kind: sdmx\npredictor: inline\ncases:\n  - {id: a, name: b, comments: [c], tags: [weo 2024, null], "
+    right = write(f"{head}conversation: {turns}}}\n")
+
+    assert objections(right) == []
+    assert [case.id for case in load_cases(right, require_prediction=False)] == ["a.2"]
+    for wrong in (
+        f"conversation: {turns}, question: a",
+        "conversation: [{role: user, content: a}]",
+        "conversation: []",
+    ):
+        path = write(f"{head}{wrong}}}\n")
+        assert objections(path)
+        with pytest.raises(SuiteError):
+            load_cases(path, require_prediction=False)
+
+
 def test_the_suite_that_mistakes_are_put_into_is_right():
     suite = written("folder", "timeout: 5")
 
