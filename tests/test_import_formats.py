@@ -366,7 +366,7 @@ def test_rows_without_ids_are_named_by_their_numbers(folder, capsys):
     assert cases.keys() == {"row-3", "row-4", "row-5"}
     assert [case.skip for case in cases.values()] == [None, None, "later"]
     assert [case.tags for case in cases.values()] == [("a", "b-c"), (), ("-skip",)]
-    assert "its right answer is not JSON" in skipped["row-6"]
+    assert "its right answer cannot be read: not JSON" in skipped["row-6"]
 
 
 def test_a_column_that_is_not_there_is_named(folder, capsys):

@@ -265,7 +265,7 @@ def test_the_command_prints_one_object_and_a_status_that_tells_what_was_skipped(
     assert found["cases"] == 1
     assert [entry["id"] for entry in found["skipped"]] == ["b", "c"]
     assert "name the field with --map gold=FIELD (it has id)" in found["skipped"][0]["reason"]
-    assert "its right answer is not JSON" in found["skipped"][1]["reason"]
+    assert "its right answer cannot be read: not JSON" in found["skipped"][1]["reason"]
 
 
 def test_the_lines_for_people_go_to_standard_error_beside_json(folder, capsys):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, Import, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.tables import open_table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.suites.markers import as_marker
@@ -19,23 +20,25 @@ from pytest_queryeval.text.truncation import one_line
 
 ANSWERS = ("gold", "gold_any", "predicted")
 KEYS = ("id", "question", "evidence", "difficulty", "tags", "source", "kind", "skip", "metadata", *ANSWERS)
-_JSON = StrictJson()
+_NO_FILE = file_at("gold")
 
 
-def check_request(request: ImportRequest, *, columns: Sequence[str] = (), kind: str | None = None) -> None:
+def check_request(
+    request: ImportRequest, *, columns: Sequence[str] = (), kind: str | None = None, has_languages: bool = False
+) -> None:
     """Raise `QueryEvalError` for an option that the format has no use for, and for an answer as metadata.
 
     `columns` are the keys that `--map` may name, `kind` is the only kind of the format, if it has one.
     """
     if kind is not None and request.kind not in (None, kind):
         raise QueryEvalError(f"--kind {request.kind}: cases of this format are of the kind '{kind}'")
-    if request.language != DEFAULT_LANGUAGE:
+    if request.language != DEFAULT_LANGUAGE and not has_languages:
         raise QueryEvalError(f"--language {request.language}: questions of this format are in one language")
     for key in request.columns:
         if key not in columns:
             remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself"
             raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
-    answers = {request.columns.get(key, key) for key in ANSWERS}
+    answers = {*ANSWERS, *(request.columns.get(key, key) for key in ANSWERS)}
     if wrong := answers.intersection(metadata_fields(request.columns)):
         raise QueryEvalError(f"--map metadata: '{min(wrong)}' is an answer, which predictors must not see")
 
@@ -95,6 +98,20 @@ def _rows(request: ImportRequest) -> Iterator[Record | Skipped]:
                 yield Record(place, position, cells)
 
 
+def _with_mapped(records: Iterable[Record | Skipped], columns: Mapping[str, str]) -> Iterator[Record | Skipped]:
+    """Yield the records; raise `QueryEvalError` at their end for a field in `--map` that none of them has."""
+    missing = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
+    known: Mapping[str, JsonValue] = {}
+    for record in records:
+        if isinstance(record, Record):
+            known = record.fields
+            missing.difference_update(known)
+        yield record
+    if missing:
+        name = min(missing)
+        raise QueryEvalError(f"--map: no record has a field '{name}'{did_you_mean(name, known)}")
+
+
 def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Import:
     check_request(request, columns=KEYS)
     databases = Databases(request, request.source)
@@ -110,7 +127,7 @@ def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Impo
     return Import(
         name=request.source.stem,
         settings={**kind, **databases.settings},
-        cases=cases_of(records, id_of, keys_of, read_predictions(request.predictions)),
+        cases=cases_of(_with_mapped(records, request.columns), id_of, keys_of, read_predictions(request.predictions)),
         has_predictions=request.predictions is not None,
     )
 
@@ -157,15 +174,15 @@ def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, Js
 
 
 def gold_value(value: JsonValue, kind: str) -> JsonValue:
-    """Return a right answer as suites have it; raise `RecordError`."""
+    """Return a right answer as suites have it; raise `RecordError` for one that the loader would refuse."""
     if KINDS[kind].has_queries:
         if not isinstance(value, str) or not value.strip():
             raise RecordError("its right answer is no query")
         return value
-    if not isinstance(value, str):
-        return "null" if value is None else value
+    stated = "null" if value is None else value
     try:
-        _JSON.read(value)
-    except ValueError as error:
-        raise RecordError(f"its right answer is not JSON: {one_line(str(error))}") from error
-    return value
+        KINDS[kind].read_gold(parse_json(json.dumps(stated), _NO_FILE, line=0))
+    except (CaseError, SuiteError) as error:
+        problem = error.problems[0].problem if isinstance(error, SuiteError) else error.problem
+        raise RecordError(f"its right answer cannot be read: {problem}") from error
+    return stated

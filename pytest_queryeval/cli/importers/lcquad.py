@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_queryeval.cli.importers import Import, ImportRequest
-from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.columns import check_request
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
@@ -17,7 +17,7 @@ NO_QUESTION = ("", "n/a", "na", "none", "null")
 
 def import_lcquad(request: ImportRequest) -> Import:
     """Return a case for each question, with the query for Wikidata, or of `--map gold=sparql_dbpedia18`."""
-    check_columns(request, ("gold", "question"))
+    check_request(request, columns=("gold", "question"), kind="sparql")
     databases = Databases(request, request.source)
     gold = request.columns.get("gold", GOLD)
     names = (request.columns["question"],) if "question" in request.columns else QUESTIONS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.columns import check_request
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_json_file
@@ -25,7 +25,7 @@ def import_qald(request: ImportRequest) -> Import:
 
     With `--map gold=answers` the stored answers are right for all, as the benchmark's own tool has it.
     """
-    check_columns(request, ("gold",))
+    check_request(request, columns=("gold",), kind="sparql", has_languages=True)
     databases = Databases(request, request.source)
     predictions = read_predictions(request.predictions)
     prefers_answers = request.columns.get("gold") == ANSWERS
@@ -44,11 +44,13 @@ def import_qald(request: ImportRequest) -> Import:
                     name, files = _answers(record)
                     keys["gold_file"] = name
             except RecordError as error:
+                predictions.of(record.position, id_, "")
                 yield Skipped(id_, str(error))
             else:
                 yield ImportedCase(
-                    id=id_, keys=keys, predictions=predictions(record.position, id_, question), files=files
+                    id=id_, keys=keys, predictions=predictions.of(record.position, id_, question), files=files
                 )
+        yield from predictions.unused()
 
     return Import(
         name=request.source.stem,

@@ -17,6 +17,8 @@ from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
 from pytest_queryeval.documents.strict_json import StrictJson
 
 MAX_BYTES = 512 * MEBIBYTE
+MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
+MAX_DIGITS = 4_000
 LINES_SUFFIXES = (".jsonl", ".ndjson")
 _JSON = StrictJson()
 
@@ -37,6 +39,17 @@ class Record:
         return json.dumps(value, ensure_ascii=False)
 
 
+def check_size(value: object, level: int = 0) -> None:
+    """Raise ValueError for a value that is nested too deep for the loader, or holds too large a number."""
+    if level > MAX_LEVELS:
+        raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            check_size(item, level + 1)
+    elif type(value) is int and value.bit_length() > MAX_DIGITS * 3:
+        raise ValueError("a number has too many digits")
+
+
 class RecordError(Exception):
     """A record that no case can be made of, and why."""
 
@@ -49,7 +62,12 @@ def read_records(path: Path) -> Iterator[Record | Skipped]:
         if isinstance(value, CaseError):
             yield Skipped(place, value.problem)
         elif isinstance(value, dict):
-            yield Record(place, position, value)
+            try:
+                check_size(value)
+            except ValueError as error:
+                yield Skipped(place, str(error))
+            else:
+                yield Record(place, position, value)
         else:
             yield Skipped(place, 'expected an object, such as {"question": …}')
 

@@ -13,6 +13,7 @@ from shutil import rmtree
 from uuid import uuid4
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, Skipped
+from pytest_queryeval.cli.importers.records import check_size
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE
@@ -25,10 +26,8 @@ from pytest_queryeval.suites.editor_schema import SCHEMA_FILES, SchemaName, sche
 MAX_YAML_CASES = 2_000  # more are written as JSON lines, which are read much faster
 MAX_YAML_BYTES = MAX_JSONL_LINE  # as JSON lines: indented, they can be several times as large
 MAX_SUITE_BYTES = MAX_JSONL_BYTES // 4
-MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
 MAX_ID = 200
 MAX_NAME = 60
-MAX_DIGITS = 4_000
 SETTINGS, PREDICTIONS, PREDICTOR = "queryeval.yaml", "predictions.jsonl", "predict.py"
 PREDICTOR_TEXT = '''"""The predictor of the suites in this folder."""
 
@@ -146,20 +145,10 @@ def _problem(case: ImportedCase) -> str | None:
         if gold in (None, []) or (isinstance(gold, str) and not gold.strip()):
             return "its right answer is empty"
     try:
-        _check_levels([*case.keys.values(), *case.predictions], 0)
+        check_size([*case.keys.values(), *case.predictions])
     except ValueError as error:
         return str(error)
     return None
-
-
-def _check_levels(value: object, level: int) -> None:
-    if level > MAX_LEVELS:
-        raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            _check_levels(item, level + 1)
-    elif type(value) is int and value.bit_length() > MAX_DIGITS * 3:
-        raise ValueError("a number has too many digits")
 
 
 class _Files:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.columns import check_request
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.predictions import Predictions, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_json_file
@@ -22,7 +22,7 @@ ORDERED = "RESULT_ORDER_MATTERS"
 
 def import_text2sparql(request: ImportRequest) -> Import:
     """Return a case for each question in the language, `prefix:id-lang`, as the published tool names it."""
-    check_columns(request, ())
+    check_request(request, kind="sparql", has_languages=True)
     databases = Databases(request, request.source)
     dataset, questions = _questions(request.source)
     prefix = dataset.text("prefix")
@@ -35,11 +35,13 @@ def import_text2sparql(request: ImportRequest) -> Import:
             try:
                 keys = _keys(record, request.language, dataset.text("id"))
             except RecordError as error:
+                predictions.of(record.position, id_, "")
                 yield Skipped(id_, str(error))
             else:
                 yield ImportedCase(
-                    id=id_, keys=keys, predictions=predictions(record.position, id_, str(keys["question"]))
+                    id=id_, keys=keys, predictions=predictions.of(record.position, id_, str(keys["question"]))
                 )
+        yield from predictions.unused()
 
     return Import(
         name=request.source.stem,
@@ -93,9 +95,5 @@ def _predictions(path: Path | None) -> Predictions:
     answers = read_json_file(file_at(path))
     if not isinstance(answers, list) or not all(isinstance(answer, dict) and "qname" in answer for answer in answers):
         return read_predictions(path)
-    found = {str(answer["qname"]): answer.get("query") for answer in answers if isinstance(answer, dict)}
-
-    def of_case(position: int, id_: str, question: str) -> tuple[dict[str, JsonValue], ...]:
-        return ({"predicted": found[id_]},) if isinstance(found.get(id_), str) else ()
-
-    return of_case
+    queries = {str(answer["qname"]): answer.get("query") for answer in answers if isinstance(answer, dict)}
+    return Predictions("id", {id_: [{"predicted": query}] for id_, query in queries.items() if isinstance(query, str)})

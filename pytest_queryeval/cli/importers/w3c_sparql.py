@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_columns
+from pytest_queryeval.cli.importers.columns import check_request
 from pytest_queryeval.cli.importers.predictions import Predictions, read_predictions
 from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
@@ -50,7 +50,7 @@ class _Test:
 
 def import_w3c_sparql(request: ImportRequest) -> Import:
     """Return a case for each test of a manifest, and of those that it includes."""
-    check_columns(request, ())
+    check_request(request, kind="sparql")
     source = request.source / "manifest.ttl" if request.source.is_dir() else request.source
     predictions = read_predictions(request.predictions)
     return Import(
@@ -73,7 +73,7 @@ def _cases(source: Path, predictions: Predictions, *, has_predictions: bool) -> 
         except (RecordError, ValueError, OSError, SyntaxError) as error:
             yield Skipped(test.id, one_line(str(error)))
             continue
-        found = tuple(predictions(position, test.id, test.name))
+        found = predictions.of(position, test.id, test.name)
         if has_predictions:
             del keys["predicted"]
         yield ImportedCase(id=test.id, keys=keys, predictions=found, files=files)
