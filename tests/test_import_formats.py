@@ -443,6 +443,29 @@ def test_kinds_predictions_and_several_golds_of_json_lines(folder, capsys):
     assert reasons["no source"] == "its queries have nowhere to run: give their source as --source"
 
 
+@pytest.mark.parametrize("levels", [91, 500, 940, 990])
+def test_records_that_are_nested_too_deep_are_skipped(folder, capsys, levels):
+    deep = "[" * levels + "]" * levels
+    lines = [f'{{"id": "{key}", "gold": 1, "{key}": {deep}}}' for key in ("question", "difficulty", "other", "skip")]
+    Path("q.jsonl").write_text("\n".join([*lines, '{"id": "a", "gold": 1}']))
+
+    cases, skipped = imported(capsys, "jsonl", "q.jsonl", "--kind", "json")
+
+    assert cases.keys() == {"a"}
+    assert len(skipped) == 4
+    assert all("too deep" in reason or "deeper" in reason for reason in skipped.values())
+
+
+def test_a_gold_that_the_loader_refuses_is_skipped(folder, capsys):
+    good = [{"dataset_id": "CPI", "dimensions": [{"dimension_name": "AREA", "values": [{"id": "DE", "name": "x"}]}]}]
+    source = write_lines("q.jsonl", {"id": "a", "gold": good}, {"id": "b", "gold": [{"dataset": "CPI"}]})
+
+    cases, skipped = imported(capsys, "jsonl", source, "--kind", "sdmx")
+
+    assert cases.keys() == {"a"}
+    assert skipped["b"].startswith("its right answer cannot be read: ")
+
+
 def test_a_source_for_queries_does_not_serve_other_kinds(folder, capsys):
     database("a.sqlite")
     source = write_lines("q.jsonl", {"id": "a", "gold": "SELECT 1"}, {"id": "b", "kind": "json", "gold": 1})

@@ -71,12 +71,14 @@ def _cases(source: Path, predictions: Predictions, *, has_predictions: bool) -> 
         try:
             keys, files = _case(test, root)
         except (RecordError, ValueError, OSError, SyntaxError) as error:
+            predictions.of(position, test.id, "")
             yield Skipped(test.id, one_line(str(error)))
             continue
         found = predictions.of(position, test.id, test.name)
         if has_predictions:
             del keys["predicted"]
         yield ImportedCase(id=test.id, keys=keys, predictions=found, files=files)
+    yield from predictions.unused()
 
 
 def _parsed(path: Path, root: Path) -> Any:
