@@ -75,6 +75,8 @@ class CaseItem(pytest.Item):
         difficulty = difficulty_of(case) if run.selects_by_marker else case.difficulty
         for name in dict.fromkeys((case.kind, *case.tags, *((difficulty,) if difficulty else ()))):
             self.add_marker(run.marker(name))
+        if case.conversation and isinstance(name := case.metadata.get("name"), str):
+            self.extra_keyword_matches.add(name)
         if case.skip is not None:
             self.add_marker(pytest.mark.skip(reason=one_line(case.skip)))
         if case.xfail is not None:

@@ -243,3 +243,29 @@ def test_other_files_of_yaml_are_not_taken_for_suites(write, run):
     write("songs.yaml", "kind: list\nof:\n  cases: none\n")
 
     assert "rename it to" not in run("songs.yaml").stdout.str()
+
+
+def test_a_case_in_a_table_is_reported_with_its_row(write, run_and_parse):
+    write("s.queryeval.yaml", "kind: json\n\ncases: {file: q.csv, metadata: rest}\n")
+    write("q.csv", "id,gold,predicted,note\na,1,1,x\n\n,2,3,y\n")
+
+    run = run_and_parse()
+
+    assert run.outcomes == {"a": "passed", "row-4": "failed"}
+    assert [(case["path"], case["line"], case["row"]) for case in run.report["cases"]] == [
+        ("s.queryeval.yaml", 3, 2),
+        ("s.queryeval.yaml", 3, 4),
+    ]
+    run.result.stdout.fnmatch_lines(["  case       s.queryeval.yaml:3 (q.csv, row 4)"])
+
+
+def test_a_conversation_is_selected_by_its_name(write, run):
+    turn = "conversation: [{role: user, content: Hello, target: []}]"
+    first = f"{{id: a, name: population of Mexico, {turn}}}"
+    second = "{id: b, metadata: {name: Mexico}, gold: [], predicted: '[]'}"
+    write("s.queryeval.yaml", f"kind: json\npredictor: p.jsonl\ncases:\n  - {first}\n  - {second}\n")
+    write("p.jsonl", "")
+
+    result = run("--collect-only", "-q", "-k", "mexico")
+
+    assert [line for line in result.outlines if "::" in line] == ["s.queryeval.yaml::a.1"]
