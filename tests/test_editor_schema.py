@@ -68,6 +68,7 @@ MISTAKES = [
     ("file", "predictor: {pyton: 'a:b'}"),
     ("file", "predictor: {python: 'a:b', concurency: 1}"),
     ("file", "predictor: {python: predict.py}"),
+    ("file", "predictor: {python: {target: 'a:b', timout: 5}}"),
     ("file", "predictor: {python: 'a:b', concurrency: 0}"),
     ("file", "predictor: {python: 'a:b', retries: -1}"),
     ("file", "predictor: {python: 'a:b', timeout: 5s}"),

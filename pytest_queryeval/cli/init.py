@@ -1,6 +1,6 @@
 """Writes a first suite with its settings, a predictor to edit and a CI workflow, which pass at once.
 
-On a terminal, it asks what no option says.
+Without any option it asks, if it is run on a terminal.
 """
 
 from __future__ import annotations
