@@ -40,13 +40,13 @@ test-oldest: $(OLDEST)/.installed
 example: $(EXAMPLE)/.installed
 	$(EXAMPLE)/bin/python -m pytest example_suite
 
-# Each interpreter gets an environment with what `pip install 'pytest-queryeval[duckdb,excel,html]'` brings.
+# Each interpreter gets an environment with the extras but those of text metrics.
 test-pythons:
 	$(if $(strip $(PYTHONS)),,$(error no Python but this one is found: name one, as in PYTHONS=/opt/python3.13/bin/python))
 	for python in $(PYTHONS); do \
 	    environment=.venv-$$($$python -c 'import platform; print(platform.python_version())') && \
 	    $$python -m venv --clear $$environment && \
-	    $$environment/bin/python $(PIP) --constraint constraints.txt --editable '.[duckdb,excel,html]' \
+	    $$environment/bin/python $(PIP) --constraint constraints.txt --editable '.[duckdb,excel,html,postgres,sdmx]' \
 	        hypothesis pytest-rerunfailures pytest-xdist xmlschema && \
 	    $$environment/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin || exit 1; \
 	done

@@ -97,6 +97,7 @@ OWNERS = {
     "requests": {"http.auth", "http.request", "http.session", "languages.sparql.request"},
     "urllib3": {"http.session"},
     "httpx2": {"predictors.http.client"},
+    "dotenv": {"suites.env_files"},
     "sqlalchemy": {"engines.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},
     "psycopg": {"engines.servers.postgres_values", "engines.postgres_child"},
     "sdmx": {"languages.sdmx.structure_files"},

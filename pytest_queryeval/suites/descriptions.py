@@ -20,6 +20,7 @@ KEY_DESCRIPTIONS = {
     "tags": "markers of pytest, by which `-m` selects cases",
     "requires": "extras of pytest-queryeval without which the suites are skipped",
     "report_rows": "rows of each answer in reports; default: 20; 0 keeps data out",
+    "env_file": "a file with variables for `${NAME}`, used where the environment does not set them",
     "gates": "what all cases below the folder must reach together",
     "cases": "a list of cases, a glob of files that hold one case or a list of cases each, or a table",
     "id": "the name of the case, unique in its file: letters, digits and - _ . : /",

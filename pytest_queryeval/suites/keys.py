@@ -55,6 +55,7 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.suites.conversations import read_messages
 from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, GATE_DESCRIPTIONS
+from pytest_queryeval.suites.env_files import ENV_FILE, read_env_file
 from pytest_queryeval.suites.json_schemas import read_json_schema
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
@@ -328,6 +329,7 @@ KEYS: Mapping[str, Key] = {
         Key(name="tags", levels=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
         Key(name="requires", levels=_SHARED, read=read_requires),
         Key(name="report_rows", levels=_SHARED, read=whole_number(0)),
+        Key(name=ENV_FILE, levels=("folder",), inheritance="own", read=read_env_file),
         Key(name="gates", levels=("folder",), inheritance="own", read=read_gates),
         Key(name="cases", levels=("file",), inheritance="own", read=_as_written(_CASES_SHAPE)),
         _own("id", read_id),

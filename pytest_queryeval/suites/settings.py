@@ -18,6 +18,7 @@ from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
+from pytest_queryeval.suites.env_files import load_env_file
 from pytest_queryeval.suites.keys import KEYS, read_gates, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.schemas import SchemaFile
@@ -114,6 +115,7 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
         except MissingExtraError as error:
             gates = entries(document.root).get("gates")
             return Folder(path=path, values={}, gates=read_gates(gates) if gates else (), missing=error)
+        problems.attempt(load_env_file, document.root)
         values = problems.attempt(read_keys, document.root, "folder", problems) or {}
     if problems:
         return problems.error()

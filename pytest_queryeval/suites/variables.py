@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from pytest_queryeval.core.setting_validators import SettingValidator
 from pytest_queryeval.core.shapes import ANYTHING, Shape, either, mapping_shape
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import required_text, scalar, text
+from pytest_queryeval.suites.env_files import variable
 
 MIN_SECRET = 6  # characters
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -85,7 +85,7 @@ def _as_written(message: str, node: Node) -> str:
 def _expand(value: str, node: Node) -> str:
     def replaced(match: re.Match[str]) -> str:
         name, default = match.groups()
-        found = os.environ.get(name)
+        found = variable(name, node.file.folder)
         if found or (found is not None and default is None):
             return found
         if default is None:
