@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 PYTEST_MARKERS = ("skip", "xfail", "skipif", "parametrize", "usefixtures", "filterwarnings")
 _NO_MARKER = re.compile(r"[^\w-]+|^_+")
@@ -18,3 +19,8 @@ def as_marker(name: str) -> str:
     if not fit.strip("-_"):
         return ""
     return f"-{fit}" if fit in PYTEST_MARKERS else fit
+
+
+def as_markers(names: Iterable[str]) -> list[str]:
+    """Return the names as markers, each once, without those of which nothing is left."""
+    return list(dict.fromkeys(filter(None, map(as_marker, names))))

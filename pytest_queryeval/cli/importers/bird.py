@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_queryeval.cli.importers import Import, ImportRequest
-from pytest_queryeval.cli.importers.columns import check_request, described, gold_value
+from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.keys import check_request, described, gold_value
 from pytest_queryeval.cli.importers.predictions import Predictions, by_position, cases_of, check_count, read_predictions
 from pytest_queryeval.cli.importers.records import Record, read_json_file, read_records
 from pytest_queryeval.core.json_value import JsonValue
@@ -28,9 +28,10 @@ def import_bird(request: ImportRequest) -> Import:
         predictions = read_predictions(request.predictions)
     settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS)}
 
-    def keys_of(record: Record) -> dict[str, JsonValue]:
+    def case_of(id_: str, record: Record) -> ImportedCase:
         gold = gold_value(record.fields.get("SQL"), "sql")
-        return {**described(record), "gold": gold, **databases.source_of(record.text("db_id"))}
+        source = databases.source_of(record.text("db_id"))
+        return ImportedCase(id=id_, keys={**described(record), "gold": gold, **source})
 
     def id_of(record: Record) -> str:
         return record.text("question_id") or str(record.position)
@@ -38,7 +39,7 @@ def import_bird(request: ImportRequest) -> Import:
     return Import(
         name=request.source.stem,
         settings=settings,
-        cases=cases_of(records, id_of, keys_of, predictions),
+        cases=cases_of(records, id_of, case_of, predictions),
         has_predictions=request.predictions is not None,
     )
 

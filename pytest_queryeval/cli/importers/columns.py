@@ -1,73 +1,20 @@
-"""JSON lines, JSON lists and tables: fields are named like the keys of a case, or by `--map`."""
+"""JSON lines, JSON lists and tables, whose fields are named like the keys of a case, or by `--map`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, Import, ImportRequest, Skipped
+from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.keys import KEYS, check_request, described, gold_value, metadata_fields
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
-from pytest_queryeval.core.errors import CaseError, QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.tables import open_table
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.suites.markers import as_marker
 from pytest_queryeval.text.truncation import one_line
-
-ANSWERS = ("gold", "gold_any", "predicted")
-KEYS = ("id", "question", "evidence", "difficulty", "tags", "source", "kind", "skip", "metadata", *ANSWERS)
-_NO_FILE = file_at("gold")
-
-
-def check_request(
-    request: ImportRequest, *, columns: Sequence[str] = (), kind: str | None = None, has_languages: bool = False
-) -> None:
-    """Raise `QueryEvalError` for an option that the format has no use for, and for an answer as metadata.
-
-    `columns` are the keys that `--map` may name, `kind` is the only kind of the format, if it has one.
-    """
-    if kind is not None and request.kind not in (None, kind):
-        raise QueryEvalError(f"--kind {request.kind}: cases of this format are of the kind '{kind}'")
-    if request.language != DEFAULT_LANGUAGE and not has_languages:
-        raise QueryEvalError(f"--language {request.language}: questions of this format are in one language")
-    for key in request.columns:
-        if key not in columns:
-            remedy = did_you_mean(key, columns) if columns else ": the format names its fields itself"
-            raise QueryEvalError(f"--map {key}: unknown key '{key}'{remedy}")
-    answers = {*ANSWERS, *(request.columns.get(key, key) for key in ANSWERS)}
-    if wrong := answers.intersection(metadata_fields(request.columns)):
-        raise QueryEvalError(f"--map metadata: '{min(wrong)}' is an answer, which predictors must not see")
-
-
-def metadata_fields(columns: Mapping[str, str]) -> list[str]:
-    """Return the fields that become metadata, `--map metadata=a,b`."""
-    return [name for name in columns.get("metadata", "").split(",") if name]
-
-
-def described(record: Record, columns: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
-    """Return the keys of a case that describe it: question, evidence, difficulty, tags and metadata."""
-    columns = columns or {}
-    fields = {key: columns.get(key, key) for key in KEYS}
-    keys: dict[str, JsonValue] = {"question": record.text(fields["question"])}
-    if evidence := record.text(fields["evidence"]):
-        keys["evidence"] = evidence
-    metadata = {name: record.fields[name] for name in metadata_fields(columns) if name in record.fields}
-    difficulty = record.text(fields["difficulty"])
-    if marker := as_marker(difficulty):
-        keys["difficulty"] = marker
-    if marker != difficulty:
-        metadata["difficulty"] = difficulty
-    tags = record.fields.get(fields["tags"])
-    named = tags if isinstance(tags, list) else record.text(fields["tags"]).split(",")
-    if markers := [marker for tag in named if (marker := as_marker(str(tag).strip()))]:
-        keys["tags"] = list(dict.fromkeys(markers))
-    if metadata:
-        keys["metadata"] = metadata
-    return keys
 
 
 def import_jsonl(request: ImportRequest) -> Import:
@@ -116,23 +63,21 @@ def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Impo
     check_request(request, columns=KEYS)
     databases = Databases(request, request.source)
     id_field = request.columns.get("id", "id")
-
-    def id_of(record: Record) -> str:
-        return record.text(id_field) or record.place.replace(" ", "-")
-
-    def keys_of(record: Record) -> dict[str, JsonValue]:
-        return case_keys(record, request, databases)
-
     kind: dict[str, JsonValue] = {} if request.kind is None else {"kind": request.kind}
     return Import(
         name=request.source.stem,
         settings={**kind, **databases.settings},
-        cases=cases_of(_with_mapped(records, request.columns), id_of, keys_of, read_predictions(request.predictions)),
+        cases=cases_of(
+            _with_mapped(records, request.columns),
+            lambda record: record.id(id_field),
+            lambda id_, record: ImportedCase(id=id_, keys=_case_keys(record, request, databases)),
+            read_predictions(request.predictions),
+        ),
         has_predictions=request.predictions is not None,
     )
 
 
-def case_keys(record: Record, request: ImportRequest, databases: Databases) -> dict[str, JsonValue]:
+def _case_keys(record: Record, request: ImportRequest, databases: Databases) -> dict[str, JsonValue]:
     """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
     fields = {key: request.columns.get(key, key) for key in KEYS}
     keys = described(record, request.columns)
@@ -171,18 +116,3 @@ def _golds(record: Record, kind: str, fields: Mapping[str, str]) -> dict[str, Js
     if not isinstance(several, list):
         raise RecordError(f"'{fields['gold_any']}' is no list")
     return {"gold_any": [gold_value(gold, kind) for gold in several]}
-
-
-def gold_value(value: JsonValue, kind: str) -> JsonValue:
-    """Return a right answer as suites have it; raise `RecordError` for one that the loader would refuse."""
-    if KINDS[kind].has_queries:
-        if not isinstance(value, str) or not value.strip():
-            raise RecordError("its right answer is no query")
-        return value
-    stated = "null" if value is None else value
-    try:
-        KINDS[kind].read_gold(parse_json(json.dumps(stated), _NO_FILE, line=0))
-    except (CaseError, SuiteError) as error:
-        problem = error.problems[0].problem if isinstance(error, SuiteError) else error.problem
-        raise RecordError(f"its right answer cannot be read: {problem}") from error
-    return stated

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.cli.importers import Import, ImportRequest
-from pytest_queryeval.cli.importers.columns import check_request
+from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.keys import check_request
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
-from pytest_queryeval.core.json_value import JsonValue
 
 GOLD = "sparql_wikidata"
 # In many records, the question as people wrote it is missing, empty or "n/a".
@@ -22,7 +21,7 @@ def import_lcquad(request: ImportRequest) -> Import:
     gold = request.columns.get("gold", GOLD)
     names = (request.columns["question"],) if "question" in request.columns else QUESTIONS
 
-    def keys_of(record: Record) -> dict[str, JsonValue]:
+    def case_of(id_: str, record: Record) -> ImportedCase:
         texts = (record.text(name).strip() for name in names)
         question = next((text for text in texts if text.lower() not in NO_QUESTION), "")
         if not question:
@@ -30,15 +29,15 @@ def import_lcquad(request: ImportRequest) -> Import:
         query = record.text(gold).strip()
         if not query:
             raise RecordError(f"it has no '{gold}'")
-        return {"question": question, "gold": query}
+        return ImportedCase(id=id_, keys={"question": question, "gold": query})
 
     return Import(
         name=request.source.stem,
         settings={"kind": "sparql", **databases.settings},
         cases=cases_of(
             read_records(request.source),
-            lambda record: record.text("uid") or record.place.replace(" ", "-"),
-            keys_of,
+            lambda record: record.id("uid"),
+            case_of,
             read_predictions(request.predictions),
         ),
         has_predictions=request.predictions is not None,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_queryeval.cli.importers import Import, ImportRequest
-from pytest_queryeval.cli.importers.columns import check_request, gold_value
+from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest
 from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.keys import check_request, gold_value
 from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
 from pytest_queryeval.core.json_value import JsonValue
@@ -18,7 +18,7 @@ def import_openai_evals(request: ImportRequest) -> Import:
     kind = request.kind or JSON
     databases = Databases(request, request.source)
 
-    def keys_of(record: Record) -> dict[str, JsonValue]:
+    def case_of(id_: str, record: Record) -> ImportedCase:
         databases.check_shared(kind)
         ideal = record.fields.get("ideal")
         if ideal is None:
@@ -27,15 +27,14 @@ def import_openai_evals(request: ImportRequest) -> Import:
         evidence, question = _messages(record.fields.get("input"))
         keys: dict[str, JsonValue] = {"question": question}
         keys |= {"evidence": evidence} if evidence else {}
-        return keys | ({"gold": golds[0]} if len(golds) == 1 else {"gold_any": golds})
+        keys |= {"gold": golds[0]} if len(golds) == 1 else {"gold_any": golds}
+        return ImportedCase(id=id_, keys=keys)
 
-    def id_of(record: Record) -> str:
-        return record.text("id") or record.place.replace(" ", "-")
-
+    records = read_records(request.source)
     return Import(
         name=request.source.stem,
         settings={"kind": kind, **databases.settings},
-        cases=cases_of(read_records(request.source), id_of, keys_of, read_predictions(request.predictions)),
+        cases=cases_of(records, lambda record: record.id("id"), case_of, read_predictions(request.predictions)),
         has_predictions=request.predictions is not None,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -73,23 +74,22 @@ def by_position(answers: Iterable[str]) -> Predictions:
 def cases_of(
     records: Iterable[Record | Skipped],
     id_of: Callable[[Record], str],
-    keys_of: Callable[[Record], Mapping[str, JsonValue]],
+    case_of: Callable[[str, Record], ImportedCase],
     predictions: Predictions,
 ) -> Iterator[ImportedCase | Skipped]:
-    """Yield a case for each record with its predictions, or why there is none: `keys_of` raises `RecordError`."""
+    """Yield a case for each record with its predictions, or why there is none: `case_of` raises `RecordError`."""
     for record in records:
         if isinstance(record, Skipped):
             yield record
             continue
         id_ = id_of(record)
         try:
-            keys = keys_of(record)
+            case = case_of(id_, record)
         except RecordError as error:
             predictions.of(record.position, id_, "")
             yield Skipped(id_, str(error))
         else:
-            found = predictions.of(record.position, id_, str(keys["question"]))
-            yield ImportedCase(id=id_, keys=keys, predictions=found)
+            yield replace(case, predictions=predictions.of(record.position, id_, str(case.keys["question"])))
     yield from predictions.unused()
 
 

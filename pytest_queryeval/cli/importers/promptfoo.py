@@ -11,17 +11,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_request, gold_value, metadata_fields
 from pytest_queryeval.cli.importers.databases import Databases
+from pytest_queryeval.cli.importers.keys import check_request, gold_value, metadata_fields
 from pytest_queryeval.cli.importers.predictions import read_predictions
-from pytest_queryeval.cli.importers.records import RecordError, read_records
+from pytest_queryeval.cli.importers.records import RecordError, read_records, read_yaml_file
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Failure
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.strict_json import StrictJson
-from pytest_queryeval.documents.values import json_value
-from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.languages.json.schema import check_untrusted
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.text.truncation import one_line
@@ -76,12 +74,7 @@ def _configuration(path: Path) -> Mapping[str, JsonValue]:
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return {"tests": [None if isinstance(test, Skipped) else dict(test.fields) for test in read_records(path)]}
     file = file_at(path)
-    document = read_yaml(file)
-    for problem in document.problems:
-        raise problem
-    if document.root is None:
-        raise file.problem("is empty")
-    value: JsonValue = json_value(document.root)
+    value = read_yaml_file(file)
     if isinstance(value, list):
         return {"tests": value}
     if not isinstance(value, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,8 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, File, file_at
 from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
 from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.documents.values import json_value
+from pytest_queryeval.documents.yaml_nodes import read_yaml
 
 MAX_BYTES = 512 * MEBIBYTE
 MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
@@ -38,6 +40,10 @@ class Record:
             return value or ""
         return json.dumps(value, ensure_ascii=False)
 
+    def id(self, name: str) -> str:
+        """Return the id in a field, else the place of the record."""
+        return self.text(name) or self.place.replace(" ", "-")
+
 
 def check_size(value: object, level: int = 0) -> None:
     """Raise ValueError for a value that is nested too deep for the loader, or holds too large a number."""
@@ -57,7 +63,14 @@ class RecordError(Exception):
 def read_records(path: Path) -> Iterator[Record | Skipped]:
     """Yield the objects of a file; raise `CaseError` where it is not a file of objects at all."""
     file = file_at(path)
-    records = _lines(file) if file.path.suffix.lower() in LINES_SUFFIXES else _items(file)
+    records: Iterable[tuple[str, JsonValue | CaseError]]
+    if file.path.suffix.lower() in LINES_SUFFIXES:
+        records = _lines(file)
+    else:
+        found = read_json_file(file)
+        if not isinstance(found, list):
+            raise file.problem("expected a list of objects, `[{…}, …]`")
+        records = ((f"item {number}", item) for number, item in enumerate(found, start=1))
     for position, (place, value) in enumerate(records):
         if isinstance(value, CaseError):
             yield Skipped(place, value.problem)
@@ -77,11 +90,15 @@ def read_json_file(file: File) -> JsonValue:
     return _value(file, file.text(MAX_BYTES), 0)
 
 
-def _items(file: File) -> Iterator[tuple[str, JsonValue | CaseError]]:
-    value = read_json_file(file)
-    if not isinstance(value, list):
-        raise file.problem("expected a list of objects, `[{…}, …]`")
-    yield from ((f"item {number}", item) for number, item in enumerate(value, start=1))
+def read_yaml_file(file: File) -> JsonValue:
+    """Return the value in a YAML file; raise `CaseError`, also for an empty file."""
+    document = read_yaml(file)
+    for problem in document.problems:
+        raise problem
+    if document.root is None:
+        raise file.problem("is empty")
+    value: JsonValue = json_value(document.root)
+    return value
 
 
 def _lines(file: File) -> Iterator[tuple[str, JsonValue | CaseError]]:
@@ -96,16 +113,14 @@ def _lines(file: File) -> Iterator[tuple[str, JsonValue | CaseError]]:
                         line = stream.readline(MAX_JSONL_LINE)
                     yield f"line {number}", file.problem(f"longer than {MAX_JSONL_LINE // MEBIBYTE} MiB", number)
                 elif line.strip():
-                    yield f"line {number}", _line(file, line, number)
+                    value: JsonValue | CaseError
+                    try:
+                        value = _value(file, file.decoded(line, line=number).removeprefix("\ufeff").strip(), number)
+                    except CaseError as error:
+                        value = error
+                    yield f"line {number}", value
         except OSError as error:
             raise file.unreadable(error) from error
-
-
-def _line(file: File, line: bytes, number: int) -> JsonValue | CaseError:
-    try:
-        return _value(file, file.decoded(line, line=number).removeprefix("\ufeff").strip(), number)
-    except CaseError as error:
-        return error
 
 
 def _value(file: File, text: str, line: int) -> JsonValue:

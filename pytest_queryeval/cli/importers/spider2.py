@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_request
 from pytest_queryeval.cli.importers.databases import Databases, relative
+from pytest_queryeval.cli.importers.keys import check_request
 from pytest_queryeval.cli.importers.records import Record, RecordError, read_records
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue

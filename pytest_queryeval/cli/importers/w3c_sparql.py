@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
-from pytest_queryeval.cli.importers.columns import check_request
+from pytest_queryeval.cli.importers.keys import check_request
 from pytest_queryeval.cli.importers.predictions import Predictions, read_predictions
 from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
