@@ -145,13 +145,18 @@ def _gold(query: str, case: Case) -> JsonValue:
 
 def _change(accepted: Sequence[Acceptance]) -> None:
     """Write all golds; raise `QueryEvalError`, with every file as it was, where a suite is not as meant then."""
+    before: dict[Path, bytes] = {}
     texts: dict[Path, str] = {}
     # From the end of each file, so that lines before a change keep their numbers.
     for each in sorted(accepted, key=lambda each: each.case.location, reverse=True):
         path = each.case.location.path
-        text = texts.get(path) or _read(path)
-        texts[path] = with_gold(text, each.case.location, each.case.id, each.gold)
-    before = {path: path.read_bytes() for path in texts}
+        try:
+            if path not in before:
+                before[path] = path.read_bytes()
+                texts[path] = before[path].decode()
+        except (OSError, ValueError) as error:
+            raise ReportError(f"{path}: cannot be read: {error}") from error
+        texts[path] = with_gold(texts[path], each.case.location, each.case.id, each.gold)
     try:
         for path, text in texts.items():
             _write(path, text.encode())
@@ -161,13 +166,6 @@ def _change(accepted: Sequence[Acceptance]) -> None:
         for path, content in before.items():
             _write(path, content)
         raise
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except (OSError, ValueError) as error:
-        raise ReportError(f"{path}: cannot be read: {error}") from error
 
 
 def _write(path: Path, content: bytes) -> None:

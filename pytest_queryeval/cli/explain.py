@@ -17,7 +17,7 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
@@ -71,7 +71,11 @@ def run(arguments: argparse.Namespace) -> Result:
         if reported is None or arguments.query is not None:
             raise
     if levels is not None and (reported is None or arguments.query is not None):
-        reported = _run(levels.case, f"{path.as_posix()}::{id_}", arguments.query)
+        if arguments.query is not None:
+            query = QueryOrAnswer(query=arguments.query)
+            case = replace(case, predicted=query, predictor=None, trials=1, skip=None)
+        (result,) = evaluate([case])["cases"]
+        reported = {**result, "nodeid": f"{path.as_posix()}::{id_}"}
     assert reported is not None
     settings = [] if levels is None else list(_settings(levels))
     lines = [*explanation_lines(reported, shutil.get_terminal_size().columns), *_setting_lines(settings)]
@@ -98,13 +102,6 @@ def _named(name: str) -> tuple[Path, str]:
     paths = {suite.path: suite.path.relative_to(here).as_posix() for suite in suites}
     nodeid = one_of([f"{paths[suite.path]}::{case.id}" for suite in suites for case in suite.cases], name)
     return Path(nodeid.partition("::")[0]), name
-
-
-def _run(case: Case, nodeid: str, query: str | None) -> CaseReport:
-    if query is not None:
-        case = replace(case, predicted=QueryOrAnswer(query=query), predictor=None, trials=1, skip=None)
-    (found,) = evaluate([case])["cases"]
-    return {**found, "nodeid": nodeid}
 
 
 def _settings(levels: CaseLevels) -> Iterator[Setting]:

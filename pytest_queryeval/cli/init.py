@@ -143,22 +143,24 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         files[ANSWERS] = answers
     else:
         text = _FUNCTION if choices.predictor == "python" else _PROGRAM
-        files[PREDICTOR] = text.format(answers=_python_dict(answers))
+        # The texts of JSON are texts of Python as well.
+        lines = [
+            f"    {json.dumps(entry['id'])}: {json.dumps(entry['predicted'])},"
+            for entry in map(json.loads, answers.splitlines())
+        ]
+        files[PREDICTOR] = text.format(answers="\n".join(["{", *lines, "}"]))
     files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
     found = {folder / name: text for name, text in files.items()}
     if choices.ci != "none":
         root = _root(folder)
+        name = str(folder.resolve().relative_to(root))
+        if not _CI_FOLDER.fullmatch(name):
+            raise QueryEvalError(
+                f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
+            )
         text = (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8")
-        found[root / CI_FILES[choices.ci]] = text.replace("FOLDER", _name_in_ci(folder, root))
+        found[root / CI_FILES[choices.ci]] = text.replace("FOLDER", name)
     return found
-
-
-def _python_dict(answers: str) -> str:
-    """Return answers in lines of JSON as the Python text of a dictionary."""
-    entries = map(json.loads, answers.splitlines())
-    # The texts of JSON are texts of Python as well.
-    lines = [f"    {json.dumps(entry['id'])}: {json.dumps(entry['predicted'])}," for entry in entries]
-    return "\n".join(["{", *lines, "}"])
 
 
 def _root(folder: Path) -> Path:
@@ -166,12 +168,3 @@ def _root(folder: Path) -> Path:
     start, here = folder.resolve(), Path.cwd()
     repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
     return repository or (here if start.is_relative_to(here) else start)
-
-
-def _name_in_ci(folder: Path, root: Path) -> str:
-    name = str(folder.resolve().relative_to(root))
-    if not _CI_FOLDER.fullmatch(name):
-        raise QueryEvalError(
-            f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
-        )
-    return name

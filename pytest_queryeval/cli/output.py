@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -14,6 +14,8 @@ from typing import TextIO
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import check_target, files_of
 from pytest_queryeval.text.escaping import log_line
+
+MAX_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,12 @@ def _write(lines: Iterable[str], stream: TextIO | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python would complain once more when it ends
         if not isinstance(error, BrokenPipeError):  # as after `| head`
             raise ReportError(f"standard output cannot be written to: {error.strerror}") from error
+
+
+def first_lines(lines: Sequence[str]) -> list[str]:
+    """Return the first lines of a long list, and how many more `--json` lists."""
+    more = len(lines) - MAX_LISTED
+    return [*lines[:MAX_LISTED], *([f"and {more:,} more: --json lists all of them"] if more > 0 else [])]
 
 
 def report_files(targets: Iterable[Path]) -> list[Path]:

@@ -51,18 +51,24 @@ def run(arguments: argparse.Namespace) -> Result:
     start = file_at(arguments.path).path
     # Suites that were left out may use what the others do not.
     folder = start if start.is_dir() and not caught else None
-    cases = [levels for suite in suites for levels in read_levels(suite)]
+    cases = [case for suite in suites for case in read_levels(suite)]
     columns: dict[CaseLevels, set[str]] = {}
     every = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
     known = Suites(folder=folder, cases=cases, columns=columns)
     every += [finding for rule in SUITE_RULES.values() for finding in rule(known)]
     every.sort(key=lambda finding: (finding.location, finding.rule))
     findings = [finding for finding in every if not finding.silenced]
-    is_error = any(finding.level == "error" for finding in findings)
+    levels = Counter(finding.level for finding in findings)
+    rules = Counter(finding.rule for finding in findings)
+    silenced = len(every) - len(findings)
+    summary = (
+        f"{pluralize(levels['error'], 'error')}, {pluralize(levels['warning'], 'warning')}"
+        f" in {pluralize(len(cases), 'case')}" + (f"; {silenced:,} silenced" if silenced else "")
+    )
     return Result(
-        status=FOUND if is_error or (arguments.strict and findings) else OK,
-        lines=[*map(_line, findings), _summary(findings, len(cases), len(every) - len(findings))],
-        data=_data(findings),
+        status=FOUND if levels["error"] or (arguments.strict and findings) else OK,
+        lines=[*map(_line, findings), summary],
+        data={"findings": [*map(_data, findings)], "summary": dict(sorted(rules.items()))},
     )
 
 
@@ -132,28 +138,16 @@ def _line(finding: Finding) -> str:
     return f"{finding.location}: {finding.level} [{finding.rule}] {message}"
 
 
-def _summary(findings: Sequence[Finding], cases: int, silenced: int) -> str:
-    """Return how much was found, as one line."""
-    counts = Counter(finding.level for finding in findings)
-    errors, warned = pluralize(counts["error"], "error"), pluralize(counts["warning"], "warning")
-    return f"{errors}, {warned} in {pluralize(cases, 'case')}" + (f"; {silenced:,} silenced" if silenced else "")
-
-
-def _data(findings: Sequence[Finding]) -> dict[str, object]:
-    """Return findings, and how many each rule has, as `--json` prints them."""
-    found = [
-        {
-            "rule": finding.rule,
-            "level": finding.level,
-            "path": finding.location.path.as_posix(),
-            "line": finding.location.line,
-            "case": finding.case,
-            "message": one_line(finding.message, MESSAGE_CHARACTERS),
-        }
-        for finding in findings
-    ]
-    counts = Counter(finding.rule for finding in findings)
-    return {"findings": found, "summary": dict(sorted(counts.items()))}
+def _data(finding: Finding) -> dict[str, object]:
+    """Return a finding as `--json` prints it."""
+    return {
+        "rule": finding.rule,
+        "level": finding.level,
+        "path": finding.location.path.as_posix(),
+        "line": finding.location.line,
+        "case": finding.case,
+        "message": one_line(finding.message, MESSAGE_CHARACTERS),
+    }
 
 
 def _tell(message: str) -> None:

@@ -41,6 +41,16 @@ class Level:
         """Return the levels of a case that are nearer to it than this one."""
         return case.all[len(self.path) :]
 
+    def finding(self, rule: str, node: Node, message: str) -> Finding:
+        """Return a finding about a node of this level."""
+        return Finding(
+            rule=rule,
+            location=node.location,
+            message=message,
+            case=self.cases[0].case.id if self.node is self.cases[0].own else None,
+            silenced=ignored_rules(self.path).get(rule, ""),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suites:
@@ -59,7 +69,8 @@ class Suites:
         paths: dict[Hashable, tuple[Node, ...]] = {}
         for case in self.cases:
             for place, node in enumerate(case.all):
-                if node is not case.own and not self._is_known(node, case):
+                is_of_suite = node is case.own or node.file.path == case.suite.path
+                if not is_of_suite and (self.folder is None or not node.file.folder.is_relative_to(self.folder)):
                     continue
                 # Several suites may name the file of a case.
                 key: Hashable = (node.file.path, node.line, case.case.id) if node is case.own else node.file.path
@@ -67,11 +78,6 @@ class Suites:
                 paths.setdefault(key, case.all[: place + 1])
         for key, path in paths.items():
             yield Level(node=path[-1], cases=below[key], path=path)
-
-    def _is_known(self, node: Node, case: CaseLevels) -> bool:
-        if node.file.path == case.suite.path:
-            return True
-        return self.folder is not None and node.file.folder.is_relative_to(self.folder)
 
 
 SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
@@ -86,13 +92,8 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
             if any(_uses(case, path) for case, gone in zip(level.cases, replaced, strict=True) if not gone):
                 continue
             why = "every case has a nearer value" if all(replaced) else "no case has the kind or requests the metric"
-            yield Finding(
-                rule="stale-setting",
-                location=node.location,
-                message=f"`{': '.join(path)}` has no effect on any case below, since {why}: remove it",
-                case=level.cases[0].case.id if level.node is level.cases[0].own else None,
-                silenced=ignored_rules(level.path).get("stale-setting", ""),
-            )
+            message = f"`{': '.join(path)}` has no effect on any case below, since {why}: remove it"
+            yield level.finding("stale-setting", node, message)
 
 
 def _settings(level: Node) -> Iterator[tuple[KeyPath, Node]]:
@@ -174,13 +175,8 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
         known = [suites.columns[case] for case in level.cases if case in suites.columns]
         for path, node in _settings(level.node) if known else ():
             if path[:3] == ("compare", "numbers", "columns") and not any(path[3].casefold() in each for each in known):
-                yield Finding(
-                    rule="unknown-column",
-                    location=node.location,
-                    message=f"`{': '.join(path)}` names a column that no gold below has: correct the name",
-                    case=level.cases[0].case.id if level.node is level.cases[0].own else None,
-                    silenced=ignored_rules(level.path).get("unknown-column", ""),
-                )
+                message = f"`{': '.join(path)}` names a column that no gold below has: correct the name"
+                yield level.finding("unknown-column", node, message)
 
 
 def unused_source(suites: Suites) -> Iterator[Finding]:
@@ -190,12 +186,8 @@ def unused_source(suites: Suites) -> Iterator[Finding]:
         used = {(case.case.source.name, case.case.source.location) for case in level.cases if case.case.source}
         for name, node in entries(named).items() if named is not None else ():
             if (name, node.location) not in used:
-                yield Finding(
-                    rule="unused-source",
-                    location=node.location,
-                    message=f"no case below runs on the source '{name}': remove it, or name it under `source`",
-                    silenced=ignored_rules(level.path).get("unused-source", ""),
-                )
+                message = f"no case below runs on the source '{name}': remove it, or name it under `source`"
+                yield level.finding("unused-source", node, message)
 
 
 def duplicate_question(suites: Suites) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.registry import Registry
 
 
@@ -25,6 +26,12 @@ class Exporter(Protocol):
 
     def __call__(self, cases: Sequence[Exported]) -> bytes:
         """Return the content of the file."""
+
+
+def check_kind(cases: Sequence[Exported], kind: str) -> None:
+    """Raise `ReportError` for a case of another kind than the one of the format."""
+    if other := next((case for case in cases if case.kind != kind), None):
+        raise ReportError(f"case '{other.id}' is of the kind '{other.kind}': the format is for {kind}")
 
 
 EXPORTERS: Registry[Exporter] = Registry(

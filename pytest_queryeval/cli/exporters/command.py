@@ -7,16 +7,15 @@ import os
 from pathlib import Path
 
 from pytest_queryeval.cli.exporters import EXPORTERS, Exported
-from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.output import Result, first_lines
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.core.report import Report
 from pytest_queryeval.reports import write_whole
 from pytest_queryeval.results.gates import are_left_out
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.text.formatting import pluralize
 
 EXAMPLE = "queryeval export report.json -f spider -o predictions.txt"
-MAX_LISTED = 20
 OK, FINDINGS = 0, 1
 
 
@@ -36,7 +35,16 @@ def run(arguments: argparse.Namespace) -> Result:
     """
     report = read_report(arguments.report)
     _check_complete(report, arguments.report)
-    cases = [_exported(case) for case in report["cases"]]
+    cases = [
+        Exported(
+            id=case["id"],
+            question=case["question"],
+            kind=case["kind"] or "",
+            source=case["source"] or "",
+            query=None if case["predicted"] is None else case["predicted"]["query"],
+        )
+        for case in report["cases"]
+    ]
     content = EXPORTERS[arguments.format](cases)
     target = arguments.output or Path(f"{arguments.format}.{'json' if content.startswith((b'{', b'[')) else 'txt'}")
     if os.path.lexists(target) and not arguments.force:
@@ -44,7 +52,7 @@ def run(arguments: argparse.Namespace) -> Result:
     write_whole(target, content)
     missing = [case.id for case in cases if case.query is None]
     lines = [f"{arguments.format}: {target}", f"{pluralize(len(cases), 'case')}, {len(missing):,} without a prediction"]
-    lines += [f"no prediction: {name}" for name in missing[:MAX_LISTED]]
+    lines += first_lines([f"no prediction: {name}" for name in missing])
     data = {"file": str(target), "cases": len(cases), "missing": missing}
     return Result(status=FINDINGS if missing else OK, lines=lines, data=data)
 
@@ -56,14 +64,3 @@ def _check_complete(report: Report, path: Path) -> None:
         raise ReportError(f"{path}: is of a part of its cases, whose positions are not known: run all of them")
     if not report["cases"]:
         raise ReportError(f"{path}: has no case")
-
-
-def _exported(case: CaseReport) -> Exported:
-    predicted = case["predicted"]
-    return Exported(
-        id=case["id"],
-        question=case["question"],
-        kind=case["kind"] or "",
-        source=case["source"] or "",
-        query=None if predicted is None else predicted["query"],
-    )

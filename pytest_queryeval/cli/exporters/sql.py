@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from pytest_queryeval.cli.exporters import Exported
-from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.cli.exporters import Exported, check_kind
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER
 
 # A blank line would shift all that follow: Spider's tool leaves it out. This one is a query that fails.
@@ -35,8 +34,7 @@ def bird_file(cases: Sequence[Exported]) -> bytes:
 
 def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
     """Return the cases in their order; None for those that ids from 0 on, which are positions, show to be missing."""
-    if other := next((case for case in cases if case.kind != "sql"), None):
-        raise ReportError(f"case '{other.id}' is of the kind '{other.kind}': the format is for sql")
+    check_kind(cases, "sql")
     positions = [int(case.id) if re.fullmatch(r"[0-9]{1,9}", case.id) else -1 for case in cases]
     if positions[:1] != [0] or positions != sorted(set(positions)):
         return list(cases)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_queryeval.cli.importers import DEFAULT_LANGUAGE, IMPORTERS, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.suite_files import write_suites
-from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.cli.output import Result, first_lines, write_lines
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import pluralize
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
-MAX_LISTED = 20
 PROGRESS_CASES = 100_000
 OK, FINDINGS = 0, 1
 
@@ -66,11 +65,14 @@ def run(arguments: argparse.Namespace) -> Result:
     imported = replace(imported, cases=_with_progress(imported.cases))
     written = write_suites(imported, request.output, force=arguments.force)
     suites = [str(arguments.output / name) for name in written.suites]
-    data = {"suites": suites, "cases": written.cases, "skipped": [entry._asdict() for entry in written.skipped]}
     return Result(
         status=FINDINGS if written.skipped else OK,
-        lines=_lines(suites, written.cases, written.skipped),
-        data=data,
+        lines=[
+            *(f"suite: {path}" for path in suites),
+            f"{pluralize(written.cases, 'case')}, {len(written.skipped):,} skipped",
+            *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written.skipped]),
+        ],
+        data={"suites": suites, "cases": written.cases, "skipped": [entry._asdict() for entry in written.skipped]},
     )
 
 
@@ -80,11 +82,3 @@ def _with_progress(cases: Iterable[ImportedCase | Skipped]) -> Iterator[Imported
         if number and not number % PROGRESS_CASES:
             write_lines([f"{pluralize(number, 'case')} read"], sys.stderr)
         yield case
-
-
-def _lines(suites: Sequence[str], cases: int, skipped: Sequence[Skipped]) -> Iterator[str]:
-    yield from (f"suite: {path}" for path in suites)
-    yield f"{pluralize(cases, 'case')}, {len(skipped):,} skipped"
-    yield from (f"skipped {entry.id}: {entry.reason}" for entry in skipped[:MAX_LISTED])
-    if len(skipped) > MAX_LISTED:
-        yield f"and {len(skipped) - MAX_LISTED:,} more: --json lists all of them"

@@ -87,16 +87,13 @@ class _Reader:
         if stored:
             _table(stored)
             return ImportedCase(id=id_, keys={**keys, "predicted_file": relative(stored, self._output)}, files=files)
-        keys |= self._source(database)
-        predictions = [{"predicted": file_at(query).text(MAX_TEXT_BYTES)}] if query else []
-        return ImportedCase(id=id_, keys=keys, predictions=predictions, files=files)
-
-    def _source(self, database: str) -> dict[str, JsonValue]:
         try:
-            return self.databases.source_of(database)
+            keys |= self.databases.source_of(database)
         except RecordError as error:
             remedy = "give the folder of the SQLite databases as --databases, or the source of all as --source"
             raise RecordError(f"database '{one_line(database)}' is not there: {remedy}") from error
+        predictions = [{"predicted": file_at(query).text(MAX_TEXT_BYTES)}] if query else []
+        return ImportedCase(id=id_, keys=keys, predictions=predictions, files=files)
 
 
 def _golds_by_id(folder: Path) -> dict[str, list[Path]]:

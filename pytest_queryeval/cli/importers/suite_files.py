@@ -57,7 +57,10 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
     staging = folder / f".queryeval-{uuid4().hex}"
     try:
-        found = _earlier_files(folder, name, has_predictions=imported.has_predictions)
+        suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
+        own = {SETTINGS, PREDICTIONS} if imported.has_predictions else {SETTINGS}
+        there = sorted(folder.iterdir()) if folder.exists() else []
+        found = [path for path in there if path.name in own or suite.fullmatch(path.name)]
         if found and not force:
             raise _taken(found[0])
         staging.mkdir(parents=True)
@@ -83,14 +86,6 @@ def write_suites(imported: Import, folder: Path, *, force: bool) -> WrittenSuite
 
 def _taken(path: Path) -> QueryEvalError:
     return QueryEvalError(f"{path}: is there already: write elsewhere, or replace it with --force")
-
-
-def _earlier_files(folder: Path, name: str, *, has_predictions: bool) -> list[Path]:
-    suite = re.compile(rf"{re.escape(name)}(-\d+)?\.queryeval\.(yaml|jsonl)")
-    own = {SETTINGS, PREDICTIONS} if has_predictions else {SETTINGS}
-    if not folder.exists():
-        return []
-    return sorted(path for path in folder.iterdir() if path.name in own or suite.fullmatch(path.name))
 
 
 def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
@@ -177,7 +172,12 @@ class _Files:
             return "a text holds half of a surrogate pair, which is no character"
         if len(line) > MAX_JSONL_LINE:
             return f"it is larger than {MAX_JSONL_LINE // MEBIBYTE} MiB"
-        self._add_predictions(predictions)
+        self._predictions_bytes += len(predictions)
+        if self._predictions_bytes > MAX_PREDICTIONS_BYTES:
+            limit = MAX_PREDICTIONS_BYTES // MEBIBYTE
+            raise QueryEvalError(f"{self._name}: more than {limit} MiB of predictions: import the source in parts")
+        if self._predictions is not None:
+            self._predictions.write(predictions)
         for name, content in case.files.items():
             (self._folder / name).parent.mkdir(exist_ok=True)
             (self._folder / name).write_bytes(content)
@@ -215,14 +215,6 @@ class _Files:
             self._bytes = 0
         self._suites[-1].write(line)
         self._bytes += len(line)
-
-    def _add_predictions(self, lines: bytes) -> None:
-        self._predictions_bytes += len(lines)
-        if self._predictions_bytes > MAX_PREDICTIONS_BYTES:
-            limit = MAX_PREDICTIONS_BYTES // MEBIBYTE
-            raise QueryEvalError(f"{self._name}: more than {limit} MiB of predictions: import the source in parts")
-        if self._predictions is not None:
-            self._predictions.write(lines)
 
 
 def _json_line(value: Mapping[str, JsonValue]) -> bytes:
