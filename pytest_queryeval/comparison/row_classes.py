@@ -99,13 +99,6 @@ class RowClasses:
             }
         )
 
-    def _same_cells(self) -> dict[int, list[int]]:
-        same: dict[int, list[int]] = {}
-        for j in range(self.pinned, len(self.predicted)):
-            same.setdefault(self._signature(self.root.predicted, self.predicted[j]), []).append(j)
-        golds = range(self.pinned, len(self.gold))
-        return {i: list(same.get(self._signature(self.root.gold, self.gold[i]), ())) for i in golds}
-
     def _signature(self, side: Side, column: Sequence[int]) -> int:
         """Return a number equal for columns of equal cells in each class, in any order; others that share it cost time.
 

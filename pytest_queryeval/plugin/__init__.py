@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case
+from pytest_queryeval.plugin.stash import RUN, SUFFIXES, is_case, is_case_item
 
 if TYPE_CHECKING:
     import warnings
@@ -96,7 +96,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Start predictions before the first test, and stop them after the last one."""
     run, option = session.config.stash[RUN], session.config.option
     is_broken = session.testsfailed and not option.continue_on_collection_errors
-    if not option.collectonly and not is_broken and any(hasattr(item, "queryeval_result") for item in session.items):
+    if not option.collectonly and not is_broken and any(map(is_case_item, session.items)):
         run.prepare(session.items)
     try:
         return (yield)
@@ -110,8 +110,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the result to the test's report, which xdist sends to the controller, and hide secrets in it."""
     report = yield
-    if (describe := getattr(item, "queryeval_result", None)) is not None:
-        report.queryeval = describe(report, call)  # type: ignore[attr-defined]  # xdist carries attributes
+    if is_case_item(item):
+        report.queryeval = item.queryeval_result(report, call)  # type: ignore[attr-defined]  # xdist carries attributes
     return report
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_queryeval.plugin.overrides import Overrides
+from pytest_queryeval.plugin.stash import is_case_item
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
@@ -171,7 +172,7 @@ class Run:
         limit = self.config.getoption("queryeval_limit")
         if limit is None:
             return
-        cases = [item for item in items if hasattr(item, "queryeval_result")]
+        cases = [item for item in items if is_case_item(item)]
         if surplus := set(cases[limit:]):
             self.config.hook.pytest_deselected(items=cases[limit:])
             items[:] = [item for item in items if item not in surplus]
@@ -236,7 +237,7 @@ def _versions(cases: list[Case]) -> dict[str, str]:
 
 def _cases(items: list[pytest.Item]) -> list[Case]:
     """Return the cases of the items, without those that are skipped."""
-    return [case for item in items if (case := getattr(item, "case", None)) is not None and case.skip is None]
+    return [item.case for item in items if is_case_item(item) and item.case.skip is None]
 
 
 def _concurrency_remedy(case: Case, workers: int) -> str:

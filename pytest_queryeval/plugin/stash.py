@@ -1,13 +1,14 @@
-"""What the modules of the plugin share: the stash keys of their state, and which nodes are suites."""
+"""What the modules of the plugin share: the stash keys of their state, and which nodes and items are its own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
 if TYPE_CHECKING:
     from pytest_queryeval.plugin.collector import ReportCollector
+    from pytest_queryeval.plugin.items import CaseItem
     from pytest_queryeval.plugin.run import Run
 
 RUN: pytest.StashKey[Run] = pytest.StashKey()
@@ -18,3 +19,8 @@ SUFFIXES = (".queryeval.yaml", ".queryeval.yml", ".queryeval.jsonl")
 def is_case(nodeid: str) -> bool:
     """Return whether a node is a suite file or a case of one."""
     return nodeid.partition("::")[0].endswith(SUFFIXES)
+
+
+def is_case_item(item: pytest.Item) -> TypeGuard[CaseItem]:
+    """Return whether an item is one of this plugin's, without an import of its class."""
+    return hasattr(item, "queryeval_result")

@@ -108,10 +108,6 @@ class CaseReader:
             raise node.problem(f"no kind: add `kind: {' | '.join(KINDS.names())}` to {_settings_file(node)}")
         return resolve(values)
 
-    def _kind(self, values: Values) -> Kind | None:
-        name = values.get("kind", self._shared.get("kind"))
-        return None if name is None else KINDS[name]
-
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:
             if "id" not in node.value:

@@ -17,6 +17,22 @@ cases:
     predicted: SELECT 1
     thresholds: {{execution_acuracy: 1}}
 """
+OTHER_PLUGIN = """import pytest
+
+class Other(pytest.Item):
+    case = {}
+
+    def runtest(self):
+        pass
+
+class OtherFile(pytest.File):
+    def collect(self):
+        yield Other.from_parent(self, name="other")
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".other":
+        return OtherFile.from_parent(parent, path=file_path)
+"""
 
 
 def test_broken_file_is_one_collection_error_with_all_problems(suite, write, run_and_parse):
@@ -36,6 +52,17 @@ def test_broken_file_is_one_collection_error_with_all_problems(suite, write, run
         ]
     )
     assert "Traceback" not in run.text
+
+
+def test_items_of_other_plugins_may_have_a_case_of_their_own(suite, write, run_and_parse):
+    write("conftest.py", OTHER_PLUGIN)
+    write("a.other", "")
+    suite(case("good"))
+
+    run = run_and_parse("--queryeval-limit=1")
+
+    run.result.assert_outcomes(passed=2)
+    assert run.outcomes == {"good": "passed"}
 
 
 def test_broken_file_misses_the_gates_above_it_and_xdist_goes_on_with_others(suite, write, run_and_parse, workers):

@@ -89,7 +89,6 @@ class _Test:
         """Raise `RecordError` for a test that is not written out here."""
         if not isinstance(test, dict):
             raise RecordError("it is not written out: import the file that it names")
-        self._test = test
         common = default if isinstance(default, dict) else {}
         self._variables = {**_mapping(common.get("vars")), **_mapping(test.get("vars"))}
         found = [*_list(common.get("assert")), *_list(test.get("assert"))]
