@@ -50,12 +50,14 @@ class Overrides:
 
     def unbound_threshold(self) -> str:
         """Return why a threshold applies to none of the collected cases; empty where all apply."""
+        if not self._kinds:
+            return ""
         from pytest_queryeval.core.errors import QueryEvalError
         from pytest_queryeval.metrics import applies_to
         from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 
         problem = ""
-        for name, threshold in self._thresholds.items() if self._kinds else ():
+        for name, threshold in self._thresholds.items():
             try:
                 check_metric(name)
             except QueryEvalError as error:

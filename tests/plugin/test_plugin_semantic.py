@@ -1,6 +1,7 @@
 """Semantic metrics in a run: what is imported, what is told, what is kept."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -71,6 +72,7 @@ def test_workers_give_the_same_scores(pytester, model):
     assert json.loads((pytester.path / "r.json").read_text())["totals"]["passed"] == 1
 
 
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra semantic")
 def test_a_model_that_cannot_be_had_is_an_error_of_each_case_in_one_line(pytester):
     options = "options: {json: {embedding_model: ./no_such_model}}\n"
     pytester.makefile(".queryeval.yaml", s=SUITE.format(top=SEMANTIC + options))
