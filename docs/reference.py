@@ -1,25 +1,121 @@
-"""The generated pages of the documentation: metrics, options, commands."""
+"""The generated pages of the documentation: keys, metrics, options, commands."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
 import io
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pytest_queryeval.cli as cli
 import pytest_queryeval.plugin as plugin
+from pytest_queryeval.core.setting_validators import SettingValidator
+from pytest_queryeval.core.shapes import Shape, shape_of
+from pytest_queryeval.documents.values import Reader
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.suites.descriptions import (
+    COMPARE_DESCRIPTIONS,
+    GATE_DESCRIPTIONS,
+    KEY_DESCRIPTIONS,
+    TABLE_DESCRIPTIONS,
+)
+from pytest_queryeval.suites.keys import COMPARE, GATE, KEYS, NO_REGRESSION
+from pytest_queryeval.suites.tables import TABLE_KEYS
+
+BAR = r"\|"  # as a cell of a table has it
+MANY = 12
+OF_SOURCES = "`version` may name the state of the data."
+OF_PREDICTORS = "Beside it stand the [settings of calls](../predictors.md#how-calls-are-made)."
+TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "null": ""}
 
 
 def write_reference(folder: Path) -> None:
     """Write all pages into `folder`, which is made."""
     folder.mkdir(exist_ok=True)
-    for name, page in {"metrics": metrics(), "options": options(), "commands": commands()}.items():
+    for name, page in {"keys": keys(), "metrics": metrics(), "options": options(), "commands": commands()}.items():
         (folder / f"{name}.md").write_text(page, encoding="utf-8")
+
+
+def keys() -> str:
+    """Return the page of all keys of suites and settings, from the definitions by which they are read."""
+    rows = (
+        (
+            f"`{key.name}`",
+            ", ".join(key.levels),
+            _values(shape_of(key.read)),
+            KEY_DESCRIPTIONS[key.name],
+            key.inheritance,
+        )
+        for key in sorted(KEYS.values(), key=lambda key: key.name)
+    )
+    parts = [
+        (
+            "# All keys\n\nGenerated from the definitions by which suites are read, as are the [schemas for "
+            "editors](../editors.md); [suites.md](../suites.md) explains them, and how levels are combined."
+        ),
+        _table(("key", "where", "value", "meaning", "inheritance"), rows),
+        "## `compare`\n\n[comparison.md](../comparison.md) explains them.",
+        _described_keys(COMPARE, COMPARE_DESCRIPTIONS),
+        "## `gates`\n\n[suites.md](../suites.md#gates) explains them.",
+        _described_keys({**GATE, **NO_REGRESSION}, GATE_DESCRIPTIONS),
+        "## `cases` in a table\n\n[spreadsheets.md](../spreadsheets.md) explains them.",
+        _described_keys(TABLE_KEYS, TABLE_DESCRIPTIONS),
+    ]
+    for title, registry, also in (("Source", ENGINES, OF_SOURCES), ("Predictor", PREDICTORS, OF_PREDICTORS)):
+        for name in registry.names():
+            if settings := registry[name].settings:
+                parts += [
+                    f"## {title} `{name}`",
+                    _short_form(name, registry[name].text_setting) + also,
+                    _settings(settings),
+                ]
+    return "\n\n".join([*parts, ""])
+
+
+def _described_keys(readers: Mapping[str, Reader[Any]], descriptions: Mapping[str, str]) -> str:
+    rows = ((f"`{name}`", _values(shape_of(read)), descriptions[name]) for name, read in readers.items())
+    return _table(("key", "value", "meaning"), rows)
+
+
+def _short_form(name: str, text_setting: str | None) -> str:
+    return f"`{{{name}: TEXT}}` is short for `{{{name}: {{{text_setting}: TEXT}}}}`. " if text_setting else ""
+
+
+def _settings(settings: Mapping[str, SettingValidator]) -> str:
+    return _table(("setting", "value"), ((f"`{name}`", setting.words) for name, setting in settings.items()))
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', BAR) for cell in line)} |" for line in lines)
+
+
+def _values(shape: Shape) -> str:
+    """Return what a value may be, in few words."""
+    if "anyOf" in shape:
+        return " or ".join(dict.fromkeys(filter(None, map(_values, shape["anyOf"]))))
+    if "enum" in shape:
+        words = [f"`{word}`" for word in shape["enum"]]
+        return ", ".join(words) if len(words) <= MANY else "a name"
+    if "$ref" in shape:
+        return f"a {shape['$ref'].rpartition('/')[2]}"
+    match shape.get("type"):
+        case "array":
+            return "a list"
+        case "object":
+            return "a mapping"
+        case str() as name:
+            return TYPES[name]
+        case list():
+            return "text"
+    return "any value"
 
 
 def metrics() -> str:

@@ -1,4 +1,4 @@
-"""What the README shows is tried: its start, its snippets of suites, and the messages it quotes."""
+"""What the README and the pages that continue its start show is tried: the start, snippets, and quoted messages."""
 
 import os
 import re
@@ -14,6 +14,8 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTINUED = ("writing-suites", "reports", "api", "extending", "troubleshooting")
+PAGES = "\n".join([README, *((ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in CONTINUED)])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_BLOCK = re.compile(r"^\*\*`([\w.]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SUITE = "concerts.queryeval.yaml"
@@ -24,7 +26,7 @@ MISSES = {"skipped": "not-yet", "xfailed": "known-miss"}
 
 
 def blocks(language, first_line=""):
-    found = [text for word, text in BLOCK.findall(README) if word == language and text.startswith(first_line)]
+    found = [text for word, text in BLOCK.findall(PAGES) if word == language and text.startswith(first_line)]
     assert found, f"no {language} block starts with {first_line!r}"
     return found
 
@@ -80,7 +82,7 @@ def test_evaluation_without_pytest(start):
 
 
 @pytest.mark.parametrize("snippet", blocks("yaml", "# cases\n"))
-def test_snippets_of_cases_end_as_the_readme_says(start, snippet):
+def test_snippets_of_cases_end_as_the_page_says(start, snippet):
     (start / SUITE).write_text(f"{HEAD}cases:\n{snippet}", encoding="utf-8")
 
     report = evaluate(load_cases(SUITE))
@@ -90,7 +92,7 @@ def test_snippets_of_cases_end_as_the_readme_says(start, snippet):
     assert outcomes == expected
 
 
-@pytest.mark.parametrize("thresholds", re.findall(r"thresholds: (\{[a-z_0-9]+: [^}\n]*\})", README))
+@pytest.mark.parametrize("thresholds", re.findall(r"thresholds: (\{[a-z_0-9]+: [^}\n]*\})", PAGES))
 def test_no_thresholds_let_a_query_pass_that_returns_every_number(start, thresholds):
     numbers = ", ".join(map(str, range(1_000)))
     (start / SUITE).write_text(
@@ -121,15 +123,17 @@ def test_the_snippet_of_gates_is_evaluated(start):
 
 
 def test_the_metric_of_ones_own_can_be_named(start):
-    (start / "conftest.py").write_text(blocks("python", "from pytest_queryeval import METRICS")[0], encoding="utf-8")
+    metrics = [*blocks("python", "from pytest_queryeval import METRICS"), *blocks("python", "import math\n")]
+    (start / "conftest.py").write_text("\n".join(metrics), encoding="utf-8")
     (start / SUITE).write_text(
-        f"{HEAD}metrics: [first_column_name]\nthresholds: {{}}\ncases:\n{CASES}", encoding="utf-8"
+        f"{HEAD}metrics: [first_column_name, extra_rows]\nthresholds: {{}}\ncases:\n{CASES}", encoding="utf-8"
     )
 
     result = run(start)
 
     assert result.returncode == 0
     assert "first_column_name  0.500" in result.stdout
+    assert "extra_rows         0.500" in result.stdout
 
 
 BROKEN = {
@@ -169,7 +173,7 @@ def messages(tmp_path_factory):
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_messages_are_those_that_the_readme_quotes(messages, broken):
+def test_messages_are_those_that_the_page_quotes(messages, broken):
     said = messages[broken]
 
     quoted = {line for text in blocks("text") for line in text.splitlines()}

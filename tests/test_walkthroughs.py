@@ -1,0 +1,68 @@
+"""Pages that have a reader write files and run commands are followed to the letter: their output is what they show."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from servers import rdflib_endpoint
+
+pytestmark = pytest.mark.process
+
+DOCS = Path(__file__).parent.parent / "docs"
+FILE = r"^\*\*`(?P<name>[\w./-]+)`\*\*[^\n]*(?:\n(?!```)[^\n]+)*\n\n(?P<fence>```+)\w*\n(?P<text>.*?)^(?P=fence)$"
+CONSOLE = r"^```console\n(?P<console>.*?)^```$"
+STEP = re.compile(f"{FILE}|{CONSOLE}", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+TIMES = re.compile(r" in [0-9.]+s =*|\b[0-9]+\.[0-9]+ s\b|\b\d{4}-\d\d-\d\dT[\d:+]+")
+LEFT_OUT = "…"
+
+
+def walkthroughs():
+    """The pages that have a file to write."""
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
+    files = re.compile(FILE, STEP.flags)
+    return [
+        pytest.param(text, id=path.relative_to(DOCS).as_posix()) for path, text in pages.items() if files.search(text)
+    ]
+
+
+def significant(text):
+    return [TIMES.sub("", line).rstrip() for line in text.splitlines() if line.strip() not in ("", LEFT_OUT)]
+
+
+def run(command, folder):
+    unset = ("CI", "BUILD_NUMBER")  # where they are set, pytest cuts no line to the width
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    known = {name: value for name, value in os.environ.items() if name not in unset}
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=known | {"COLUMNS": "80", "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("page", walkthroughs())
+def test_a_page_shows_what_its_commands_print(page, tmp_path, monkeypatch):
+    with rdflib_endpoint() if "${GRAPH_URL}" in page else nullcontext("") as url:
+        monkeypatch.setenv("GRAPH_URL", url)
+        monkeypatch.setenv("GRAPH_TOKEN", "0000")
+        for step in STEP.finditer(page):
+            if step["name"]:
+                (tmp_path / step["name"]).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / step["name"]).write_text(step["text"], encoding="utf-8")
+                continue
+            for command, output in COMMAND.findall(step["console"]):
+                done = run(command, tmp_path)
+
+                remaining = iter(significant(done.stdout))
+                missing = [line for line in significant(output) if line not in remaining]
+                assert missing == [], f"{command}\n{done.stdout}"
+                assert (done.returncode != 0) == ("queryeval: FAILED" in done.stdout), f"{command}\n{done.stdout}"
