@@ -40,7 +40,9 @@ def yaml_entries(text: str, line: int, id_: str) -> dict[str, EntryPlace]:
         ids = [value.value for key, value in mapping.value if key.value == "id"]
         if mapping.start_mark.line + 1 == line and ids == [id_]:
             return {
-                key.value: _entry(text, key, value, mapping) for key, value in mapping.value if _is_here(key, value)
+                key.value: _entry(text, key, value, mapping)
+                for key, value in mapping.value
+                if key.end_mark.index <= value.start_mark.index
             }
     return {}
 
@@ -57,10 +59,6 @@ def _mappings(root: Any) -> Iterator[yaml.MappingNode]:
             left += [value for _, value in node.value]
         else:
             left += node.value
-
-
-def _is_here(key: yaml.Node, value: yaml.Node) -> bool:
-    return bool(key.end_mark.index <= value.start_mark.index)
 
 
 def _entry(text: str, key: yaml.Node, value: Any, mapping: yaml.MappingNode) -> EntryPlace:

@@ -49,7 +49,9 @@ class Scoring:
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
         self._begin_details(gold)
         self._whole_gold = self._with_order(gold)
-        self.gold = self._chosen_columns(self._whole_gold)
+        self.gold = self._whole_gold
+        if case.policy.gold_columns and isinstance(self.gold.answer, Table):
+            self.gold = replace(self.gold, answer=project(self.gold.answer, case.policy.gold_columns))
 
     def value(self, name: str) -> float | None:
         """Return a score, the worst one where a metric needs an answer and the prediction failed.
@@ -112,19 +114,15 @@ class Scoring:
             case "dialect":
                 return self._case.dialect
             case "schema":
-                return self._schema()
+                try:
+                    return self._session.schema(self._case)
+                except SourceError as error:  # it cannot list its tables
+                    self._note([f"schema: {error}; columns are compared by their names alone"])
+                    return Schema()
             case "similarity":
                 return self._session.similarity
             case _:
                 return self._timed
-
-    def _schema(self) -> Schema:
-        """Return the schema, or an empty one, with a note, where the source cannot list its tables."""
-        try:
-            return self._session.schema(self._case)
-        except SourceError as error:
-            self._note([f"schema: {error}; columns are compared by their names alone"])
-            return Schema()
 
     def _timed(self, iterations: int) -> Sequence[tuple[float, float]] | None:
         gold, predicted = self.gold.query, self.predicted.query
@@ -170,13 +168,6 @@ class Scoring:
         if self.depends_on_tie:
             self._note([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)
-
-    def _chosen_columns(self, gold: Execution) -> Execution:
-        """Return gold with the columns alone that the case compares; raise `QueryEvalError` where it lacks one."""
-        columns = self._case.policy.gold_columns
-        if not columns or not isinstance(gold.answer, Table):
-            return gold
-        return replace(gold, answer=project(gold.answer, columns))
 
     def _table_of(self, query: str) -> Table | str:
         execution = self._session.execute_cached(QueryOrAnswer(query=query), self._case)

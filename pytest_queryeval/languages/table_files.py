@@ -24,8 +24,8 @@ def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str,
     return {
         ".sql": text_file,
         ".rq": text_file,
-        ".csv": lambda file: _separated(file, ",", csv_cell),
-        ".tsv": lambda file: _tsv(file, csv_cell),
+        ".csv": lambda file: _separated(file, csv_cell),
+        ".tsv": lambda file: _separated(file, csv_cell),
         ".json": lambda file: QueryOrAnswer(answer=read_table(read_json(file), stated_cell)),
         ".srj": _sparql_results,
         ".srx": _sparql_results,
@@ -41,15 +41,12 @@ def _sparql_results(file: File) -> QueryOrAnswer:
         raise file.problem(str(error)) from error
 
 
-def _tsv(file: File, read_cell: CellReader) -> QueryOrAnswer:
-    """Read SPARQL TSV results, which have a `?` before each variable, or another table."""
-    if all(name.startswith("?") for name in file.text(MAX_STATED_BYTES).partition("\n")[0].split("\t")):
-        return _sparql_results(file)
-    return _separated(file, "\t", read_cell)
-
-
-def _separated(file: File, delimiter: str, read_cell: CellReader) -> QueryOrAnswer:
-    lines = csv.reader(io.StringIO(file.text(MAX_STATED_BYTES), newline=""), delimiter=delimiter, strict=True)
+def _separated(file: File, read_cell: CellReader) -> QueryOrAnswer:
+    text = file.text(MAX_STATED_BYTES)
+    delimiter = "\t" if file.path.suffix.lower() == ".tsv" else ","
+    if delimiter == "\t" and all(name.startswith("?") for name in text.partition("\n")[0].split("\t")):
+        return _sparql_results(file)  # which have a `?` before each variable
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next((tuple(line) for line in lines if line), None)
         if header is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.report import CaseReport, DifferenceReport, PredictedReport, QueryReport, Row
+from pytest_queryeval.core.report import CaseReport, DifferenceReport, QueryReport, Row
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.escaping import terminal_safe
@@ -23,11 +23,12 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
 
     Untrusted text of several lines is behind a margin. Tables keep within `width` where their cells allow it.
     """
-    failed = _failure(case["predicted"])
-    reasons = (
-        [failed] if failed else [_violation(case, metric) for metric in (one["metric"] for one in case["violations"])]
-    )
-    why = ", ".join(reasons) or first_line(case)
+    failed = ""
+    if case["predicted"] is not None and (error := case["predicted"]["error"]) is not None:
+        failed = f"prediction failed ({error['kind']}): {error['message']}"
+    missed = (one["metric"] for one in case["violations"])
+    violations = [f"{name} {format_score(case['scores'].get(name))} (needs {_needed(case, name)})" for name in missed]
+    why = failed or ", ".join(violations) or first_line(case)
     yield one_line(f"{case['nodeid']}: {case['outcome']}{why and f': {why}'}", LINE_CHARACTERS)
     place = f"{case['path']}:{case['line']}" + (f", row {case['row']}" if "row" in case else "")
     about = {
@@ -65,15 +66,6 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
         yield from ("", "notes", *(f"{INDENT}{one_line_with_end(note, LINE_CHARACTERS)}" for note in notes))
 
 
-def _failure(predicted: PredictedReport | None) -> str:
-    error = None if predicted is None else predicted["error"]
-    return "" if error is None else f"prediction failed ({error['kind']}): {error['message']}"
-
-
-def _violation(case: CaseReport, metric: str) -> str:
-    return f"{metric} {format_score(case['scores'].get(metric))} (needs {_needed(case, metric)})"
-
-
 def _needed(case: CaseReport, metric: str) -> str:
     """Return the threshold of a metric in words; empty where the case has none."""
     limits = case["fingerprint"]["thresholds"].get(metric) if case["fingerprint"] else None
@@ -95,7 +87,7 @@ def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
     yield f"{INDENT}{shape}, {found['seconds']:.3f} s"
     if found["sample"] and found["columns"]:
         header = [Untrusted(name) for name in found["columns"]]
-        rows = [_filled(_cells(row), len(header)) for row in found["sample"]]
+        rows = [_row(row, len(header)) for row in found["sample"]]
         yield from _indented([Table(header, rows)], width)
     if (more := found["row_count"] - len(found["sample"])) and found["sample"]:
         yield f"{INDENT}… {pluralize(more, 'more row')}"
@@ -116,13 +108,13 @@ def _difference_lines(found: DifferenceReport, gold: QueryReport | None, width: 
     if rows:
         names = gold["columns"] if gold is not None and gold["columns"] else []
         wide = max(len(row) for _, row in rows)
-        header = ["", *map(Untrusted, _filled(names, wide))]
-        yield from _indented([Table(header, [(label, *_filled(_cells(row), wide)) for label, row in rows])], width)
+        header = ["", *(Untrusted(name) for name in (*names, *[""] * wide)[:wide])]
+        yield from _indented([Table(header, [(label, *_row(row, wide)) for label, row in rows])], width)
 
 
-def _filled(row: Sequence[str], width: int) -> Sequence[str]:
-    """Return a row of exactly so many cells, as tables need it."""
-    return [*row, *[""] * (width - len(row))][:width]
+def _row(cells: Row, width: int) -> list[str]:
+    """Return the text of exactly so many cells, as tables need it."""
+    return [*map(_cell, cells), *[""] * width][:width]
 
 
 def _notes(case: CaseReport) -> Iterator[str]:
@@ -137,10 +129,6 @@ def _notes(case: CaseReport) -> Iterator[str]:
         yield from (f"violation: {violation}" for violation in violations)
     if isinstance(texts, dict) and isinstance(differs := texts.get("differs"), list) and differs:
         yield f"the texts of the queries differ in {', '.join(map(str, differs))}"
-
-
-def _cells(row: Row) -> list[str]:
-    return [_cell(cell) for cell in row]
 
 
 def _cell(cell: JsonValue) -> str:

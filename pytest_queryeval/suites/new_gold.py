@@ -9,7 +9,7 @@ from textwrap import indent
 
 from pytest_queryeval.core.errors import CaseError, Location
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.documents.document import File, Node, file_at
+from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.places import EntryPlace, json_entries, yaml_entries
 from pytest_queryeval.documents.values import json_value
@@ -42,7 +42,8 @@ def with_gold(text: str, location: Location, id_: str, gold: JsonValue) -> str:
         new_text = "\n".join(lines)
     else:
         edited = _edited(text, yaml_entries(text, location.line, id_), gold)
-        before, after = (parse_yaml(each, file).root or _nothing(file) for each in (text, edited or ""))
+        nothing = Node("", 1, "plain", file)
+        before, after = (parse_yaml(each, file).root or nothing for each in (text, edited or ""))
         new_text = edited or ""
     is_as_meant = edited is not None and _differ_by_gold(before, after, location.line, id_, gold)
     if not is_as_meant:
@@ -83,10 +84,6 @@ def _with_block_item(text: str, end: int, column: int, gold: JsonValue) -> str:
 
 def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
-
-
-def _nothing(file: File) -> Node:
-    return Node("", 1, "plain", file)
 
 
 def _differ_by_gold(before: Node, after: Node, line: int, id_: str, gold: JsonValue) -> bool:

@@ -159,7 +159,12 @@ def _numbered_cells(worksheet: Any, problems: dict[tuple[int, int], str], file: 
     worksheet.reset_dimensions()
     rows = enumerate(worksheet.iter_rows(max_row=MAX_ROWS), start=1)
     width = 0
-    while chunk := _next_rows(rows, file):
+    while True:
+        with _workbook_errors(file), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chunk = list(islice(rows, _ROWS_AT_ONCE))
+        if not chunk:
+            return
         for number, cells in chunk:
             texts = [_cell_text(cell) for cell in cells[: width or None]]
             texts += [""] * (width - len(texts))
@@ -170,12 +175,6 @@ def _numbered_cells(worksheet: Any, problems: dict[tuple[int, int], str], file: 
             if any(map(str.strip, texts)):
                 width = width or len(texts)
                 yield number, texts
-
-
-def _next_rows(rows: Iterator[tuple[int, Any]], file: TableFile) -> list[tuple[int, Any]]:
-    with _workbook_errors(file), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return list(islice(rows, _ROWS_AT_ONCE))
 
 
 def _cell_text(cell: Any) -> str:
