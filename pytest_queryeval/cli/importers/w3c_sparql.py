@@ -10,13 +10,12 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.keys import check_request
-from pytest_queryeval.cli.importers.predictions import Predictions, read_predictions
+from pytest_queryeval.cli.importers.predictions import read_predictions
 from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
@@ -51,50 +50,39 @@ class _Test:
 def import_w3c_sparql(request: ImportRequest) -> Import:
     """Return a case for each test of a manifest, and of those that it includes."""
     check_request(request, kind="sparql")
-    source = request.source / "manifest.ttl" if request.source.is_dir() else request.source
+    source = (request.source / "manifest.ttl" if request.source.is_dir() else request.source).resolve()
+    root = source.parent
     predictions = read_predictions(request.predictions)
+
+    def cases() -> Iterator[ImportedCase | Skipped]:
+        tests = (test for path, graph in _manifests(source, root) for test in _tests_of(path, graph, root))
+        for position, test in enumerate(tests):
+            if isinstance(test, Skipped):
+                yield test
+                continue
+            try:
+                keys, files = _case(test, root)
+            except (RecordError, ValueError, OSError, SyntaxError) as error:
+                predictions.of(position, test.id, "")
+                yield Skipped(test.id, one_line(str(error)))
+                continue
+            if request.predictions is not None:
+                del keys["predicted"]
+            found = predictions.of(position, test.id, test.name)
+            yield ImportedCase(id=test.id, keys=keys, predictions=found, files=files)
+        yield from predictions.unused()
+
     return Import(
-        name=source.resolve().parent.name,
+        name=root.name,
         settings={"kind": "sparql", "metrics": ["execution_accuracy"]},
-        cases=_cases(source, predictions, has_predictions=request.predictions is not None),
+        cases=cases(),
         has_predictions=request.predictions is not None,
     )
 
 
-def _cases(source: Path, predictions: Predictions, *, has_predictions: bool) -> Iterator[ImportedCase | Skipped]:
-    root = source.resolve().parent
-    tests = chain.from_iterable(_tests_of(path, root) for path in _manifests(source.resolve(), root))
-    for position, test in enumerate(tests):
-        if isinstance(test, Skipped):
-            yield test
-            continue
-        try:
-            keys, files = _case(test, root)
-        except (RecordError, ValueError, OSError, SyntaxError) as error:
-            predictions.of(position, test.id, "")
-            yield Skipped(test.id, one_line(str(error)))
-            continue
-        found = predictions.of(position, test.id, test.name)
-        if has_predictions:
-            del keys["predicted"]
-        yield ImportedCase(id=test.id, keys=keys, predictions=found, files=files)
-    yield from predictions.unused()
-
-
-def _parsed(path: Path, root: Path) -> Any:
-    import rdflib
-
-    try:
-        return rdflib.Graph().parse(data=file_at(path).text(MAX_BYTES), format="turtle", publicID=_iri(path, root))
-    except Exception as error:
-        if isinstance(error, QueryEvalError):
-            raise
-        raise QueryEvalError(f"{path}: is no manifest in Turtle: {one_line(str(error))}") from error
-
-
-def _manifests(path: Path, root: Path) -> Iterator[Path]:
-    """Yield a manifest and those that it includes, each once."""
-    from rdflib import URIRef
+def _manifests(path: Path, root: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield a manifest and those that it includes, each once, with their graphs."""
+    from rdflib import Graph, URIRef
     from rdflib.collection import Collection
 
     waiting, seen = [path], set[Path]()
@@ -103,18 +91,21 @@ def _manifests(path: Path, root: Path) -> Iterator[Path]:
         if path in seen:
             continue
         seen.add(path)
-        yield path
-        graph = _parsed(path, root)
+        text = file_at(path).text(MAX_BYTES)
+        try:
+            graph = Graph().parse(data=text, format="turtle", publicID=_iri(path, root))
+        except Exception as error:  # whatever rdflib raises for a text that is no Turtle
+            raise QueryEvalError(f"{path}: is no manifest in Turtle: {one_line(str(error))}") from error
+        yield path, graph
         included = [iri for head in graph.objects(None, URIRef(f"{MF}include")) for iri in Collection(graph, head)]
         waiting = [*(_path(iri, root) for iri in included), *waiting]
 
 
-def _tests_of(path: Path, root: Path) -> Iterator[_Test | Skipped]:
-    """Yield the tests of one manifest, in the order of its entries; `manifest` is what it is called in ids."""
+def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
+    """Yield the tests of one manifest, in the order of its entries; ids have the folder of the manifest before them."""
     from rdflib import RDF, URIRef
     from rdflib.collection import Collection
 
-    graph = _parsed(path, root)
     listed = [test for head in graph.objects(None, URIRef(f"{MF}entries")) for test in Collection(graph, head)]
     for test in dict.fromkeys((*listed, *graph.subjects(URIRef(f"{MF}action"), None))):
         folder = path.parent.relative_to(root).as_posix()
