@@ -45,7 +45,12 @@ def run(arguments: argparse.Namespace) -> Result:
     targets: Sequence[Path] = arguments.output
     paths = [arguments.base, *arguments.others]
     for target in targets:
-        _check_target(target, paths)
+        if target.suffix not in SUFFIXES:
+            hint = did_you_mean(target.suffix, SUFFIXES)
+            raise ReportError(f"no comparison as '{target.suffix}' for {target}{hint}")
+        if realpath(target) in map(realpath, paths):
+            raise ReportError(f"{target}: is a report to compare, and would be lost")
+        check_target(target)
     reports = dict(zip(_names(paths), map(read_report, paths), strict=True))
     title, found, blocks = _compared(reports, paths, arguments.metric)
 
@@ -86,11 +91,3 @@ def _names(paths: Sequence[Path]) -> list[str]:
     if twice := next((name for name, number in Counter(names).items() if number > 1), None):
         raise ReportError(f"{twice}: given twice")
     return names
-
-
-def _check_target(target: Path, paths: Sequence[Path]) -> None:
-    if target.suffix not in SUFFIXES:
-        raise ReportError(f"no comparison as '{target.suffix}' for {target}{did_you_mean(target.suffix, SUFFIXES)}")
-    if realpath(target) in map(realpath, paths):
-        raise ReportError(f"{target}: is a report to compare, and would be lost")
-    check_target(target)

@@ -18,8 +18,13 @@ _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|(?P<comment>--[^\n]*|/
 
 def spider_file(cases: Sequence[Exported]) -> bytes:
     """Return a line for each question, which the tool reads up to its first tab."""
-    queries = (_one_line(case.query or "") if case else "" for case in _by_position(cases))
-    return "".join(f"{query or NO_QUERY}\n" for query in queries).encode(errors="backslashreplace")
+    lines = []
+    for case in _by_position(cases):
+        query = (case.query if case else None) or ""
+        if "\n" in query:
+            query = _TOKEN.sub(lambda match: " " if match["comment"] else match[0], query)
+        lines.append(re.sub(r"[\t\r\n]+", " ", query).strip() or NO_QUERY)
+    return "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
 
 
 def bird_file(cases: Sequence[Exported]) -> bytes:
@@ -40,8 +45,3 @@ def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
         return list(cases)
     found = dict(zip(positions, cases, strict=True))
     return [found.get(position) for position in range(positions[-1] + 1)]
-
-
-def _one_line(query: str) -> str:
-    without = _TOKEN.sub(lambda match: " " if match["comment"] else match[0], query) if "\n" in query else query
-    return re.sub(r"[\t\r\n]+", " ", without).strip()

@@ -66,8 +66,10 @@ class Query:
     @property
     def first_clause(self) -> int | None:
         """Return the place in `tokens` where the head of the query ends: at FROM, WHERE or its pattern."""
-        heads = enumerate(self.tokens[1:], start=1)
-        return next((at for at, token in heads if token.depth == 0 and _ends_head(token)), None)
+        for place, token in enumerate(self.tokens[1:], start=1):
+            if token.depth == 0 and (token.text == "{" or token.is_word("FROM", "WHERE")):
+                return place
+        return None
 
     @property
     def has_patterns(self) -> bool:
@@ -110,10 +112,6 @@ def read_query(text: str) -> Query:
         prefixes=frozenset(token.text.rstrip(":") for token in found[:start] if token.kind == "name"),
         calls_service=any(_calls_service(*reading) for reading in readings.items()),
     )
-
-
-def _ends_head(token: Token) -> bool:
-    return token.is_word("FROM", "WHERE") or token.text == "{"
 
 
 def _form(found: Sequence[Token]) -> str:
