@@ -153,10 +153,13 @@ class Overrides:
 
     @cached_property
     def _thresholds(self) -> dict[str, Threshold]:
+        given = self._config.getoption("queryeval_threshold")
+        if not given:
+            return {}
         from pytest_queryeval.core.model import Threshold
 
         thresholds = {}
-        for text in self._config.getoption("queryeval_threshold") or ():
+        for text in given:
             name, _, value = text.partition("=")
             try:
                 number = float(value)
