@@ -17,7 +17,7 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.results.case_json import ShortLabels, report_cell, result_difference, stated_text
 from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.formatting import format_score
-from pytest_queryeval.text.truncation import one_line, one_line_with_end, truncate
+from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end, truncate
 
 ROWS = 8
 QUERY_LINES = 12
@@ -163,11 +163,7 @@ def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
 
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
-    if isinstance(cell, str):
-        return one_line_with_end(repr(cell) if cell != cell.strip() or not cell else cell, room)
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return "NULL" if cell is None else one_line_with_end(str(report_cell(cell)), room)
+    return cell_text(cell if isinstance(cell, str) else report_cell(cell), room)
 
 
 def _changed_policy(case: Case) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.report import CaseReport, DifferenceReport, QueryReport, Row
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.escaping import terminal_safe
 from pytest_queryeval.text.formatting import format_score, pluralize
-from pytest_queryeval.text.truncation import one_line, one_line_with_end
+from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end
 
 LINE_CHARACTERS = 1_000
 CELL_CHARACTERS = 40
@@ -114,7 +113,7 @@ def _difference_lines(found: DifferenceReport, gold: QueryReport | None, width: 
 
 def _row(cells: Row, width: int) -> list[str]:
     """Return the text of exactly so many cells, as tables need it."""
-    return [*map(_cell, cells), *[""] * width][:width]
+    return [*(cell_text(cell, CELL_CHARACTERS) for cell in cells), *[""] * width][:width]
 
 
 def _notes(case: CaseReport) -> Iterator[str]:
@@ -129,16 +128,6 @@ def _notes(case: CaseReport) -> Iterator[str]:
         yield from (f"violation: {violation}" for violation in violations)
     if isinstance(texts, dict) and isinstance(differs := texts.get("differs"), list) and differs:
         yield f"the texts of the queries differ in {', '.join(map(str, differs))}"
-
-
-def _cell(cell: JsonValue) -> str:
-    if cell is None:
-        return "NULL"
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, str) and (not cell or cell != cell.strip()):
-        return one_line_with_end(repr(cell), CELL_CHARACTERS)
-    return one_line_with_end(str(cell), CELL_CHARACTERS)
 
 
 def _indented(blocks: Iterable[Block], width: int) -> Iterator[str]:

@@ -44,3 +44,17 @@ def one_line_with_end(text: str, characters: int) -> str:
 
 def _line(text: str) -> str:
     return terminal_safe(" ".join(redact(text).split()))
+
+
+def cell_text(cell: object, characters: int) -> str:
+    """Return a cell of a table on one line: a text with blanks at its ends, or without characters, in quotes.
+
+    >>> cell_text(None, 40), cell_text(True, 40), cell_text(" a", 40), cell_text(0.5, 40)
+    ('NULL', 'true', "' a'", '0.5')
+    """
+    if cell is None:
+        return "NULL"
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    is_quoted = isinstance(cell, str) and (not cell or cell != cell.strip())
+    return one_line_with_end(repr(cell) if is_quoted else str(cell), characters)
