@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,7 +78,13 @@ def run(arguments: argparse.Namespace) -> Result:
         reported = {**result, "nodeid": f"{path.as_posix()}::{id_}"}
     assert reported is not None
     settings = [] if levels is None else list(_settings(levels))
-    lines = [*explanation_lines(reported, shutil.get_terminal_size().columns), *_setting_lines(settings)]
+    lines = [*explanation_lines(reported, shutil.get_terminal_size().columns)]
+    if settings:
+        wide = max(len(one.key) for one in settings)
+        lines += ["", "settings"]
+        for one in settings:
+            place = DEFAULT if one.path is None else f"{one.path}:{one.line}"
+            lines.append(f"  {one.key:<{wide}}  {one_line(one.value, VALUE_CHARACTERS)}  ({place})")
     if levels is None:
         lines += ["", "the suite cannot be read from here, so that its settings are not shown"]
     return Result(
@@ -144,13 +150,3 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
 def _setting(key: str, node: Node) -> Setting:
     value = node.value if isinstance(node.value, str) else json.dumps(json_value(node), ensure_ascii=False)
     return Setting(key=key, value=one_line(value), path=node.location.path.as_posix(), line=node.line)
-
-
-def _setting_lines(settings: Sequence[Setting]) -> Iterator[str]:
-    if not settings:
-        return
-    yield from ("", "settings")
-    wide = max(len(one.key) for one in settings)
-    for one in settings:
-        place = DEFAULT if one.path is None else f"{one.path}:{one.line}"
-        yield f"  {one.key:<{wide}}  {one_line(one.value, VALUE_CHARACTERS)}  ({place})"

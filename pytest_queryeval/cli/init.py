@@ -152,8 +152,11 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
     files |= {SCHEMA_FILES["suite"]: schema_text("suite"), SCHEMA_FILES["settings"]: schema_text("settings")}
     found = {folder / name: text for name, text in files.items()}
     if choices.ci != "none":
-        root = _root(folder)
-        name = str(folder.resolve().relative_to(root))
+        # At the top of the repository that holds the folder; without one in the current folder, if it holds it.
+        start, here = folder.resolve(), Path.cwd()
+        repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
+        root = repository or (here if start.is_relative_to(here) else start)
+        name = str(start.relative_to(root))
         if not _CI_FOLDER.fullmatch(name):
             raise QueryEvalError(
                 f"{name}: a CI workflow needs a folder named in letters, digits and . _ -: or use --ci none"
@@ -161,10 +164,3 @@ def _files(folder: Path, choices: _Choices) -> dict[Path, str]:
         text = (STARTER / f"{choices.ci}.yml").read_text(encoding="utf-8")
         found[root / CI_FILES[choices.ci]] = text.replace("FOLDER", name)
     return found
-
-
-def _root(folder: Path) -> Path:
-    """Return the folder of the repository that holds `folder`; without one the current folder, or else itself."""
-    start, here = folder.resolve(), Path.cwd()
-    repository = next((path for path in (start, *start.parents) if (path / ".git").exists()), None)
-    return repository or (here if start.is_relative_to(here) else start)

@@ -88,7 +88,7 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
     """Find keys, options and thresholds that no case below can use."""
     for level in suites.levels():
         for path, node in _settings(level.node):
-            replaced = [_has(level.nearer(case), _replaced_by(path)) for case in level.cases]
+            replaced = [_is_replaced(path, level.nearer(case)) for case in level.cases]
             if any(_uses(case, path) for case, gone in zip(level.cases, replaced, strict=True) if not gone):
                 continue
             why = "every case has a nearer value" if all(replaced) else "no case has the kind or requests the metric"
@@ -120,20 +120,14 @@ def _entries_below(node: Node, path: KeyPath, merged: Collection[KeyPath]) -> It
             yield (*path, name), value
 
 
-def _replaced_by(path: KeyPath) -> KeyPath:
-    """Return the path which a nearer level replaces that has one."""
-    match path:
-        case ("options", owner, _):
-            return "options", owner
-        case ("metrics" | "thresholds" as key, _):
-            return (key,)
-        case _:
-            return path
-
-
-def _has(levels: Sequence[Node], path: KeyPath) -> bool:
-    """Return whether one of the levels has a value at a path."""
-    for level in levels:
+def _is_replaced(path: KeyPath, nearer: Sequence[Node]) -> bool:
+    """Return whether one of the nearer levels has a value that replaces the one at a path."""
+    match path:  # these are replaced as a whole
+        case ("options", _, _):
+            path = path[:2]
+        case ("metrics" | "thresholds", _):
+            path = path[:1]
+    for level in nearer:
         node: Node | None = level
         for key in path:
             node = node.value.get(key) if node is not None and isinstance(node.value, dict) else None

@@ -63,7 +63,12 @@ class _Reader:
         self.databases = Databases(request, request.source, DATABASE_FOLDERS)
         self._output = request.output
         self._rules = _rules(gold)
-        self._golds = _golds_by_id(gold / "exec_result")
+        results = _files(gold / "exec_result", ".csv").values()
+        self._golds: dict[str, list[Path]] = {}  # `ID.csv`, or else `ID_a.csv`, `ID_b.csv` and so on, by id
+        for path in results:
+            if match := _GOLD_FILE.fullmatch(path.name):
+                self._golds.setdefault(match["id"], []).append(path)
+        self._golds |= {path.stem: [path] for path in results}
         self._documents = _files(folder / DOCUMENTS, ".md")
         if request.predictions is not None and not request.predictions.is_dir():
             raise QueryEvalError(f"{request.predictions}: is no folder: predictions are files in one, ID.sql or ID.csv")
@@ -94,16 +99,6 @@ class _Reader:
             raise RecordError(f"database '{one_line(database)}' is not there: {remedy}") from error
         predictions = [{"predicted": file_at(query).text(MAX_TEXT_BYTES)}] if query else []
         return ImportedCase(id=id_, keys=keys, predictions=predictions, files=files)
-
-
-def _golds_by_id(folder: Path) -> dict[str, list[Path]]:
-    """Return `ID.csv`, or else `ID_a.csv`, `ID_b.csv` and so on, by id."""
-    golds: dict[str, list[Path]] = {}
-    files = _files(folder, ".csv").values()
-    for path in files:
-        if match := _GOLD_FILE.fullmatch(path.name):
-            golds.setdefault(match["id"], []).append(path)
-    return golds | {path.stem: [path] for path in files}
 
 
 def _files(folder: Path, *suffixes: str) -> dict[str, Path]:
