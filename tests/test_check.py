@@ -13,7 +13,7 @@ from pytest_queryeval.cli.check.gold_rules import GOLD_RULES, gold_slow
 from pytest_queryeval.cli.check.gold_run import GoldRun
 from pytest_queryeval.cli.check.suite_rules import SUITE_RULES
 from pytest_queryeval.core.errors import SourceError
-from pytest_queryeval.core.findings import RULES
+from pytest_queryeval.core.findings import CHECK_RULES
 from pytest_queryeval.core.model import Execution, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
@@ -116,7 +116,7 @@ def rules(findings):
 def test_every_rule_has_a_function_with_a_description():
     known = {**GOLD_RULES, **SUITE_RULES}
 
-    assert known.keys() == RULES.keys()
+    assert known.keys() == CHECK_RULES.keys()
     assert all(rule.__doc__.startswith("Find ") for rule in known.values())
 
 
@@ -124,7 +124,7 @@ def test_one_planted_defect_for_each_rule_is_found_and_nothing_else(check):
     status, findings = check(SUITE)
 
     assert [(found["rule"], found["path"], found["line"], found["case"]) for found in findings] == PLANTED
-    assert [found["level"] for found in findings] == [RULES[rule] for rule, *_ in PLANTED]
+    assert [found["level"] for found in findings] == [CHECK_RULES[rule] for rule, *_ in PLANTED]
     assert status == 1
 
 

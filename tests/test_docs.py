@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_queryeval.core.model import GROUPS
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.metrics import METRICS
-from pytest_queryeval.suites.keys import COMPARE, GATE_GROUPS, KEYS
+from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison")}
@@ -33,7 +34,7 @@ def test_no_key_is_documented_that_does_not_exist():
     assert rows("suites").keys() <= KEYS.keys()
 
 
-@pytest.mark.parametrize("group", GATE_GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_what_gates_can_ask_for_is_documented(group):
     assert f"`{group}`" in PAGES["suites"].partition("A gate is")[2]
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from pytest_queryeval.core.errors import Location
 
 FindingLevel: TypeAlias = Literal["error", "warning"]
-RULES: Mapping[str, FindingLevel] = {
+CHECK_RULES: Mapping[str, FindingLevel] = {
     "gold-fails": "error",
     "gold-not-equal-to-itself": "error",
     "unknown-column": "error",
@@ -42,4 +42,4 @@ class Finding:
     @property
     def level(self) -> FindingLevel:
         """Return how much it matters."""
-        return RULES[self.rule]
+        return CHECK_RULES[self.rule]

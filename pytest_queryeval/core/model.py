@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
@@ -21,14 +21,14 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
-RULES = ("no_regression", "max_regressions")  # of gates that compare with a baseline
+BASELINE_RULES = ("no_regression", "max_regressions")  # of gates that compare with a baseline
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
 GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source"]
-GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "file", "source")
-# The cases that have these values; `not` leaves out those that have all of its own.
+GROUPS: tuple[GroupName, ...] = get_args(GroupName)
+# The cases that have these values of groups, each of GROUPS once more; `not` leaves out those that have all of its own.
 Where = TypedDict(
     "Where",
     {

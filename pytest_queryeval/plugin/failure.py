@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number, type_name
-from pytest_queryeval.core.model import Case, CaseResult, Threshold
+from pytest_queryeval.core.model import Case, CaseResult
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.results.case_json import ShortLabels, report_cell, result_difference, stated_text
 from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.formatting import format_score
+from pytest_queryeval.text.formatting import format_score, limits_text
 from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end, truncate
 
 ROWS = 8
@@ -44,8 +44,9 @@ def headline(result: CaseResult) -> str:
         reason = f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
     else:
         reason = ", ".join(
-            f"{violation.metric} {format_score(violation.value)} (needs {needed(violation.threshold)})"
-            for violation in result.violations
+            f"{missed.metric} {format_score(missed.value)}"
+            f" (needs {limits_text(missed.threshold.minimum, missed.threshold.maximum)})"
+            for missed in result.violations
         )
     if len(result.trials) == 1:
         return reason
@@ -84,13 +85,6 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
     row = f" ({result.case.row})" if result.case.row else ""
     yield f"  case       {one_line(f'{result.case.location}{row}', LINE_CHARACTERS)}"
-
-
-def needed(threshold: Threshold) -> str:
-    """Return what a threshold requires."""
-    low = () if threshold.minimum is None else (f"at least {threshold.minimum:g}",)
-    high = () if threshold.maximum is None else (f"at most {threshold.maximum:g}",)
-    return " and ".join((*low, *high)) or "any value"
 
 
 def _query(label: str, query: str | None) -> Iterator[str]:

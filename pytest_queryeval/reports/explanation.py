@@ -8,7 +8,7 @@ from pytest_queryeval.core.report import CaseReport, DifferenceReport, QueryRepo
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.formatting import format_score, pluralize
+from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end
 
 LINE_CHARACTERS = 1_000
@@ -68,10 +68,7 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
 def _needed(case: CaseReport, metric: str) -> str:
     """Return the threshold of a metric in words; empty where the case has none."""
     limits = case["fingerprint"]["thresholds"].get(metric) if case["fingerprint"] else None
-    if limits is None:
-        return ""
-    pairs = (("at least", limits["min"]), ("at most", limits["max"]))
-    return " and ".join(f"{word} {limit:g}" for word, limit in pairs if limit is not None)
+    return "" if limits is None else limits_text(limits["min"], limits["max"])
 
 
 def _query_lines(found: QueryReport, width: int) -> Iterator[str]:

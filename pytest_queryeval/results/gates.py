@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import GROUPS, OF_TRIALS, PASS_RATE, REGRESSIONS, Case, Gate, GroupName, Threshold
@@ -21,7 +21,7 @@ from pytest_queryeval.results.baseline.flips import PASS_SCORES
 from pytest_queryeval.results.baseline.regression import measure_against
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.formatting import format_score, pluralize
+from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 from pytest_queryeval.text.redaction import redact
 
 GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
@@ -110,30 +110,12 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
     for gates in several:
         times: Counter[str] = Counter()
         for gate in gates:
-            pending = _without_result(gate)
+            pending = cast("PendingGate", {name: gate[name] for name in gate if name in PendingGate.__annotations__})
             key = json.dumps({**pending, "cases": None}, sort_keys=True)
             times[key] += 1
             known = found.setdefault((key, times[key]), pending)
             known["cases"] = max((n for n in (known["cases"], gate["cases"]) if n is not None), default=None)
     return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
-
-
-def _without_result(gate: PendingGate) -> PendingGate:
-    pending: PendingGate = {
-        "type": gate["type"],
-        "folder": gate["folder"],
-        "metric": gate["metric"],
-        "where": gate["where"],
-        "min": gate["min"],
-        "max": gate["max"],
-        "cases": gate["cases"],
-    }
-    if gate["type"] == "no_regression":
-        pending["no_regression"] = gate["no_regression"]
-        pending["better"] = gate["better"]
-    if gate["type"] == "max_regressions":
-        pending["max_regressions"] = gate["max_regressions"]
-    return pending
 
 
 def count_cases(gate: PendingGate, cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> int:
@@ -290,10 +272,8 @@ def _value_text(gate: GateReport, value: float) -> str:
     if gate["type"] == "max_regressions":
         return f"{value:,} of {gate['n']:,}"
     if gate["type"] == "limits":
-        low = [] if gate["min"] is None else [f"at least {gate['min']:g}"]
-        high = [] if gate["max"] is None else [f"at most {gate['max']:g}"]
         limits = Threshold(minimum=gate["min"], maximum=gate["max"])
-        return f"{_distinct_text(value, limits)}, needs {' and '.join(low + high)}"
+        return f"{_distinct_text(value, limits)}, needs {limits_text(gate['min'], gate['max'])}"
     least, change = gate["detectable"], _worsening(gate)
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
     means = f"{format_score(gate['before'])} before, {format_score(gate['after'])} now over {gate['n']:,}"

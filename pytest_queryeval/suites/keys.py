@@ -14,8 +14,18 @@ from pytest_queryeval.core.errors import (
     SuiteError,
     did_you_mean,
 )
-from pytest_queryeval.core.findings import RULES as CHECK_RULES
-from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, REGRESSIONS, RULES, Gate, NoRegression, TrialsRule
+from pytest_queryeval.core.findings import CHECK_RULES
+from pytest_queryeval.core.model import (
+    ALPHA,
+    BASELINE_RULES,
+    GROUPS,
+    OF_TRIALS,
+    PASS_RATE,
+    REGRESSIONS,
+    Gate,
+    NoRegression,
+    TrialsRule,
+)
 from pytest_queryeval.core.shapes import (
     NON_BLANK,
     TEXT,
@@ -82,7 +92,6 @@ LEVELS: Mapping[Level, str] = {
     "file": "at the top of a suite file",
     "case": "in a case",
 }
-GATE_GROUPS = ("difficulty", "tag", "kind", "file", "source")
 DEFAULT_MAX_DROP = 0.0
 MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 
@@ -197,9 +206,9 @@ def _ignored(rule: str, node: Node) -> str:
 
 def _gate_shape() -> Shape:
     """Return the shape of a gate: limits of a metric, or one of the rules that compare with a baseline."""
-    names = one_of(name for name in GATE if name not in RULES)
+    names = one_of(name for name in GATE if name not in BASELINE_RULES)
     limits = {"required": ["metric"], "propertyNames": names, **either({"required": ["min"]}, {"required": ["max"]})}
-    rules = [{"required": [rule], "propertyNames": one_of([rule, "where"])} for rule in RULES]
+    rules = [{"required": [rule], "propertyNames": one_of([rule, "where"])} for rule in BASELINE_RULES]
     return {**shape_of(mapping_of(GATE, GATE_DESCRIPTIONS)), **either(limits, *rules)}
 
 
@@ -209,7 +218,7 @@ def _gate(node: Node) -> Gate:
         raise node.problem(f"a gate names its metric under a key: write {{metric: {stray}, min: NUMBER}}")
     found = known_entries(node, GATE)
     gate = partial(Gate, where=found.get("where", {}), folder=node.file.folder, location=node.location)
-    rules = [name for name in RULES if name in found]
+    rules = [name for name in BASELINE_RULES if name in found]
     if rules and (others := [name for name in found if name not in (rules[0], "where")]):
         raise node.problem(f"'{rules[0]}' does not go with '{others[0]}': write a gate for each")
     if "no_regression" in found:
@@ -280,7 +289,7 @@ COMPARE: Mapping[str, Reader[Any]] = {
     "rdf_terms": choice("value", "strict"),
 }
 NO_REGRESSION: Mapping[str, Reader[Any]] = {"metric": _gate_metric, "alpha": _alpha, "max_drop": number_from_zero}
-GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GATE_GROUPS, required_text)
+GATE_WHERE: Mapping[str, Reader[Any]] = dict.fromkeys(GROUPS, required_text)
 GATE: Mapping[str, Reader[Any]] = {
     "metric": _gate_metric,
     "where": mapping_of({**GATE_WHERE, "not": mapping_of(GATE_WHERE)}),

@@ -15,6 +15,16 @@ def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str]
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"
 
 
+def limits_text(minimum: float | None, maximum: float | None) -> str:
+    """Return in words what limits require; empty where both sides are open.
+
+    >>> limits_text(0.85, 0.99)
+    'at least 0.85 and at most 0.99'
+    """
+    limits = (("at least", minimum), ("at most", maximum))
+    return " and ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None)
+
+
 def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun.
 

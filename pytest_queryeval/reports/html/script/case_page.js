@@ -19,7 +19,7 @@ function facts(pairs) {
 function need({ min, max }) {
   const low = min === null || min === undefined ? null : `at least ${min}`;
   const high = max === null || max === undefined ? null : `at most ${max}`;
-  return [low, high].filter(Boolean).join(", ");
+  return [low, high].filter(Boolean).join(" and ");
 }
 
 function scoreTable(cases, place, details) {
