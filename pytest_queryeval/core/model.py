@@ -198,6 +198,11 @@ class Case:
     on_miss_location: Location | None = field(default=None, compare=False)
     ignored_rules: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def requested_metrics(self) -> tuple[str, ...]:
+        """The names of metrics that it is scored by: those that it names, then those that have a threshold."""
+        return tuple(dict.fromkeys((*self.metrics, *self.thresholds)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:

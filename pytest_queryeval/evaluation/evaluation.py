@@ -10,7 +10,6 @@ from time import perf_counter
 from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.evaluation.scoring import Scoring
-from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
@@ -103,7 +102,7 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
 def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
     predicted = _executed(prediction.content, case, session)
     began = perf_counter()
-    names = requested_metrics(case)
+    names = case.requested_metrics
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
     index = _best(candidates, names, case)
     best = candidates[index]

@@ -31,7 +31,7 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
         return [1.0] * len(pairs)
 
     for case in cases:
-        names = [name for name in requested_metrics(case) if METRICS[name].injected == {"similarity"}]
+        names = [name for name in case.requested_metrics if METRICS[name].injected == {"similarity"}]
         similarity = listen if case.predicted is None else listen_for_differences
         for gold, predicted in _answers(case) if names else ():
             for name in names:
@@ -39,11 +39,6 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
                 with suppress(Exception):
                     METRICS[name].function(gold, predicted, similarity=similarity, **options_of(case, name))
     return {model: list(texts) for model, texts in wanted.items()}
-
-
-def requested_metrics(case: Case) -> tuple[str, ...]:
-    """Return the names of metrics that a case is scored by: those that it names, then those that have a threshold."""
-    return tuple(dict.fromkeys((*case.metrics, *case.thresholds)))
 
 
 def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:

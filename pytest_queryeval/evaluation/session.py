@@ -124,7 +124,7 @@ class Session:
         if answered is not None:
             return answered
         query = stated.query or ""
-        if case.source is None and not need_answers((*case.metrics, *case.thresholds)):
+        if case.source is None and not need_answers(case.requested_metrics):
             return Execution(query=query, error=text_refusal(query))  # only metrics of texts score it
         return self._run(query, case)
 

@@ -60,14 +60,13 @@ class Run:
 
     def prepare(self, items: list[pytest.Item]) -> None:
         """Start the predictions of the items, and embed the texts that are known to be needed in one batch."""
-        from pytest_queryeval.evaluation.semantic_texts import requested_metrics
         from pytest_queryeval.metrics import METRICS
 
         cases = _cases(items)
         self.engines = _versions(cases)
         self.session.predictors.register_cases(chain.from_iterable(self.cases.values()))
         self.session.predictors.prefetch(_cases([item for item in items if not _may_be_skipped(item)]))
-        names = {name for metrics in {requested_metrics(case) for case in cases} for name in metrics}
+        names = {name for metrics in {case.requested_metrics for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].injected for name in names):
             self.session.prepare(cases)
 
@@ -144,8 +143,7 @@ class Run:
         from pytest_queryeval.metrics import METRICS
 
         for case in cases:
-            names = (*case.metrics, *case.thresholds)
-            if name := next((name for name in names if "timer" in METRICS[name].injected), None):
+            if name := next((name for name in case.requested_metrics if "timer" in METRICS[name].injected), None):
                 spoilt = "workers of pytest-xdist spoil each other's times, so leave -n out"
                 return f"metric '{name}' ({case.location}) cannot be measured with -n: {spoilt}"
         return ""

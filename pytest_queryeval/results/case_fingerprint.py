@@ -18,7 +18,6 @@ from pytest_queryeval.core.report import CaseFingerprint
 from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Selection, Structure
 from pytest_queryeval.evaluation.recording.codec import encode_answer
-from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
@@ -39,7 +38,7 @@ def case_fingerprint(case: Case, state: str | None) -> CaseFingerprint:
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
-        "metrics": [*requested_metrics(case), *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
+        "metrics": [*case.requested_metrics, *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
         "thresholds": {name: {"min": own.minimum, "max": own.maximum} for name, own in case.thresholds.items()},
         "on_miss": case.on_miss,
         "trials": case.trials,

@@ -68,7 +68,7 @@ def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
     `path` is that of its file, relative to the root of the run. A case without a source whose own metrics compare texts
     is not run for a gate alone.
     """
-    requested = (*case.metrics, *case.thresholds)
+    requested = case.requested_metrics
     added = dict.fromkeys(
         gate.metric
         for gate in gates
@@ -110,7 +110,8 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
     for gates in several:
         times: Counter[str] = Counter()
         for gate in gates:
-            pending = cast("PendingGate", {name: gate[name] for name in gate if name in PendingGate.__annotations__})
+            required = {name: value for name, value in gate.items() if name in PendingGate.__annotations__}
+            pending = cast("PendingGate", required)
             key = json.dumps({**pending, "cases": None}, sort_keys=True)
             times[key] += 1
             known = found.setdefault((key, times[key]), pending)

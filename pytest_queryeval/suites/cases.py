@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
@@ -26,12 +26,10 @@ from pytest_queryeval.suites.structures import load_structure
 # Keys by which a case has settings of its own. Tags are not among them: they are added at no cost.
 _OVERRIDES = frozenset(key.name for key in KEYS.values() if key.inheritance in ("nearest", "merged"))
 
-# Fields that a case has from its settings as they are.
-_INHERITED = (
-    *("source", "metrics", "options", "thresholds", "policy", "dialect"),
-    *("json_schema", "on_miss", "on_miss_location", "timeout", "max_rows", "report_rows", "trials_rule"),
-    "ignored_rules",
-)
+# Fields that a case has from its settings as they are; the others are set by `_case`.
+_INHERITED = {field.name for field in fields(Settings)}.intersection(field.name for field in fields(Case)) - {
+    *("kind", "predictor", "trials", "db_schema", "structure", "tags"),
+}
 
 
 class CaseReader:

@@ -336,7 +336,7 @@ KEYS: Mapping[str, Key] = {
         Key(name="trials", levels=_ALL, read=whole_number(1)),
         Key(name="trials_rule", levels=_ALL, read=read_trials_rule),
         Key(name="tags", levels=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
-        Key(name="requires", levels=_SHARED, read=read_requires),
+        Key(name="requires", levels=_SHARED, inheritance="added", read=read_requires),
         Key(name="report_rows", levels=_SHARED, read=whole_number(0)),
         Key(name=ENV_FILE, levels=("folder",), inheritance="own", read=read_env_file),
         Key(name="gates", levels=("folder",), inheritance="own", read=read_gates),

@@ -17,7 +17,6 @@ from pytest_queryeval.comparison.ties import ties_of
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
-from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.formatting import format_score
 
@@ -36,7 +35,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
     """Find golds that would miss a requested metric if they were predicted, so that no prediction can be right."""
     if gold.scoring is None:
         return
-    for name in requested_metrics(gold.case):
+    for name in gold.case.requested_metrics:
         metric = METRICS[name]
         if metric.published or metric.input == "predictions" or "timer" in metric.injected:
             continue

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
-from pytest_queryeval.evaluation.semantic_texts import requested_metrics
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, ignored_rules
 
 # Settings that cases of these kinds cannot use; of other kinds, such as installed ones, nothing is known.
@@ -26,7 +26,8 @@ UNUSED_BY: Mapping[str, frozenset[str]] = {
 }
 COMPARE_UNUSED_BY: Mapping[str, frozenset[str]] = {"rdf_terms": frozenset({"sql"})}
 NO_TABLES = frozenset({"json", "sdmx"})  # `compare` is about tables
-REPLACED = frozenset({"kind", "source", "metrics", "thresholds", "on_miss", "timeout", "max_rows"}) | UNUSED_BY.keys()
+# Keys that have no effect where every case has a nearer value, or a kind that cannot use them.
+REPLACED = {key.name for key in KEYS.values() if key.inheritance == "nearest"} | UNUSED_BY.keys()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +155,7 @@ def _takes_option(case: CaseLevels, owner: str, option: str) -> bool:
     """Return whether a case is scored with an option of a metric, or of its kind."""
     gated = {gate.metric for folder in case.suite.folders for gate in folder.gates if gate.metric in METRICS}
     kind = case.case.kind
-    requested = [name for name in {*requested_metrics(case.case), *gated} if applies_to(name, kind)]
+    requested = [name for name in {*case.case.requested_metrics, *gated} if applies_to(name, kind)]
     if owner not in KINDS:
         return owner in requested
     if owner != kind:
