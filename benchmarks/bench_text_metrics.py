@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.schema import Schema, schema_of_entry
 from pytest_queryeval.languages.sql.published import grammar, names, normal
 from pytest_queryeval.languages.sql.trees import match, reader
 from pytest_queryeval.metrics.exact_set_match import exact_set_match

@@ -20,6 +20,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.suites.case_tables import TABLE_KEYS
 from pytest_queryeval.suites.descriptions import (
     COMPARE_DESCRIPTIONS,
     GATE_DESCRIPTIONS,
@@ -27,7 +28,6 @@ from pytest_queryeval.suites.descriptions import (
     TABLE_DESCRIPTIONS,
 )
 from pytest_queryeval.suites.keys import COMPARE, GATE, KEYS, NO_REGRESSION
-from pytest_queryeval.suites.tables import TABLE_KEYS
 
 BAR = r"\|"  # as a cell of a table has it
 MANY = 12

@@ -1,6 +1,6 @@
 """Pairs of queries that match clause by clause, pairs that do not, and queries in the words of a dozen dialects."""
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 
 TOWN = Schema(
     tables={

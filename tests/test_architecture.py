@@ -59,7 +59,7 @@ SHARED_MODULES = {
     "languages": {
         "kind",
         "query_language",
-        "tables",
+        "stated_tables",
         "table_files",
         "files",
         "answer_text",

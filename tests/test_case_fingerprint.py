@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from samples import make_case
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Message, Threshold
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import DatasetStructure, Dimension, Structure
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 

@@ -10,14 +10,14 @@ import pytest
 from http_services import SERVICES, SETTINGS, Said, serving
 from samples import fake_source, install_engine, make_case
 
+from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonSchema
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.schema import Schema, schema_of_entry
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.information_schema import listed_ddl
-from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.sandbox.host import Hosts
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from query_pairs import DIFFERENT, DIFFERENT_BY_DIALECT, GOLDS, MATCHING, MATCHING_BY_DIALECT, TOWN
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.languages.sql.trees.match import match_queries
 from pytest_queryeval.metrics import exact_set_match as metrics

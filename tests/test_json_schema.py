@@ -16,7 +16,7 @@ from pytest_queryeval.documents.document import Node, file_at
 from pytest_queryeval.languages.json import schema as schema_module
 from pytest_queryeval.languages.json.schema import check_untrusted, violations
 from pytest_queryeval.sandbox.host import Hosts
-from pytest_queryeval.suites.json_schemas import read_json_schema
+from pytest_queryeval.suites.json_schema import read_json_schema
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from query_pairs import TOWN
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.trees.match import match_queries
 from pytest_queryeval.languages.sql.trees.parsing import (
     MAX_CHARACTERS,

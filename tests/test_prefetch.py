@@ -13,10 +13,10 @@ from samples import make_case, query
 
 from pytest_queryeval.core.errors import PredictorError, TimeLimitExceeded
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Source
-from pytest_queryeval.evaluation.prefetch import PredictorPool
-from pytest_queryeval.evaluation.prefetch.call_clock import CallClock
-from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
-from pytest_queryeval.evaluation.prefetch.time_limit import time_limit
+from pytest_queryeval.evaluation.calls.call_clock import CallClock
+from pytest_queryeval.evaluation.calls.pool import PredictorPool
+from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.calls.time_limit import time_limit
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
 pytestmark = pytest.mark.process
@@ -518,7 +518,7 @@ def test_a_run_that_waits_tells_how_far_it_is(install, lines):
 
 
 def test_calls_in_turn_tell_how_far_they_are_too(calls, install, lines, monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.evaluation.prefetch.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("pytest_queryeval.evaluation.calls.pool.PROGRESS_SECONDS", 0.0)
     cases = questions(install(System()), 2)
     calls.prefetch(cases)
 

@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from samples import fake_source, install_engine, make_case, table
 from selections import selected
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location, PredictorError, QueryEvalError, SourceError
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import Execution, Failure, Message, Prediction, PredictorSpec, QueryOrAnswer, Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table, Tie
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
 from pytest_queryeval.engines.fingerprint import state_of
-from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.recording.codec import decode, decode_answer, encode, encode_answer
 from pytest_queryeval.evaluation.recording.store import decode_entry, encode_entry

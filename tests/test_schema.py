@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_queryeval.core.schema import Schema, schema_of_columns, schema_of_entry
+from pytest_queryeval.core.db_schema import Schema, schema_of_columns, schema_of_entry
 
 ENTRY = {
     "db_id": "concerts",

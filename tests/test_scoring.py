@@ -1,11 +1,11 @@
 import pytest
 from samples import answer, fake_source, install_engine, make_case, query, table
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SettingError, SourceError
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Failure, Threshold
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS

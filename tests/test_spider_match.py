@@ -1,6 +1,6 @@
 """A pair under Spider's published evaluation, as details and as a row of its table."""
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.components import COMPONENTS, Component
 from pytest_queryeval.languages.sql.published.match import match_as_published, scored_pair
 

@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 from samples import make_case, query
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ENGINES, SupportsSchema, SupportsTiming
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session

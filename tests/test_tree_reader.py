@@ -3,7 +3,7 @@
 import pytest
 from query_pairs import TOWN
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.trees.reader import read_tree
 from pytest_queryeval.languages.sql.trees.scope import MAX_NUMBERINGS
 from pytest_queryeval.languages.sql.view import View

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Selection, Structure
 from pytest_queryeval.core.table import Table
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from pytest_queryeval.core.db_schema import Schema, schema_of_columns
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
 from pytest_queryeval.core.registry import Registry
-from pytest_queryeval.core.schema import Schema, schema_of_columns
 from pytest_queryeval.core.setting_validators import SettingValidator
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.core.table_definition import script_of

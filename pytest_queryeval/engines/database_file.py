@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.model import Execution
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.sandbox.host import Host, Question
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ddl_text, described_schema, prefix_source_errors
 from pytest_queryeval.engines.files import absolute
 from pytest_queryeval.sandbox.host import Host, Question

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SettingError, did_you_mean
 from pytest_queryeval.core.model import Execution, Failure, Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.setting_validators import SettingValidator, is_text, pattern_shape
 from pytest_queryeval.engines import EngineType, Settings, with_cells
 from pytest_queryeval.engines.remote_source import RemoteSource

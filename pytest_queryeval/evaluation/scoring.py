@@ -9,10 +9,10 @@ from typing import Any
 
 from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.pairing import pair
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.metric import LARGEST, Metric, Score
 from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, QueryOrAnswer
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
 from pytest_queryeval.evaluation.session import Session

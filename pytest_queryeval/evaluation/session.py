@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.files import check_exists
 from pytest_queryeval.engines.fingerprint import known_state
-from pytest_queryeval.evaluation.prefetch import PredictorPool
-from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts, schema_script
+from pytest_queryeval.evaluation.calls.pool import PredictorPool
+from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import need_answers

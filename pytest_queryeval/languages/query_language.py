@@ -16,8 +16,8 @@ from pytest_queryeval.documents.yaml_errors import BLOCK_HINT
 from pytest_queryeval.languages.extract_query import Language, extract_query
 from pytest_queryeval.languages.files import stated_file
 from pytest_queryeval.languages.kind import Kind
+from pytest_queryeval.languages.stated_tables import TABLE_KEYS, read_table
 from pytest_queryeval.languages.table_files import table_readers
-from pytest_queryeval.languages.tables import TABLE_KEYS, read_table
 from pytest_queryeval.sandbox.host import Hosts
 
 # Comments of SQL and YAML: YAML may cut the query there, or join lines so that a comment includes the next one.

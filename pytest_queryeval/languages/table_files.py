@@ -13,7 +13,7 @@ from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.documents.json_nodes import read_json
 from pytest_queryeval.documents.values import scalar
 from pytest_queryeval.languages.files import MAX_STATED_BYTES, FileReader, text_file
-from pytest_queryeval.languages.tables import read_table
+from pytest_queryeval.languages.stated_tables import read_table
 from pytest_queryeval.text.formatting import pluralize
 
 CellReader: TypeAlias = Callable[[Cell], Cell]

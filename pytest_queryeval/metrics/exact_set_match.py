@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score, metric
-from pytest_queryeval.core.schema import Schema
 
 NO_SCHEMA = Schema()
 

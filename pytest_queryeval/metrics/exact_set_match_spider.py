@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.metric import Score, metric
-from pytest_queryeval.core.schema import Schema
 
 NO_SCHEMA = Schema()
 

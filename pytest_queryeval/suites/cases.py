@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
@@ -17,9 +17,9 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.conversations import turns
+from pytest_queryeval.suites.db_schema import load_schema
 from pytest_queryeval.suites.keys import KEYS, read_keys
 from pytest_queryeval.suites.query_or_answer import read_golds, read_predicted
-from pytest_queryeval.suites.schemas import load_schema
 from pytest_queryeval.suites.settings import Settings, Values, added, check_applicable, inherited, resolve
 from pytest_queryeval.suites.structures import load_structure
 

@@ -63,10 +63,12 @@ from pytest_queryeval.documents.values import (
 )
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.case_tables import CASE_TABLE_SHAPE
 from pytest_queryeval.suites.conversations import read_messages
+from pytest_queryeval.suites.db_schema import read_db_schema
 from pytest_queryeval.suites.descriptions import COMPARE_DESCRIPTIONS, GATE_DESCRIPTIONS
 from pytest_queryeval.suites.env_files import ENV_FILE, read_env_file
-from pytest_queryeval.suites.json_schemas import read_json_schema
+from pytest_queryeval.suites.json_schema import read_json_schema
 from pytest_queryeval.suites.markers import PYTEST_MARKERS, as_marker
 from pytest_queryeval.suites.metric_keys import (
     known_metric,
@@ -79,10 +81,8 @@ from pytest_queryeval.suites.metric_keys import (
 from pytest_queryeval.suites.predictors import read_predictor
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 from pytest_queryeval.suites.requirements import read_requires
-from pytest_queryeval.suites.schemas import read_db_schema
 from pytest_queryeval.suites.sources import read_source, read_sources
 from pytest_queryeval.suites.structures import read_structure
-from pytest_queryeval.suites.tables import CASE_TABLE_SHAPE
 
 Level: TypeAlias = Literal["folder", "file", "case"]
 Inheritance: TypeAlias = Literal["nearest", "merged", "added", "own"]

@@ -10,7 +10,7 @@ from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shap
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import each, entries, items
 from pytest_queryeval.languages import Kind
-from pytest_queryeval.languages.tables import read_table
+from pytest_queryeval.languages.stated_tables import read_table
 
 _TABLE = shape_of(read_table)
 # By form, what it accepts; the kind of the case reads it.

@@ -18,10 +18,10 @@ from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
+from pytest_queryeval.suites.db_schema import SchemaFile
 from pytest_queryeval.suites.env_files import load_env_file
 from pytest_queryeval.suites.keys import KEYS, read_gates, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
-from pytest_queryeval.suites.schemas import SchemaFile
 from pytest_queryeval.suites.sources import resolved_source
 from pytest_queryeval.suites.structures import StructureFiles
 

@@ -17,6 +17,7 @@ from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.tables import is_table
 from pytest_queryeval.documents.values import required_text, unexpected
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS, CaseTable, read_case_table, row_nodes
 from pytest_queryeval.suites.cases import CaseReader
 from pytest_queryeval.suites.keys import CASE_KEYS, read_keys
 from pytest_queryeval.suites.predictors import check_predictor_files
@@ -30,7 +31,6 @@ from pytest_queryeval.suites.settings import (
     folder_chain,
     inherited,
 )
-from pytest_queryeval.suites.tables import TABLE_KEYS, CaseTable, read_case_table, row_nodes
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
 JSONL_SUFFIX = ".queryeval.jsonl"
@@ -197,7 +197,7 @@ def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = Fa
     """
     if isinstance(cases.value, list):
         yield from cases.value
-    elif isinstance(cases.value, dict) and not cases.value.keys().isdisjoint(TABLE_KEYS):
+    elif isinstance(cases.value, dict) and not cases.value.keys().isdisjoint(CASE_TABLE_KEYS):
         yield from row_nodes(read_case_table(cases), problems, empty_is_predicted=empty_is_predicted)
     elif isinstance(cases.value, dict) or cases.empty:
         raise unexpected(cases, "a list", ": write each case as an item, `- {id: …, gold: …}`")

@@ -13,7 +13,7 @@ import sqlglot
 from conftest import Records
 from sqlglot import exp
 
-from pytest_queryeval.core.schema import Schema, schema_of_entry
+from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.languages.sql.trees.match import Match, match_queries
 
 Pair: TypeAlias = dict[str, Any]

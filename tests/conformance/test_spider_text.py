@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 from conftest import Records
 
-from pytest_queryeval.core.schema import Schema, schema_of_entry
+from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.languages.sql.components import exact_match, partial_match
 from pytest_queryeval.languages.sql.hardness import hardness
 from pytest_queryeval.languages.sql.published.grammar import published_view

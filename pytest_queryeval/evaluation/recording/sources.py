@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, get_args
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.model import Execution, Failure, FailureKind, Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.fingerprint import state_of
 from pytest_queryeval.evaluation.recording.codec import (

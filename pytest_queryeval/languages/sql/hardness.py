@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.published.grammar import published_view
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError
 from pytest_queryeval.languages.sql.view import View

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.schema import Schema
 
 _NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re.IGNORECASE)

@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from pytest_queryeval.core.schema import Column, Schema
+from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.languages.sql.published.names import Names, names_of
 from pytest_queryeval.languages.sql.published.tokens import END, Cursor, UnreadableQueryError, shown, tokens_of
 from pytest_queryeval.languages.sql.view import Condition, Conditions, Expression, Item, Ordering, View

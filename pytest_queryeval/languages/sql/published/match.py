@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.report import ComponentName, SpiderDetails
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import Component, exact_match, partial_match
 from pytest_queryeval.languages.sql.hardness import hardness
 from pytest_queryeval.languages.sql.published.grammar import published_view

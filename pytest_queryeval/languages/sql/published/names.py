@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol, TypeAlias
 
-from pytest_queryeval.core.schema import Column, Schema
+from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.languages.sql.published.tokens import END, UnreadableQueryError, shown
 
 STAR: Column = ("", "*")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias, cast
 
-from pytest_queryeval.core.schema import Column, Schema
+from pytest_queryeval.core.db_schema import Column, Schema
 from pytest_queryeval.languages.sql.published.grammar import Arithmetic, Operand, read
 from pytest_queryeval.languages.sql.published.names import Names, names_of
 from pytest_queryeval.languages.sql.published.tokens import UnreadableQueryError

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.report import ComponentName
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.languages.sql.components import Component, partial_match
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope

@@ -9,7 +9,7 @@ from itertools import permutations, product
 from math import factorial, prod
 from typing import NamedTuple
 
-from pytest_queryeval.core.schema import Schema
+from pytest_queryeval.core.db_schema import Schema
 
 MAX_NUMBERINGS = 24
 _OUTWARD = "^"

@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Source
-from pytest_queryeval.core.schema import Schema, schema_of_entry
 from pytest_queryeval.core.shapes import TEXT, either, mapping_shape, shape
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node, file_at
 from pytest_queryeval.documents.values import entries, known_entries, required_text

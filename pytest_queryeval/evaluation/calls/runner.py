@@ -12,11 +12,11 @@ from typing import Any
 
 from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitExceeded
 from pytest_queryeval.core.model import Prediction
-from pytest_queryeval.evaluation.prefetch.call_clock import CallClock
-from pytest_queryeval.evaluation.prefetch.event_loop import EventLoopThread, cancel
-from pytest_queryeval.evaluation.prefetch.prediction_call import PredictionCall, retry_pause
-from pytest_queryeval.evaluation.prefetch.progress import Progress
-from pytest_queryeval.evaluation.prefetch.time_limit import time_limit
+from pytest_queryeval.evaluation.calls.call_clock import CallClock
+from pytest_queryeval.evaluation.calls.event_loop import EventLoopThread, cancel
+from pytest_queryeval.evaluation.calls.prediction_call import PredictionCall, retry_pause
+from pytest_queryeval.evaluation.calls.progress import Progress
+from pytest_queryeval.evaluation.calls.time_limit import time_limit
 from pytest_queryeval.predictors import Predictor
 from pytest_queryeval.predictors.answer import user_frames, wrap_predictor_errors
 

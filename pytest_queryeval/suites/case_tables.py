@@ -59,7 +59,7 @@ class CaseTable:
 
 def read_case_table(node: Node) -> CaseTable:
     """Read a mapping with a `file`, and how to read it; raise `CaseError`."""
-    found = known_entries(node, TABLE_KEYS)
+    found = known_entries(node, CASE_TABLE_KEYS)
     if "file" not in found:
         raise node.problem("cases in a table need a `file`: write {file: questions.xlsx}, or a list of cases")
     name = found.pop("file")
@@ -94,14 +94,14 @@ def _metadata(node: Node) -> tuple[str, ...] | Literal["rest"]:
     return REST if node.value == REST else list_of(required_text)(node)
 
 
-TABLE_KEYS: Mapping[str, Reader[Any]] = {
+CASE_TABLE_KEYS: Mapping[str, Reader[Any]] = {
     "file": required_text,
     "sheet": text,
     "delimiter": _delimiter,
     "columns": _columns,
     "metadata": _metadata,
 }
-CASE_TABLE_SHAPE = mapping_shape(described_shapes(TABLE_KEYS, TABLE_DESCRIPTIONS), required=["file"])
+CASE_TABLE_SHAPE = mapping_shape(described_shapes(CASE_TABLE_KEYS, TABLE_DESCRIPTIONS), required=["file"])
 
 
 def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool) -> Iterator[Node]:

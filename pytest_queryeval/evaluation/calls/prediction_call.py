@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_queryeval.core.case_view import CaseView, view_of
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
-from pytest_queryeval.evaluation.prefetch.schema_text import SchemaText
+from pytest_queryeval.evaluation.calls.schema_text import SchemaText
 
 if TYPE_CHECKING:
     from pytest_queryeval.evaluation.recording import RecordedCall

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from pytest_queryeval.core.errors import TimeLimitExceeded
-from pytest_queryeval.evaluation.prefetch.call_clock import POLL_SECONDS
+from pytest_queryeval.evaluation.calls.call_clock import POLL_SECONDS
 
 REPEAT_SECONDS = 1.0  # for the function to clean up
 

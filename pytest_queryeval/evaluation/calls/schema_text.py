@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Hashable
 
 from pytest_queryeval.core.capture import capture_error, unwrap
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, Source
-from pytest_queryeval.core.schema import Schema
 from pytest_queryeval.core.table_definition import (
     ColumnDefinition,
     ForeignKey,
@@ -17,7 +17,7 @@ from pytest_queryeval.core.table_definition import (
     create_table,
     script_of,
 )
-from pytest_queryeval.evaluation.prefetch.call_clock import CallClock
+from pytest_queryeval.evaluation.calls.call_clock import CallClock
 
 
 class SchemaText:

@@ -13,10 +13,10 @@ from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
 from pytest_queryeval.core.errors import PredictorError, QueryEvalError
 from pytest_queryeval.core.model import Case, Prediction, PredictorSpec
-from pytest_queryeval.evaluation.prefetch.prediction_call import PredictionCall
-from pytest_queryeval.evaluation.prefetch.progress import progress_line
-from pytest_queryeval.evaluation.prefetch.runner import PREDICTOR, PredictorRunner
-from pytest_queryeval.evaluation.prefetch.schema_text import SchemaTexts
+from pytest_queryeval.evaluation.calls.prediction_call import PredictionCall
+from pytest_queryeval.evaluation.calls.progress import progress_line
+from pytest_queryeval.evaluation.calls.runner import PREDICTOR, PredictorRunner
+from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.predictors import PREDICTORS, Predictor, RegistersCases, StoredPredictions
 from pytest_queryeval.predictors.answer import wrap_predictor_errors
 from pytest_queryeval.predictors.hook import Hook
