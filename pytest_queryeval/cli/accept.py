@@ -134,8 +134,8 @@ def _gold(query: str, case: Case) -> JsonValue:
     """Return a prediction as an item of `gold_any`: a query, a JSON value, or the text of a selection."""
     if KINDS[case.kind].has_queries:
         return f"{query.strip()}\n" if "\n" in query.strip() else query.strip()
-    stated = QueryOrAnswer(query=query)
-    read = KINDS[case.kind].read_without_running(stated, replace(case, json_schema=None, structure=None), Hosts())
+    predicted = QueryOrAnswer(query=query)
+    read = KINDS[case.kind].read_without_running(predicted, replace(case, json_schema=None, structure=None), Hosts())
     if read is None or not isinstance(read.answer, JsonAnswer):
         return answer_text(query)[0].strip()
     value: JsonValue = read.answer.value

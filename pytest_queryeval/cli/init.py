@@ -105,9 +105,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Result:
     """Write the files and name them; raise `QueryEvalError` for one that is there already or cannot be written."""
-    stated = {name: getattr(arguments, name) for name in CHOICES}
-    is_asking = sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(stated.values())
-    choices = _Choices(**{name: stated[name] or (_asked(name) if is_asking else CHOICES[name][0]) for name in CHOICES})
+    given = {name: getattr(arguments, name) for name in CHOICES}
+    is_interactive = sys.stdin is not None and sys.stdin.isatty() and not arguments.json and not any(given.values())
+    choices = _Choices(
+        **{name: given[name] or (_ask(name) if is_interactive else CHOICES[name][0]) for name in CHOICES}
+    )
     files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
     if not arguments.force and (found := next(filter(os.path.lexists, files), None)):
         raise QueryEvalError(f"{found}: is there already: name another folder, or replace files with --force")
@@ -121,7 +123,7 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(status=OK, lines=lines, data={"files": [str(path) for path in files], "run": command})
 
 
-def _asked(name: str) -> str:
+def _ask(name: str) -> str:
     """Return the user's choice; an empty answer is the default."""
     choices = CHOICES[name]
     while True:

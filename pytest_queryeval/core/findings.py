@@ -41,5 +41,5 @@ class Finding:
 
     @property
     def level(self) -> FindingLevel:
-        """Return how much it matters."""
+        """The level of its rule."""
         return CHECK_RULES[self.rule]

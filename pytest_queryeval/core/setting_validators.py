@@ -18,7 +18,7 @@ class SettingValidator(NamedTuple):
     """A test of a setting's value, and the words for what passes it.
 
     `suggestion` returns the end of the message for a value that does not pass. With `names_files`, the value is
-    the name of a file, or several. `shape` is what editors are told of the value, as the suite has it: variables of the
+    the name of a file, or several. `shape` describes the value to editors, as the suite has it: variables of the
     environment are not replaced there.
     """
 

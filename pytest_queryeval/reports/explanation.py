@@ -44,8 +44,8 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
         which = f"gold (number {gold['index'] + 1})" if gold["index"] else "gold"
         yield from ("", which, *_query_lines(gold, width))
     if (predicted := case["predicted"]) is not None:
-        told = f", from {case['prediction']['source']}" if case["prediction"] else ""
-        yield from ("", one_line(f"predicted{told}"), *_query_lines(predicted, width))
+        source = f", from {case['prediction']['source']}" if case["prediction"] else ""
+        yield from ("", one_line(f"predicted{source}"), *_query_lines(predicted, width))
         if failed:
             yield f"{INDENT}{one_line(failed, LINE_CHARACTERS)}"
     if case["difference"] is not None:

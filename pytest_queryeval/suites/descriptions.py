@@ -1,4 +1,4 @@
-"""What editors say of keys, under the pointer and beside completions; docs/suites.md says more."""
+"""Descriptions of keys that editors show on hover and beside completions; docs/suites.md has the details."""
 
 from __future__ import annotations
 

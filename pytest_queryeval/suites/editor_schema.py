@@ -1,4 +1,4 @@
-"""JSON Schemas of suites and of folder settings, by which editors describe, complete and check them as they are typed.
+"""JSON Schemas of suites and of folder settings, by which editors describe, complete and check them during typing.
 
 They are composed from the shapes of the readers that load these files, and from the names in the registries.
 """
@@ -16,7 +16,7 @@ from pytest_queryeval.suites.keys import KEYS, Level
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 SchemaName: TypeAlias = Literal["suite", "settings"]
-# What the files are called that suites and settings refer to.
+# The names of the files that suites and settings refer to.
 SCHEMA_FILES: Mapping[SchemaName, str] = {"suite": "suite.schema.json", "settings": "settings.schema.json"}
 _LEVELS: Mapping[SchemaName, Level] = {"suite": "file", "settings": "folder"}
 _TITLES: Mapping[SchemaName, str] = {

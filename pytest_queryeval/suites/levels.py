@@ -31,7 +31,7 @@ class CaseLevels:
 
     @property
     def all(self) -> tuple[Node, ...]:
-        """Return the levels, the nearest one last."""
+        """The levels, the nearest one last."""
         return (*self.shared, self.own)
 
 

@@ -102,9 +102,9 @@ def _findings_of(
     levels: CaseLevels, columns: dict[CaseLevels, set[str]], session: Session, *, run_queries: bool
 ) -> Iterator[Finding]:
     case = levels.case
-    for index, stated in enumerate(case.golds):
-        is_run = run_queries or stated.answer is not None
-        execution = session.execute_cached(stated, case) if is_run else None
+    for index, content in enumerate(case.golds):
+        is_run = run_queries or content.answer is not None
+        execution = session.execute_cached(content, case) if is_run else None
         gold = GoldRun(levels=levels, index=index, execution=execution, session=session)
         if gold.table is not None:
             columns.setdefault(levels, set()).update(name.casefold() for name in gold.table.columns)

@@ -87,7 +87,7 @@ def gold_unstable(gold: GoldRun) -> Iterator[str]:
     """Find golds that answer differently when they run again, so that the right query may fail."""
     if gold.compared is None or gold.query is None:
         return
-    again = gold.session.execute(gold.stated, gold.case)
+    again = gold.session.execute(gold.content, gold.case)
     remedy = "remove what depends on time or chance"
     if again.error is not None:
         yield f"gold ran once and then failed ({again.error.message}): {remedy}"

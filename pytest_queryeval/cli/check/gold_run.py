@@ -27,45 +27,45 @@ class GoldRun:
 
     @property
     def case(self) -> Case:
-        """Return the case."""
+        """The case."""
         return self.levels.case
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of the case."""
+        """The kind of the case."""
         return KINDS[self.case.kind]
 
     @property
-    def stated(self) -> QueryOrAnswer:
-        """Return the gold as the suite states it."""
+    def content(self) -> QueryOrAnswer:
+        """The gold as it is in the suite."""
         return self.case.golds[self.index]
 
     @property
     def location(self) -> Location:
-        """Return the place of the gold."""
-        return self.stated.location or self.case.location
+        """The place of the gold."""
+        return self.content.location or self.case.location
 
     @property
     def query(self) -> str | None:
-        """Return the query of the gold, if it is one that a source runs."""
-        return self.stated.query if self.kind.has_queries and self.case.source is not None else None
+        """The query of the gold, if it is one that a source runs."""
+        return self.content.query if self.kind.has_queries and self.case.source is not None else None
 
     @property
     def table(self) -> Table | None:
-        """Return the answer, if it is a table."""
+        """The answer, if it is a table."""
         answer = None if self.execution is None else self.execution.answer
         return answer if isinstance(answer, Table) else None
 
     @property
     def compared(self) -> Table | None:
-        """Return the columns of the table that are compared; None where the case names other ones."""
+        """The columns of the table that are compared; None where the case names columns that it does not have."""
         with suppress(QueryEvalError):
             return None if self.table is None else project(self.table, self.case.policy.gold_columns)
         return None
 
     @cached_property
     def scoring(self) -> Scoring | None:
-        """Return the scores of the gold as a prediction; None where it has no answer that can be compared."""
+        """The scores of the gold as a prediction; None where it has no answer that can be compared."""
         if self.execution is None or self.execution.error or (self.table is not None and self.compared is None):
             return None
         return self.scoring_of(self.execution if self.table is None else replace(self.execution, answer=self.compared))
@@ -73,7 +73,7 @@ class GoldRun:
     def scoring_of(self, predicted: Execution) -> Scoring:
         """Return the scores of an execution as a prediction."""
         assert self.execution is not None
-        prediction = Prediction(content=self.stated, predictor="gold")
+        prediction = Prediction(content=self.content, predictor="gold")
         return Scoring(self.case, self.execution, predicted, prediction, self.session)
 
     def run(self, query: str) -> Table | None:

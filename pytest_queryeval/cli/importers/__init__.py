@@ -15,7 +15,7 @@ DEFAULT_LANGUAGE = "en"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """What the command line asks for.
+    """The arguments of the command line.
 
     `output` is the folder of the suites, `columns` which field of a record each key of a case is read from, where they
     have different names.
@@ -46,7 +46,7 @@ class ImportedCase:
 
 
 class Skipped(NamedTuple):
-    """A record, or a part of one, that no case carries."""
+    """A record, or a part of one, that is in no case, and why."""
 
     id: str
     reason: str

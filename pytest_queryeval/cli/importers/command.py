@@ -21,7 +21,7 @@ OK, FINDINGS = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the source, where the suites go, and what the source does not say."""
+    """Add the source, the folder of the suites, and settings that the source lacks."""
     parser.add_argument("format", choices=IMPORTERS.names(), metavar="FORMAT", help=", ".join(IMPORTERS.names()))
     parser.add_argument("source", type=Path, metavar="SOURCE", help="the file with the questions and right answers")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the suites")
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _with_progress(cases: Iterable[ImportedCase | Skipped]) -> Iterator[ImportedCase | Skipped]:
-    """Yield the cases, and tell from time to time how many there were."""
+    """Yield the cases, and write from time to time how many were read."""
     for number, case in enumerate(cases):
         if number and not number % PROGRESS_CASES:
             write_lines([f"{pluralize(number, 'case')} read"], sys.stderr)

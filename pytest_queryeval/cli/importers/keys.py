@@ -72,10 +72,10 @@ def gold_value(value: JsonValue, kind: str) -> JsonValue:
         if not isinstance(value, str) or not value.strip():
             raise RecordError("its right answer is no query")
         return value
-    stated = "null" if value is None else value
+    gold = "null" if value is None else value  # in a suite, null is no value; its text is read as JSON
     try:
-        KINDS[kind].read_gold(parse_json(json.dumps(stated), _NO_FILE, line=0))
+        KINDS[kind].read_gold(parse_json(json.dumps(gold), _NO_FILE, line=0))
     except (CaseError, SuiteError) as error:
         problem = error.problems[0].problem if isinstance(error, SuiteError) else error.problem
         raise RecordError(f"its right answer cannot be read: {problem}") from error
-    return stated
+    return gold

@@ -40,7 +40,7 @@ class Predictions:
         return self._entries.get(key, ())
 
     def unused(self) -> Iterator[Skipped]:
-        """Yield the predictions that no case asked for."""
+        """Yield the predictions that belong to no case."""
         yield from (Skipped(key, f"a prediction whose {self._named} is that of no case") for key in self._unused)
 
 

@@ -132,7 +132,7 @@ class _Test:
         raise RecordError(f"no assert says what is right in the kind '{kind}': it has {types}")
 
     def left_out(self) -> Iterator[str]:
-        """Yield what is said of each assert that is not carried over."""
+        """Yield a message for each assert that is not imported."""
         for each in self._asserts:
             if (type_ := each.get("type")) not in ("equals", "is-json"):
                 yield f"assert '{one_line(str(type_))}' is left out: its test is imported without it"
@@ -218,11 +218,11 @@ def _instance(schema: JsonValue, levels: int = MAX_LEVELS) -> JsonValue:
     """Return a small answer that keeps most schemas; the caller checks whether it keeps this one."""
     if not isinstance(schema, dict) or not levels:
         return {}
-    if stated_key := next((key for key in ("const", "default") if key in schema), None):
-        return schema[stated_key]
+    if given := next((key for key in ("const", "default") if key in schema), None):
+        return schema[given]
     for key in ("enum", "examples", "type"):
-        if isinstance(stated := schema.get(key), list) and stated:
-            return stated[0] if key != "type" else _instance({**schema, "type": stated[0]}, levels - 1)
+        if isinstance(values := schema.get(key), list) and values:
+            return values[0] if key != "type" else _instance({**schema, "type": values[0]}, levels - 1)
     named, count = str(schema.get("type")), schema.get("minItems")
     if named in _SCALARS:
         return schema.get("minimum", _SCALARS[named])

@@ -145,9 +145,9 @@ def _answer(
     return {**gold, "compare": compare}, files
 
 
-def _columns(stated: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
+def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
     """Return the columns of each answer that count, none where all do; raise `RecordError`."""
-    lists = stated if isinstance(stated, list) else []
+    lists = conditions if isinstance(conditions, list) else []
     nested = [each for each in lists if isinstance(each, list)]
     # As in the published tool, answers without a list do not count.
     chosen = nested if any(nested) else [[] if nested else lists] * len(tables)

@@ -165,8 +165,8 @@ def _case(test: _Test, root: Path) -> tuple[dict[str, JsonValue], dict[str, byte
     """Return the keys of a case, and the files that they name."""
     query = f"BASE <{_iri(test.query, root)}>\n{file_at(test.query).text(MAX_BYTES)}"
     # FROM names graphs that the source has; the tests name files.
-    stated = (test.query.parent / name for name in _FROM.findall(query))
-    graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in stated if path.is_file())))
+    named = (test.query.parent / name for name in _FROM.findall(query))
+    graphs = dict.fromkeys((*test.graphs, *(path.resolve() for path in named if path.is_file())))
     data_name, data = _data(test.data, tuple(graphs), root)
     result_name, result, is_ordered = _result(test, root)
     keys: dict[str, JsonValue] = {

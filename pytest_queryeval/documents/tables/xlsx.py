@@ -155,7 +155,7 @@ class _ProblemCells:
 
 
 def _numbered_cells(worksheet: Any, problems: dict[tuple[int, int], str], file: TableFile) -> NumberedCells:
-    # What a sheet says of its own size may be wrong.
+    # The size that a sheet states may be wrong.
     worksheet.reset_dimensions()
     rows = enumerate(worksheet.iter_rows(max_row=MAX_ROWS), start=1)
     width = 0

@@ -1,4 +1,4 @@
-"""What else a gold query can be asked for: what it reads, what it answers over empty tables, its text in one layout."""
+"""Variants of a gold query for `queryeval check`: over empty tables, and in one layout; whether it reads a table."""
 
 from __future__ import annotations
 
