@@ -2,17 +2,24 @@
 
 import importlib
 import re
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from pytest_queryeval.core.model import GROUPS
+from pytest_queryeval.cli import COMMANDS
+from pytest_queryeval.core.model import GROUPS, FailureKind, Outcome
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.suites.keys import COMPARE, KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison")}
+PAGES = {
+    name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("suites", "metrics", "comparison", "outcomes")
+}
 ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", re.MULTILINE)
 
 
@@ -72,3 +79,22 @@ def test_every_setting_of_a_sparql_source_is_documented(engine):
     known = importlib.import_module(f"pytest_queryeval.engines.{engine}").SETTINGS
 
     assert [name for name in known if f"`{name}`" not in text] == []
+
+
+def test_every_outcome_and_failure_and_the_exit_statuses_of_every_command_are_documented():
+    named = re.findall(r"^\| `?(\w+)`? \|", PAGES["outcomes"], re.MULTILINE)
+
+    assert {*get_args(Outcome), *get_args(FailureKind), *COMMANDS} <= set(named)
+
+
+def test_the_generated_page_has_every_key_and_every_setting_in_tables_that_are_whole(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
+    page = importlib.import_module("reference").keys()
+
+    settings = [
+        name for registry in (ENGINES, PREDICTORS) for one in registry.names() for name in registry[one].settings or ()
+    ]
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.splitlines() if line.startswith("|")]
+    assert {f"`{name}`" for name in (*KEYS, *COMPARE, *settings)} <= {cells[0].strip() for cells in rows}
+    assert {len(cells) for cells in rows} == {2, 3, 5}
+    assert all(cell.strip() for cells in rows for cell in cells)
