@@ -287,3 +287,47 @@ def test_hostile_rdf_and_other_files_are_no_manifests(capsys):
     assert all(reason.startswith("the entity b is another file, holds another entity") for reason in skipped.values())
     assert len(skipped) == 2
     assert "is no manifest in Turtle" in refusal(capsys, "import", "w3c-sparql", write("x.ttl", "oops"), "-o", "o")
+
+
+def test_no_result_becomes_a_file_that_pytest_runs_or_the_result_of_another_test(capsys):
+    write("tests/a.rq", SIZES)
+    write("tests/payload.py", "raise SystemExit")
+    write("tests/payload.yaml", "cases: []")
+    write("tests/one.srj", solutions("ulm")[0])
+    write("tests/none.srj", solutions()[0])
+    write("tests/damaged.srx", "<oops")
+    Path("tests/latin.rq").write_bytes(b"# \xe4")
+    results = {
+        "conftest": "payload.py",
+        "x.queryeval": "payload.yaml",
+        "query": "a.rq",
+        "damaged": "damaged.srx",
+        "a-b": "one.srj",
+        "a·b": "none.srj",
+    }
+    source = manifest(
+        *(entry(name, "a.rq", result) for name, result in results.items()), entry("latin", "latin.rq", "one.srj")
+    )
+
+    cases, skipped = imported(capsys, "w3c-sparql", source)
+
+    assert {id_: len(case.golds[0].answer.rows) for id_, case in cases.items()} == {"a-b": 1, "a-b-2": 0}
+    assert skipped.keys() == {"conftest", "x.queryeval", "query", "damaged", "latin"}
+    assert skipped["conftest"].startswith("unknown suffix of 'payload.py'")
+    assert {path.suffix for path in Path("out/results").iterdir()} == {".srj"}
+
+
+def test_manifests_that_include_what_is_not_there_and_lists_without_an_end(capsys):
+    write("tests/a.rq", "ASK {}")
+    write("tests/a.csv", "x\n1\n")
+    iris = ("../up.ttl", "missing.ttl", "http://e/x", "\\u0000", "x" * 300)
+    source = manifest(entry("c", "a.rq", "a.csv"), include=" ".join(f"<{iri}>" for iri in iris))
+
+    cases, skipped = imported(capsys, "w3c-sparql", source)
+
+    assert list(cases) == ["c"]
+    assert len(skipped) == len(iris)
+    for name in ("include", "entries"):
+        endless = write(f"{name}.ttl", f"{MANIFEST}<> mf:{name} _:l . _:l rdf:first <a>; rdf:rest _:l .")
+        endless = write(endless, f"@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .{Path(endless).read_text()}")
+        assert f"mf:{name} is no list" in refusal(capsys, "import", "w3c-sparql", endless, "-o", "o")

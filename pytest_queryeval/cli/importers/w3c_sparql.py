@@ -17,10 +17,11 @@ from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, 
 from pytest_queryeval.cli.importers.keys import check_request
 from pytest_queryeval.cli.importers.predictions import read_predictions
 from pytest_queryeval.cli.importers.records import RecordError
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.documents.document import MEBIBYTE, file_at
+from pytest_queryeval.documents.document import MEBIBYTE, Node, file_at
 from pytest_queryeval.engines.graph_build import refuse_bombs
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sparql.query import read_query
 from pytest_queryeval.text.truncation import one_line
 
@@ -55,16 +56,15 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
     predictions = read_predictions(request.predictions)
 
     def cases() -> Iterator[ImportedCase | Skipped]:
-        tests = (test for path, graph in _manifests(source, root) for test in _tests_of(path, graph, root))
-        for position, test in enumerate(tests):
+        for position, test in enumerate(_tests(source, root)):
             if isinstance(test, Skipped):
                 yield test
                 continue
             try:
                 keys, files = _case(test, root)
-            except (RecordError, ValueError, OSError, SyntaxError) as error:
+            except (RecordError, CaseError, ValueError, OSError, SyntaxError) as error:
                 predictions.of(position, test.id, "")
-                yield Skipped(test.id, one_line(str(error)))
+                yield Skipped(test.id, one_line(error.problem if isinstance(error, CaseError) else str(error)))
                 continue
             if request.predictions is not None:
                 del keys["predicted"]
@@ -80,10 +80,9 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
     )
 
 
-def _manifests(path: Path, root: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield a manifest and those that it includes, each once, with their graphs."""
-    from rdflib import Graph, URIRef
-    from rdflib.collection import Collection
+def _tests(path: Path, root: Path) -> Iterator[_Test | Skipped]:
+    """Yield the tests of a manifest and of those that it includes, each manifest once."""
+    from rdflib import Graph
 
     waiting, seen = [path], set[Path]()
     while waiting:
@@ -96,17 +95,32 @@ def _manifests(path: Path, root: Path) -> Iterator[tuple[Path, Any]]:
             graph = Graph().parse(data=text, format="turtle", publicID=_iri(path, root))
         except Exception as error:  # whatever rdflib raises for a text that is no Turtle
             raise QueryEvalError(f"{path}: is no manifest in Turtle: {one_line(str(error))}") from error
-        yield path, graph
-        included = [iri for head in graph.objects(None, URIRef(f"{MF}include")) for iri in Collection(graph, head)]
-        waiting = [*(_path(iri, root) for iri in included), *waiting]
+        yield from _tests_of(path, graph, root)
+        included = []
+        for iri in _listed("include", path, graph):
+            try:
+                included.append(_path(iri, root))
+            except RecordError as error:
+                yield Skipped(one_line(str(iri)), str(error))
+        waiting = [*included, *waiting]
+
+
+def _listed(name: str, path: Path, graph: Any) -> list[Any]:
+    """Return the items of a manifest's lists of this name; raise `QueryEvalError` for one that has no end."""
+    from rdflib import URIRef
+    from rdflib.collection import Collection
+
+    try:
+        return [item for head in graph.objects(None, URIRef(f"{MF}{name}")) for item in Collection(graph, head)]
+    except ValueError as error:
+        raise QueryEvalError(f"{path}: mf:{name} is no list: {error}") from error
 
 
 def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | Skipped]:
     """Yield the tests of one manifest, in the order of its entries; ids have the folder of the manifest before them."""
     from rdflib import RDF, URIRef
-    from rdflib.collection import Collection
 
-    listed = [test for head in graph.objects(None, URIRef(f"{MF}entries")) for test in Collection(graph, head)]
+    listed = _listed("entries", path, graph)
     for test in dict.fromkeys((*listed, *graph.subjects(URIRef(f"{MF}action"), None))):
         folder = path.parent.relative_to(root).as_posix()
         name = str(test).rpartition("#")[2] or str(test)
@@ -153,11 +167,15 @@ def _iri(path: Path, root: Path) -> str:
 def _path(iri: Any, root: Path) -> Path:
     """Return the file that an IRI of a manifest names; raise `RecordError` unless it is below the manifest's folder."""
     name = str(iri).removeprefix(BASE)
-    path = (root / name).resolve()
+    try:
+        path = (root / name).resolve()
+        is_file = path.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, or a link to itself
+        raise RecordError(f"{one_line(name)}: cannot be read: {error}") from error
     if not str(iri).startswith(BASE) or not path.is_relative_to(root):
         raise RecordError(f"it names {one_line(str(iri))}, which is no file below the manifest")
-    if not path.is_file():
-        raise RecordError(f"{name}: no such file")
+    if not is_file:
+        raise RecordError(f"{one_line(name)}: no such file")
     return path
 
 
@@ -217,16 +235,24 @@ def _quads(file: Path, root: Path) -> Iterator[Any]:
 
 
 def _result(test: _Test, root: Path) -> tuple[str, bytes, bool]:
-    """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows means something."""
+    """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows means something.
+
+    Its name is not the manifest's: files that pytest or this plugin would run must not come from a data set.
+    """
     import pyoxigraph
 
-    name = f"results/{re.sub(r'[^A-Za-z0-9._-]', '-', test.id)}"
+    from pytest_queryeval.languages.sparql.rdf_results import read_rdf_results
+
     suffix = test.result.suffix.lower()
-    if suffix not in FORMATS:
-        if test.result.stat().st_size > MAX_BYTES:
-            raise RecordError(f"{test.result.name}: larger than {MAX_BYTES // MEBIBYTE} MiB")
-        return f"{name}{suffix}", test.result.read_bytes(), suffix != ".csv"
-    triples = [quad.triple for quad in _quads(test.result, root)]
-    content = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES)
-    is_ordered = any(triple.predicate.value == RESULT_INDEX for triple in triples)
-    return f"{name}.nt", content or b"", is_ordered
+    if suffix in FORMATS:
+        triples = [quad.triple for quad in _quads(test.result, root)]
+        content = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.N_TRIPLES) or b""
+        read_rdf_results(content.decode(), ".nt")
+        is_ordered = any(triple.predicate.value == RESULT_INDEX for triple in triples)
+        suffix = ".nt"
+    else:
+        file = file_at(test.result)
+        if KINDS["sparql"].read_file(Node(test.result.name, 0, "quoted", file)).answer is None:
+            raise RecordError(f"{test.result.name}: is no result")
+        content, is_ordered = file.data(MAX_BYTES), suffix != ".csv"
+    return f"results/{hashlib.sha256(content).hexdigest()[:12]}{suffix}", content, is_ordered
