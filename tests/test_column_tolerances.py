@@ -1,5 +1,6 @@
 """Gold columns with a tolerance of their own: `compare: {numbers: {columns: …}}`."""
 
+from dataclasses import replace
 from decimal import Decimal
 from itertools import permutations
 
@@ -147,6 +148,18 @@ def test_answers_are_equal_as_by_hand(pair):
     gold, predicted = pair
 
     assert score("execution_accuracy", gold, predicted, OWN) == equal_by_hand(gold, predicted)
+
+
+@pytest.mark.parametrize("names", [("x", "fine"), ("x", "y")])
+def test_where_dropped_columns_leave_rows_twice_the_columns_that_leave_the_right_rows_are_found(names):
+    gold = Table(columns=names, rows=[(1.0, 1.0), (1.0, 5.0), (5.0, 1.0)])
+    rows = [(1.0, 1.0, 1.0, 5.0), (5.0, 1.0, 1.0, 5.0), (1.0, 5.0, 5.0, 1.0), (5.0, 5.0, 1.0, 5.0)]
+    policy = replace(OWN, duplicates="ignore", extra_columns="allow")
+
+    for shown in permutations(range(4)):
+        predicted = Table(columns=("a", "b", "c", "d"), rows=[tuple(row[at] for at in shown) for row in rows])
+        assert score("execution_accuracy", gold, predicted, policy) == 1.0
+        assert score("row_matching_f1", gold, predicted, policy) == 1.0
 
 
 def test_tolerances_inherit_from_the_common_one(tmp_path, monkeypatch):

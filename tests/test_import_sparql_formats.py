@@ -328,6 +328,6 @@ def test_manifests_that_include_what_is_not_there_and_lists_without_an_end(capsy
     assert list(cases) == ["c"]
     assert len(skipped) == len(iris)
     for name in ("include", "entries"):
-        endless = write(f"{name}.ttl", f"{MANIFEST}<> mf:{name} _:l . _:l rdf:first <a>; rdf:rest _:l .")
-        endless = write(endless, f"@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .{Path(endless).read_text()}")
+        prefix = "@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> ."
+        endless = write(f"{name}.ttl", f"{MANIFEST}{prefix} <> mf:{name} _:l . _:l rdf:first <a>; rdf:rest _:l .")
         assert f"mf:{name} is no list" in refusal(capsys, "import", "w3c-sparql", endless, "-o", "o")

@@ -217,6 +217,21 @@ def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked(monkeypatch):
     assert problem(name).endswith("it is larger than 256 MiB when unpacked")
 
 
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ("<c/>" * 500_000, "times as large, as no workbook is"),
+        ("<c/>" * 16_385, "a row has more than 16,384 cells"),
+        ("</row><row>" * 20, "a sheet has more than 10 rows"),
+    ],
+)
+def test_a_short_file_with_many_cells_is_refused(monkeypatch, cells, reason):
+    monkeypatch.setattr("pytest_queryeval.documents.tables.xlsx.MAX_ROWS", 10)
+    name = rewritten(workbook(["id"], ["a"]), SHEET, lambda xml: xml.replace("</row>", f"{cells}</row>", 1))
+
+    assert problem(name).endswith(reason)
+
+
 @pytest.mark.parametrize("part", [SHEET, "xl/styles.xml", "xl/workbook.xml", "[Content_Types].xml"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_document_type_is_refused(part, encoding):

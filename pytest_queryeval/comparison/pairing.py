@@ -161,6 +161,8 @@ class Pair:
             gold_distinct=gold_distinct,
             predicted_distinct=predicted_distinct,
         )
+        if found is not None and self._drops_rows and self.row_f1(found) < 1:
+            return max(found, self._best_guess(), key=self.row_f1)
         if found is None or not coded.is_rough:
             return found
         best = max(self.fixed(found.columns), self.fixed(identity), key=lambda alignment: alignment.matched)
@@ -168,28 +170,34 @@ class Pair:
         return replace(best, proven=proven)
 
     def _best_guess(self) -> Alignment:
-        """Return the best of the guesses, the first that matches as many rows as any alignment can."""
-        most = min(len(self.gold_rows), len(self.predicted_rows))
-        best = Alignment(columns=(), matched=-1, proven=False)
+        """Return the guess of the highest row F1, the first that no alignment can exceed."""
+        all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), proven=True)
+        most = 1.0 if self._drops_rows else self.row_f1(all_matched)
+        best, best_f1 = all_matched, -1.0
         for columns in self.guesses():
             found = self.fixed(columns)
-            if found.matched > best.matched:
-                best = found
-            if best.matched == most:
+            if (f1 := self.row_f1(found)) > best_f1:
+                best, best_f1 = found, f1
+            if best_f1 == most:
                 return best
         return replace(best, proven=self._tries_all())
+
+    @property
+    def _drops_rows(self) -> bool:
+        """Whether fewer predicted rows may be left once columns are dropped, so that matches alone are no row F1."""
+        return self.policy.duplicates == "ignore" and len(self.predicted.columns) > len(self.gold.columns)
 
     def _tries_all(self, pinned: int = 0) -> bool:
         orders = perm(len(self.predicted.columns) - pinned, len(self.gold.columns) - pinned)
         return orders * (len(self.gold_rows) + len(self.predicted_rows)) <= MAX_TRIED_ROWS
 
     def guesses(self, *, pinned: int = 0) -> Iterator[tuple[int, ...]]:
-        """Yield alignments that may be best where columns have tolerances of their own, which the search does not know.
+        """Yield alignments that may be best by what the search does not know: tolerances of columns, rows that drop.
 
         They are the best ones under one tolerance for all columns, the first columns, those of gold's names, and all
         others where they are few. The first `pinned` columns are aligned with themselves.
         """
-        for policy in (self.policy.without_columns(), self.policy.loosest()):
+        for policy in (self.policy.without_columns(), self.policy.loosest()) if self.own_policies else ():
             coded = Pair(self.gold, self.predicted, policy).coded
             if found := best_alignment(coded.gold_merged, coded.predicted_merged, pinned=pinned):
                 yield found.columns
@@ -216,9 +224,9 @@ class Pair:
         if alignment is None:
             return 0.0
         golds, others = len(self.gold_rows), len(self.predicted_rows)
-        if self.policy.duplicates == "ignore" and len(self.predicted.columns) > len(alignment.columns):
+        if self._drops_rows:
             others = len(self.projected(alignment.columns)[1])
-        return 2 * alignment.matched / (golds + others)
+        return 2 * alignment.matched / (golds + others) if golds + others else 1.0
 
     def overlap(self, gold_column: int, predicted_column: int) -> int:
         """Return how many distinct values of a gold column can be paired with equal ones of a predicted column."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ from pytest_queryeval.documents.tables.rows import (
 )
 
 MAX_PARTS = 10_000
-MAX_ROWS = 1_048_576  # of a sheet, as in Excel
+MAX_ROWS, MAX_ROW_CELLS = 1_048_576, 16_384  # of a sheet, as in Excel
+MAX_INFLATION = 100  # times the size of the file, unpacked; the same text in all cells reaches about 20
 MAX_PROBLEM_CELLS = 1_000_000
 _ROWS_AT_ONCE = 500
 _PROLOG_BYTES = 4096
@@ -54,7 +56,7 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str) -> Iterator[Tab
         with _workbook_errors(file), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions, which do not matter here
             archive = ZipFile(stream)
-            _check_parts(archive)
+            _check_parts(archive, os.fstat(stream.fileno()).st_size)
             book = ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
             book.read()
             sheets = {worksheet.title: worksheet for worksheet in book.wb.worksheets}
@@ -82,12 +84,15 @@ def _workbook_errors(file: File) -> Iterator[None]:
         raise file.problem(f"is no .xlsx workbook that can be read, save it as .xlsx again: {error}") from error
 
 
-def _check_parts(archive: ZipFile) -> None:
+def _check_parts(archive: ZipFile, packed: int) -> None:
     """Raise `ValueError` for an archive that is larger than what a workbook may be, or has a document type."""
     parts = archive.infolist()
     # No part unpacks to more than what is stated here: `zipfile` stops there.
-    if len(parts) > MAX_PARTS or sum(part.file_size for part in parts) > MAX_TABLE_BYTES:
+    unpacked = sum(part.file_size for part in parts)
+    if len(parts) > MAX_PARTS or unpacked > MAX_TABLE_BYTES:
         raise ValueError(f"it is larger than {MAX_TABLE_BYTES // MEBIBYTE} MiB when unpacked")
+    if unpacked > max(MEBIBYTE, MAX_INFLATION * packed):
+        raise ValueError(f"unpacked it is {unpacked // packed} times as large, as no workbook is")
     for part in parts:
         with archive.open(part) as content:
             _check_prolog(content)
@@ -117,6 +122,7 @@ class _ProblemCells:
         self.by_place: dict[tuple[int, int], str] = {}
         self._cell: dict[str, str] = {}
         self._lacks_value = False
+        self._rows = self._row_cells = 0
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -127,10 +133,17 @@ class _ProblemCells:
         tag = name.rpartition(" ")[2]
         if tag == "c":
             self._cell = attributes
+            self._row_cells += 1
+            if self._row_cells > MAX_ROW_CELLS:
+                raise ValueError(f"a row has more than {MAX_ROW_CELLS:,} cells")
         elif tag == "f":
             self._lacks_value = self._cell.get("t") != "str"  # an empty text is a value
         elif tag == "v" and self._lacks_value:
             self._parser.CharacterDataHandler = self._value
+        elif tag == "row":
+            self._rows, self._row_cells = self._rows + 1, 0
+            if self._rows > MAX_ROWS:
+                raise ValueError(f"a sheet has more than {MAX_ROWS:,} rows")
         elif tag == "mergeCell":
             left, top, right, bottom = range_boundaries(attributes["ref"])
             problem = f"is merged with row {top}: unmerge the cells, and fill each of them"
