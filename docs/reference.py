@@ -20,7 +20,7 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.predictors import PREDICTORS
-from pytest_queryeval.suites.case_tables import TABLE_KEYS
+from pytest_queryeval.suites.case_tables import CASE_TABLE_KEYS
 from pytest_queryeval.suites.descriptions import (
     COMPARE_DESCRIPTIONS,
     GATE_DESCRIPTIONS,
@@ -66,7 +66,7 @@ def keys() -> str:
         "## `gates`\n\n[suites.md](../suites.md#gates) explains them.",
         _described_keys({**GATE, **NO_REGRESSION}, GATE_DESCRIPTIONS),
         "## `cases` in a table\n\n[spreadsheets.md](../spreadsheets.md) explains them.",
-        _described_keys(TABLE_KEYS, TABLE_DESCRIPTIONS),
+        _described_keys(CASE_TABLE_KEYS, TABLE_DESCRIPTIONS),
     ]
     for title, registry, also in (("Source", ENGINES, OF_SOURCES), ("Predictor", PREDICTORS, OF_PREDICTORS)):
         for name in registry.names():
