@@ -56,8 +56,8 @@ def _references(level: Level) -> dict[str, Shape]:
 def _case() -> Shape:
     """Return the shape of a case, and of one with a conversation, whose turns have the golds."""
     keys = _references("case")
-    stated = {name: of for name, of in keys.items() if name != CONVERSATION}
-    held = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
+    single = {name: of for name, of in keys.items() if name != CONVERSATION}
+    conversation = {**{name: of for name, of in keys.items() if name not in REFUSED}, **ACCEPTED}
     only_one = {
         form: {"properties": {other: False for other in PREDICTED_FORMS if other != form}} for form in PREDICTED_FORMS
     }
@@ -65,9 +65,9 @@ def _case() -> Shape:
         "type": "object",
         "required": ["id"],
         "if": {"required": [CONVERSATION]},
-        "then": mapping_shape(held),
+        "then": mapping_shape(conversation),
         "else": {
-            **mapping_shape(stated),
+            **mapping_shape(single),
             "oneOf": [{"required": [form]} for form in GOLD_FORMS],
             "dependencies": only_one,
         },

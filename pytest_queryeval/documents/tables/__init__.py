@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 from pytest_queryeval.core.shapes import Shape
 from pytest_queryeval.documents.document import File
@@ -13,12 +12,12 @@ from pytest_queryeval.documents.tables.rows import Row, Table, TableFile
 
 __all__ = ["DELIMITER", "TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_delimiter", "is_table", "open_table"]
 
-Opener: TypeAlias = Callable[[File], AbstractContextManager[Table]]
-
 DELIMITER: Shape = {"type": ["string", "number", "boolean", "null"], "minLength": 1, "maxLength": 1}
 TABLE_SUFFIXES = (".xlsx", ".csv", ".tsv", ".parquet")
 # Files that spreadsheet programs write, and whose content they can save as xlsx.
 _OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_EXTRAS = {".xlsx": "excel", ".parquet": "duckdb"}
 
 
 def is_table(path: str | Path) -> bool:
@@ -75,7 +74,3 @@ def open_table(
         ) from error
     with opened as table:
         yield table
-
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_EXTRAS: Mapping[str, str] = {".xlsx": "excel", ".parquet": "duckdb"}
