@@ -96,13 +96,14 @@ def test_another_kind_is_refused():
         spider_file([case("a", kind="sparql")])
 
 
-def write_report(**changes):
+def write_report(*missing, **changes):
     predicted = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
     cases = [
         entry(**about(id_), predicted=found, **dict.fromkeys(("gold", "difference", "prediction")))
-        for id_, found in (("a", predicted), ("::error::b\x1b", None))
+        for id_, found in (("a", predicted), *((id_, None) for id_ in missing or ("::error::b\x1b",)))
     ]
-    facts = {"created": "2025-01-01T00:00:00+00:00", "environment": {}, "collected": {"s.queryeval.yaml": 2}}
+    collected = {"s.queryeval.yaml": len(cases)}
+    facts = {"created": "2025-01-01T00:00:00+00:00", "environment": {}, "collected": collected}
     Path("report.json").write_text(json.dumps(aggregate(cases, gates=[], about=HEAD | facts | changes)))
 
 
@@ -131,6 +132,16 @@ def test_the_command_writes_a_file_and_names_what_is_missing(folder, capsys, for
     assert err.splitlines()[1] == "2 cases, 1 without a prediction"
     assert "\x1b" not in err
     assert Path(name).read_bytes()
+
+
+def test_of_many_missing_predictions_the_first_are_listed_and_the_others_counted(folder, capsys):
+    write_report(*(f"c{number}" for number in range(22)))
+
+    main(["export", "report.json", "-f", "spider"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == ["23 cases, 22 without a prediction", "no prediction: c0"]
+    assert lines[-2:] == ["no prediction: c19", "and 2 more: --json lists all of them"]
 
 
 def test_nothing_is_overwritten_without_force(folder, capsys):
