@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, Outcome
 from pytest_queryeval.core.report import CaseReport, Report, RunFacts
-from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
+from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_location
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import case_json, result_json
@@ -47,16 +47,24 @@ def _evaluated(case: Case, session: Session) -> CaseReport:
     nodeid = f"{path}::{case.id}"
     if case.skip is not None:
         return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=case.skip)
-    state = session.source_fingerprint(case.source)
-    progress = Progress()
+    source_state = session.source_state(case.source)
+    progress = CaseProgress()
     try:
         result = evaluate_case(case, session, progress)
     except QueryEvalError as error:
         message = f"{error} ({fault_location(case, error)})"
         return case_json(
-            case, nodeid=nodeid, path=path, outcome="error", message=message, progress=progress, state=state
+            case,
+            nodeid=nodeid,
+            path=path,
+            outcome="error",
+            message=message,
+            progress=progress,
+            source_state=source_state,
         )
-    return result_json(result, nodeid=nodeid, path=path, outcome=_outcome(case, missed=result.fails), state=state)
+    return result_json(
+        result, nodeid=nodeid, path=path, outcome=_outcome(case, missed=result.fails), source_state=source_state
+    )
 
 
 def _outcome(case: Case, *, missed: bool) -> Outcome:

@@ -299,7 +299,7 @@ def test_a_secret_in_any_text_of_a_case_is_nowhere_in_its_data(secret, before):
             )
             for each in (shown, failed)
         ]
-        written.append(case_json(case, **PLACE, outcome="error", message=f"m {secret}", state=f"s {secret}"))
+        written.append(case_json(case, **PLACE, outcome="error", message=f"m {secret}", source_state=f"s {secret}"))
 
     for data in written:
         assert secret not in json.dumps(data, ensure_ascii=False)

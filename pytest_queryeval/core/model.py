@@ -206,9 +206,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the system under test said: a query's text, or an answer; None text and answer never occur together.
+    """What the system under test said.
 
-    `seconds` is the wall time of the call; `metadata` is whatever the system told about it.
+    `content` holds a query's text, or an answer. `seconds` is the wall time of the call; `metadata` is whatever the
+    system told about it.
     """
 
     content: QueryOrAnswer

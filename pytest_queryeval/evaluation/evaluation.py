@@ -18,7 +18,7 @@ from pytest_queryeval.metrics import METRICS
 
 
 @dataclass(slots=True)
-class Progress:
+class CaseProgress:
     """What is known of a case so far, for the report of one whose evaluation ends in an error.
 
     `gold` is the one with index `gold_index`: as the suite has it, or with its answer once all golds have run.
@@ -30,7 +30,7 @@ class Progress:
     prediction: Prediction | None = None
 
 
-def evaluate_case(case: Case, session: Session, progress: Progress | None = None) -> CaseResult:
+def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
     """Execute and score one case, as often as it has trials.
 
     Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
@@ -38,7 +38,7 @@ def evaluate_case(case: Case, session: Session, progress: Progress | None = None
     and has a threshold; `progress` then holds what was known. A predicted query that fails is not an error: it has
     the worst score on metrics that need its answer.
     """
-    progress = progress or Progress()
+    progress = progress or CaseProgress()
     golds = _golds(case, session, progress)
     trials: list[Trial] = []
     for number in range(1, case.trials + 1):
@@ -58,7 +58,7 @@ def fault_location(case: Case, fault: Exception) -> Location:
     return place or case.location
 
 
-def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Execution]:
+def _golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
     """Execute all golds of a case.
 
     Where one fails, the system is still called: its answer belongs in the report and in a recording. Where the source
@@ -79,7 +79,7 @@ def _golds(case: Case, session: Session, progress: Progress) -> Sequence[Executi
     return golds
 
 
-def _executed_gold(case: Case, index: int, session: Session, progress: Progress) -> Execution:
+def _executed_gold(case: Case, index: int, session: Session, progress: CaseProgress) -> Execution:
     stated = case.golds[index]
     progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
     gold = session.execute_cached(stated, case)

@@ -66,7 +66,7 @@ class Session:
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
         self._opening = threading.Lock()  # predictors list schemas in threads
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
-        self._fingerprints: dict[tuple[str, str], str | None] = {}
+        self._source_states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
         self._cached_cells = 0
 
@@ -197,16 +197,16 @@ class Session:
             self._recording.save_ddl(source, ddl)
         return ddl
 
-    def source_fingerprint(self, source: Source | None) -> str | None:
+    def source_state(self, source: Source | None) -> str | None:
         """Return what tells the contents of a source from earlier ones, as it was at the first call.
 
         None for no source, for files of more than 256 MiB together, and where the state of the source is not known.
         """
         if source is None:
             return None
-        if source.key not in self._fingerprints:
-            self._fingerprints[source.key] = known_state(source)
-        return self._fingerprints[source.key]
+        if source.key not in self._source_states:
+            self._source_states[source.key] = known_state(source)
+        return self._source_states[source.key]
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
         """Run both queries in turn on the case's source, and return their seconds as one pair for each iteration.

@@ -1,4 +1,4 @@
-"""Query languages, and their registry."""
+"""The registry of kinds: query languages, and answers that are read, not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class of query languages: how their golds and predictions are read, and their default metrics."""
+"""The base class of kinds: query languages, and answers that are read, not run."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Kind(ABC):
         return gold
 
     @abstractmethod
-    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        """Return the answer of a prediction that no source has to run; None where one has to.
+    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        """Return the answer of a gold or a prediction that no source has to run; None where one has to.
 
         Raise `PredictorError` for an answer that is none of this kind.
         """

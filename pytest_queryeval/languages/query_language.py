@@ -59,12 +59,12 @@ class QueryLanguage(Kind):
     def read_file(self, node: Node) -> QueryOrAnswer:
         return stated_file(node, table_readers(self.stated_cell, self.csv_cell))
 
-    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        if predicted.query is not None:
+    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        if stated.query is not None:
             return None
-        if not isinstance(predicted.answer, Table):
-            raise PredictorError(f"the prediction is no table but a {type(predicted.answer).__name__}")
-        return Execution(query=None, answer=predicted.answer)
+        if not isinstance(stated.answer, Table):
+            raise PredictorError(f"the prediction is no table but a {type(stated.answer).__name__}")
+        return Execution(query=None, answer=stated.answer)
 
     def extract_query(self, answer: str) -> tuple[str, str]:
         return extract_query(answer, self.language)

@@ -95,7 +95,7 @@ class ReportCollector:
             return
         if not any(known["selected"] for known in summaries):  # else predictions of deselected cases would be named
             self.unused = list(dict.fromkeys(sentence for known in summaries for sentence in known["unused"]))
-        self.has_suites = bool(self.cases or any(known["files"] for known in summaries))
+        self.has_suites = bool(self.cases or any(known["has_suites"] for known in summaries))
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
@@ -157,7 +157,7 @@ class ReportCollector:
         if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
             return bool(self.cases)
         return bool(
-            self.cases or any(known["files"] for known in summaries) or self.config.getoption("queryeval_report")
+            self.cases or any(known["has_suites"] for known in summaries) or self.config.getoption("queryeval_report")
         )
 
     def _aggregate(self, session: pytest.Session, summaries: list[WorkerSummary]) -> Report:
@@ -245,7 +245,7 @@ def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
 
     path, _, name = report.nodeid.partition("::")
     with suppress(SuiteError):
-        case = next((case for case in run.load(run.root / path).cases if case.id == name), None)
+        case = next((case for case in run.read(run.root / path).cases if case.id == name), None)
         if case is not None:
             return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
     return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
@@ -277,7 +277,7 @@ def _facts(
             "pytest": pytest.__version__,
             "pytest_queryeval": version("pytest-queryeval"),
             "platform": platform.platform(terse=True),
-            "engines": dict(sorted(pair for known in summaries for pair in known["engines"].items())),
+            "engines": dict(sorted(pair for known in summaries for pair in known["engine_versions"].items())),
         },
         "predictor": {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})},
         "requested_paths": summaries[0]["requested_paths"],  # the same in all workers

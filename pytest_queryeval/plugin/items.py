@@ -13,7 +13,7 @@ import pytest
 from pytest_queryeval.core.errors import Location, QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.core.report import CaseReport
-from pytest_queryeval.evaluation.evaluation import Progress, evaluate_case, fault_location
+from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_location
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
 from pytest_queryeval.plugin.folding import error_key
@@ -68,7 +68,7 @@ class CaseItem(pytest.Item):
         super().__init__(**kwargs)
         self.case = case
         self.result: CaseResult | None = None
-        self.progress = Progress()
+        self.progress = CaseProgress()
         self.error_key: str | None = None
         run = self.config.stash[RUN]
         # A difficulty that is computed from gold's text takes a parse, which only -m and -k need while collecting.
@@ -84,7 +84,7 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Execute and score the case; a fault is an error of the case, not a failure of the prediction."""
-        self.result, self.progress, self.error_key = None, Progress(), None
+        self.result, self.progress, self.error_key = None, CaseProgress(), None
         self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith(PROPERTY)]
         fault = ""
         try:
@@ -111,7 +111,7 @@ class CaseItem(pytest.Item):
 
     def teardown(self) -> None:
         """Free the answers: pytest keeps every item until the end of the run."""
-        self.result, self.progress = None, Progress()
+        self.result, self.progress = None, CaseProgress()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
@@ -145,12 +145,14 @@ class CaseItem(pytest.Item):
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
         place = {"nodeid": self.nodeid, "path": run.relative(self.case.location.path)}
-        state = None if outcome == "skipped" else run.session.source_fingerprint(self.case.source)
+        source_state = None if outcome == "skipped" else run.session.source_state(self.case.source)
         if self.result is None or report.when == "setup":  # which hooks of other plugins may fail after ours
             message = error_message(report)
-            return case_json(self.case, **place, outcome=outcome, message=message, progress=self.progress, state=state)
+            return case_json(
+                self.case, **place, outcome=outcome, message=message, progress=self.progress, source_state=source_state
+            )
         message = headline(self.result) if self.result.fails else error_message(report)
-        return result_json(self.result, **place, outcome=outcome, message=message, state=state)
+        return result_json(self.result, **place, outcome=outcome, message=message, source_state=source_state)
 
     def _undo_foreign_xfail(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """Make it an error where an xfail marker of the user made an error of `setup` an expected failure."""

@@ -32,9 +32,9 @@ class Run:
         self.skipped: list[str] = []  # files that need an extra which is not installed
         self.collected: dict[str, int] = {}
         self.cases: dict[str, list[Case]] = {}  # by suite file
-        self.files = 0
+        self.has_suites = False
         self.misuse = ""
-        self.engines: dict[str, str] = {}
+        self.engine_versions: dict[str, str] = {}
         self.selected = _reruns_failures(config) or any("::" in argument for argument in config.args)
         self.selects_by_marker = bool(config.option.markexpr or config.option.keyword)
         self.overrides = Overrides(config)
@@ -63,7 +63,7 @@ class Run:
         from pytest_queryeval.metrics import METRICS
 
         cases = _cases(items)
-        self.engines = _versions(cases)
+        self.engine_versions = _versions(cases)
         self.session.predictors.register_cases(chain.from_iterable(self.cases.values()))
         self.session.predictors.prefetch(_cases([item for item in items if not _may_be_skipped(item)]))
         names = {name for metrics in {case.requested_metrics for case in cases} for name in metrics}
@@ -97,25 +97,30 @@ class Run:
             self._session.close()
 
     def load(self, path: Path) -> Suite:
-        """Return a suite; raise `SuiteError`. The gates of its folders count also where it cannot be read."""
+        """Return a suite that is collected; raise `SuiteError`. Gates above it count also where it is unreadable."""
         from pytest_queryeval.core.errors import SuiteError
-        from pytest_queryeval.suites import load_suite
 
-        self.files += 1
-        has_hook = bool(self.config.hook.pytest_queryeval_predict.get_hookimpls())
+        self.has_suites = True
         try:
-            suite = load_suite(
-                path,
-                root=Path(path.anchor),
-                folders=self._folders,
-                require_prediction=self.overrides.predictor is None and not has_hook,
-                check_predictors=self.overrides.predictor is None and not self.config.getoption("queryeval_replay"),
-            )
+            suite = self.read(path)
         except SuiteError:
             self.unreadable_files.append(self.relative(path))
             raise
         self.collected[self.relative(path)] = len(suite.cases)
         return suite
+
+    def read(self, path: Path) -> Suite:
+        """Return a suite under the options of this run, collected or not; raise `SuiteError`."""
+        from pytest_queryeval.suites import load_suite
+
+        has_hook = bool(self.config.hook.pytest_queryeval_predict.get_hookimpls())
+        return load_suite(
+            path,
+            root=Path(path.anchor),
+            folders=self._folders,
+            require_prediction=self.overrides.predictor is None and not has_hook,
+            check_predictors=self.overrides.predictor is None and not self.config.getoption("queryeval_replay"),
+        )
 
     def check_collected(self, items: list[pytest.Item]) -> None:
         """Raise a usage error for options that do not fit the collected cases.
@@ -204,9 +209,9 @@ class Run:
             "unreadable_files": self.unreadable_files,
             "collected": {} if _reruns_failures(self.config) else self.collected,  # pytest skips whole files then
             "selected": self.selected,
-            "files": self.files,
+            "has_suites": self.has_suites,
             "misuse": self.misuse,
-            "engines": self.engines,
+            "engine_versions": self.engine_versions,
             "unused": self._session.predictors.unused() if self._session and not self.config.option.collectonly else [],
         }
 

@@ -10,8 +10,8 @@ from pytest_queryeval.core.report import PendingGate, RequestedPaths
 class WorkerSummary(TypedDict):
     """Plain values, since they are sent from a worker of pytest-xdist to the controller.
 
-    `collected` are the numbers of cases by suite file, `files` is how many suite files were read. `misuse` is the
-    message of a usage error, empty if there is none. `engines` are versions by name, `unused` sentences on predictions
+    `collected` are the numbers of cases by suite file, `has_suites` whether a suite file was collected. `misuse` is the
+    message of a usage error, empty if there is none. `engine_versions` are by name, `unused` sentences on predictions
     that no case used.
     """
 
@@ -20,7 +20,7 @@ class WorkerSummary(TypedDict):
     unreadable_files: list[str]
     collected: dict[str, int]
     selected: bool
-    files: int
+    has_suites: bool
     misuse: str
-    engines: dict[str, str]
+    engine_versions: dict[str, str]
     unused: list[str]

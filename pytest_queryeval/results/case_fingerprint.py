@@ -27,11 +27,11 @@ _USUAL = {text_numbers: Policy(text_numbers=text_numbers) for text_numbers in (F
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
-def case_fingerprint(case: Case, state: str | None) -> CaseFingerprint:
+def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
 
-    Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence, `state` the
-    fingerprint of the source, None where it is not known.
+    Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence,
+    `source_state` what tells the contents of the source from earlier ones, None where it is not known.
     """
     messages = [[message.role, message.content] for message in case.conversation]
     schemas = {"json_schema": case.json_schema, "structure": case.structure, "db_schema": case.db_schema}
@@ -48,7 +48,7 @@ def case_fingerprint(case: Case, state: str | None) -> CaseFingerprint:
         "schemas": {name: _schema_digest(_SharedSchema(own)) for name, own in schemas.items() if own is not None},
         "compare": _compare(case),
         "options": {name: _options(name, options) for name, options in case.options.items() if options},
-        "source": state,
+        "source": source_state,
     }
 
 

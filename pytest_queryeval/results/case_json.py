@@ -22,7 +22,7 @@ from pytest_queryeval.core.report import (
     ViolationReport,
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
-from pytest_queryeval.evaluation.evaluation import Progress
+from pytest_queryeval.evaluation.evaluation import CaseProgress
 from pytest_queryeval.languages import KINDS, difficulty_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.text.escaping import utf8_safe
@@ -88,16 +88,16 @@ def case_json(
     path: str,
     outcome: Outcome,
     message: str = "",
-    progress: Progress | None = None,
-    state: str | None = None,
+    progress: CaseProgress | None = None,
+    source_state: str | None = None,
 ) -> CaseReport:
     """Return a case that has no result: skipped, or in error; `progress` is how far its evaluation came.
 
-    `nodeid` and `path` are as pytest names the test and its file; `state` is that of the case's source, where it is
-    known.
+    `nodeid` and `path` are as pytest names the test and its file; `source_state` is what `Session.source_state`
+    returns.
     """
-    known = progress or Progress()
-    found = _without_answers(case, nodeid, path, outcome, message, state)
+    known = progress or CaseProgress()
+    found = _without_answers(case, nodeid, path, outcome, message, source_state)
     if (gold := known.gold) is not None:
         found["gold"] = {**_query_report(gold, case, ShortLabels()), "index": known.gold_index}
     if (prediction := known.prediction) is not None:
@@ -108,7 +108,7 @@ def case_json(
 
 
 def _without_answers(
-    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, state: str | None
+    case: Case, nodeid: str, path: str, outcome: Outcome, message: str, source_state: str | None
 ) -> CaseReport:
     found: CaseReport = {
         **_blank(nodeid, message),
@@ -122,7 +122,7 @@ def _without_answers(
         "question": case.question,
         "evidence": case.evidence,
         "outcome": outcome,
-        "fingerprint": case_fingerprint(case, state),
+        "fingerprint": case_fingerprint(case, source_state),
     }
     if case.row is not None:
         found["row"] = case.row.line
@@ -136,7 +136,7 @@ def result_json(
     path: str,
     outcome: Outcome,
     message: str = "",
-    state: str | None = None,
+    source_state: str | None = None,
 ) -> CaseReport:
     """Return a case that was scored; the arguments are those of `case_json`."""
     case = result.case
@@ -145,7 +145,7 @@ def result_json(
     difference = _difference(result, labels)
     scoring_seconds = sum(trial.scoring_seconds for trial in result.trials) + perf_counter() - began
     with_result: CaseReport = {
-        **_without_answers(case, nodeid, path, outcome, message, state),
+        **_without_answers(case, nodeid, path, outcome, message, source_state),
         "scores": dict(result.scores),
         "violations": [_violation(violation) for violation in result.violations],
         "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index},

@@ -70,8 +70,8 @@ class Json(Kind):
             raise ValueError(f"gold breaks {case.json_schema.file.name}: {problems[0]}")
         return gold
 
-    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        execution = _read(predicted)
+    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        execution = _read(stated)
         if case.json_schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
         found = check_untrusted(execution.answer, case.json_schema, hosts, timeout=case.timeout)
@@ -94,17 +94,17 @@ def _answer(node: Node) -> JsonAnswer:
     return JsonAnswer(json_value(node))
 
 
-def _read(predicted: QueryOrAnswer) -> Execution:
-    if predicted.query is None:
-        if not isinstance(predicted.answer, JsonAnswer):
-            raise PredictorError(f"the prediction is no JSON answer but a {type(predicted.answer).__name__}")
-        return Execution(query=None, answer=predicted.answer)
-    text, note = answer_text(predicted.query)
+def _read(stated: QueryOrAnswer) -> Execution:
+    if stated.query is None:
+        if not isinstance(stated.answer, JsonAnswer):
+            raise PredictorError(f"the prediction is no JSON answer but a {type(stated.answer).__name__}")
+        return Execution(query=None, answer=stated.answer)
+    text, note = answer_text(stated.query)
     problem = refusal(text)
     found = read_json_text(text, _answer) if problem is None else problem
     if isinstance(found, Failure):
-        return Execution(query=predicted.query, error=found)
-    return Execution(query=predicted.query, answer=found, note=note)
+        return Execution(query=stated.query, error=found)
+    return Execution(query=stated.query, answer=found, note=note)
 
 
 JSON = Json()

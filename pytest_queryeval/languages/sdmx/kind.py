@@ -72,17 +72,17 @@ class Sdmx(Kind):
             raise ValueError(f"gold breaks the structure: {problems[0]}")
         return replace(gold, answer=add_labels(selection, case.structure))
 
-    def read_without_running(self, predicted: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        selection: Answer | Failure | None = predicted.answer
+    def read_without_running(self, stated: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
+        selection: Answer | Failure | None = stated.answer
         note = ""
-        if predicted.query is not None:
-            content, note = answer_text(predicted.query)
+        if stated.query is not None:
+            content, note = answer_text(stated.query)
             selection = refusal(content) or _read_text(content, case.structure)
             if isinstance(selection, Failure):
-                return Execution(query=predicted.query, error=selection)
+                return Execution(query=stated.query, error=selection)
         if not isinstance(selection, Selection):
             raise PredictorError(f"the prediction is no selection but a {type(selection).__name__}")
-        execution = Execution(query=predicted.query, answer=selection, note=note)
+        execution = Execution(query=stated.query, answer=selection, note=note)
         if case.structure is None:
             return execution
         problems = violations(selection, case.structure)
