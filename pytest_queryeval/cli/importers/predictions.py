@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from pytest_queryeval.cli.importers import ImportedCase, Skipped
-from pytest_queryeval.cli.importers.records import Record, RecordError
+from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import file_at
@@ -23,6 +23,7 @@ from pytest_queryeval.predictors.file.predictions import (
 from pytest_queryeval.text.formatting import pluralize
 
 Entry: TypeAlias = Mapping[str, JsonValue]
+Source = TypeVar("Source")  # what a case is made of, such as a `Record`
 
 
 class Predictions:
@@ -72,13 +73,13 @@ def by_position(answers: Iterable[str]) -> Predictions:
 
 
 def cases_of(
-    records: Iterable[Record | Skipped],
-    id_of: Callable[[Record], str],
-    case_of: Callable[[str, Record], ImportedCase],
+    records: Iterable[Source | Skipped],
+    id_of: Callable[[Source], str],
+    case_of: Callable[[str, Source], ImportedCase],
     predictions: Predictions,
 ) -> Iterator[ImportedCase | Skipped]:
     """Yield a case for each record with its predictions, or why there is none: `case_of` raises `RecordError`."""
-    for record in records:
+    for position, record in enumerate(records):
         if isinstance(record, Skipped):
             yield record
             continue
@@ -86,10 +87,10 @@ def cases_of(
         try:
             case = case_of(id_, record)
         except RecordError as error:
-            predictions.of(record.position, id_, "")
+            predictions.of(position, id_, "")
             yield Skipped(id_, str(error))
         else:
-            yield replace(case, predictions=predictions.of(record.position, id_, str(case.keys["question"])))
+            yield replace(case, predictions=predictions.of(position, id_, str(case.keys["question"])))
     yield from predictions.unused()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.databases import Databases
 from pytest_queryeval.cli.importers.keys import check_request, gold_value, metadata_fields
-from pytest_queryeval.cli.importers.predictions import read_predictions
+from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import RecordError, read_records, read_yaml_file
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
@@ -45,24 +45,22 @@ def import_promptfoo(request: ImportRequest) -> Import:
     predictions = read_predictions(request.predictions)
 
     def cases() -> Iterator[ImportedCase | Skipped]:
+        left_out: list[Skipped] = []
         with ExitStack() as stack:
             schemas = _Schemas(stack)
-            for position, test in enumerate(tests):
-                id_ = f"test-{position + 1}"
-                try:
-                    databases.check_shared(kind)
-                    found = _Test(test, default)
-                    keys = found.described(request.columns)
-                    keys |= found.golds(kind)
-                    files = schemas.of(found, keys)
-                except RecordError as error:
-                    predictions.of(position, id_, "")
-                    yield Skipped(id_, str(error))
-                    continue
-                yield from (Skipped(id_, reason) for reason in found.left_out())
-                entries = predictions.of(position, id_, str(keys["question"]))
-                yield ImportedCase(id=id_, keys=keys, predictions=entries, files=files)
-        yield from predictions.unused()
+
+            def case_of(id_: str, numbered: tuple[int, JsonValue]) -> ImportedCase:
+                databases.check_shared(kind)
+                test = _Test(numbered[1], default)
+                keys = {**test.described(request.columns), **test.golds(kind)}
+                files = schemas.of(test, keys)
+                left_out.extend(Skipped(id_, reason) for reason in test.left_out())
+                return ImportedCase(id=id_, keys=keys, files=files)
+
+            for case in cases_of(enumerate(tests, start=1), lambda one: f"test-{one[0]}", case_of, predictions):
+                yield case
+                yield from left_out
+                left_out.clear()
 
     has_predictions = request.predictions is not None
     settings: dict[str, JsonValue] = {"kind": kind, **databases.settings}

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.keys import check_request
-from pytest_queryeval.cli.importers.predictions import read_predictions
+from pytest_queryeval.cli.importers.predictions import cases_of, read_predictions
 from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
@@ -53,29 +53,22 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
     check_request(request, kind="sparql")
     source = (request.source / "manifest.ttl" if request.source.is_dir() else request.source).resolve()
     root = source.parent
+
+    def case_of(id_: str, test: _Test) -> ImportedCase:
+        try:
+            keys, files = _case(test, root)
+        except (RecordError, CaseError, ValueError, OSError, SyntaxError) as error:
+            reason = one_line(error.problem if isinstance(error, CaseError) else str(error))
+            raise RecordError(reason) from error
+        if request.predictions is not None:
+            del keys["predicted"]
+        return ImportedCase(id=id_, keys=keys, files=files)
+
     predictions = read_predictions(request.predictions)
-
-    def cases() -> Iterator[ImportedCase | Skipped]:
-        for position, test in enumerate(_tests(source, root)):
-            if isinstance(test, Skipped):
-                yield test
-                continue
-            try:
-                keys, files = _case(test, root)
-            except (RecordError, CaseError, ValueError, OSError, SyntaxError) as error:
-                predictions.of(position, test.id, "")
-                yield Skipped(test.id, one_line(error.problem if isinstance(error, CaseError) else str(error)))
-                continue
-            if request.predictions is not None:
-                del keys["predicted"]
-            found = predictions.of(position, test.id, test.name)
-            yield ImportedCase(id=test.id, keys=keys, predictions=found, files=files)
-        yield from predictions.unused()
-
     return Import(
         name=root.name,
         settings={"kind": "sparql", "metrics": ["execution_accuracy"]},
-        cases=cases(),
+        cases=cases_of(_tests(source, root), lambda test: test.id, case_of, predictions),
         has_predictions=request.predictions is not None,
     )
 
