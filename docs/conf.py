@@ -29,6 +29,7 @@ autodoc_member_order = "bysource"
 html_theme = "furo"
 html_title = "pytest-queryeval"
 html_show_sourcelink = False
+html_show_copyright = False
 
 
 def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
