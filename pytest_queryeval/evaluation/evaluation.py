@@ -13,7 +13,6 @@ from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.sql.unknown_names import nearest_name
 from pytest_queryeval.metrics import METRICS
 
 
@@ -94,7 +93,7 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     hint = ""
     if error.kind == "invalid":
         with suppress(SourceError):
-            hint = nearest_name(stated.query or "", error.message, session.schema(case))
+            hint = KINDS[case.kind].name_hint(stated.query or "", error.message, session.schema(case))
     name = f"gold_any[{index}]" if len(case.golds) > 1 else "gold"
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
 

@@ -17,7 +17,6 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
-from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, graph_table
 from pytest_queryeval.metrics import METRICS, options_of
 
 UNPROVEN = "alignment: the search for columns, rows or blank nodes stopped at its budget, so scores may be too low"
@@ -27,8 +26,7 @@ DEPENDS = "order: predicted is right only by such a choice, which a wrong query 
 class Scoring:
     """Scores `predicted` against `gold`; `gold` is then gold with what is known of the order of its rows.
 
-    Where one of two answers is an RDF graph, a table that a suite or a predictor gives on the other side is read as a
-    graph, too.
+    An answer that a suite or a predictor states is read in the form of the other one, as its kind does.
 
     Under `gold_columns`, `gold` has these columns alone; only published metrics are given the others.
 
@@ -43,7 +41,7 @@ class Scoring:
         self.depends_on_tie = False
         self.reasons: dict[str, str] = {}
         self._case = case
-        gold, self.predicted = _as_graph(gold, predicted), _as_graph(predicted, gold)
+        gold, self.predicted = self._in_form_of(predicted, gold), self._in_form_of(gold, predicted)
         self._prediction = prediction
         self._session = session
         self._times: dict[int, Sequence[tuple[float, float]] | None] = {}
@@ -151,6 +149,11 @@ class Scoring:
             else self._session.execute_cached(QueryOrAnswer(query=query), self._case)
         )
 
+    def _in_form_of(self, other: Execution, execution: Execution) -> Execution:
+        if other.answer is None or execution.answer is None or execution.query is not None:
+            return execution
+        return replace(execution, answer=KINDS[self._case.kind].in_form_of(other.answer, execution.answer))
+
     def _with_order(self, gold: Execution) -> Execution:
         predicted = self.predicted.answer
         if not isinstance(gold.answer, Table) or not isinstance(predicted, Table) or gold.query is None:
@@ -213,16 +216,6 @@ class Scoring:
         """Add sentences, each once."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
-
-
-def _as_graph(execution: Execution, other: Execution) -> Execution:
-    """Return the execution, with a table of triples made a graph where the other answer is one."""
-    answer = execution.answer
-    if not isinstance(answer, Table) or not isinstance(other.answer, Table) or not other.answer.is_graph:
-        return execution
-    if answer.is_graph or execution.query is not None or len(answer.columns) != len(GRAPH_COLUMNS):
-        return execution
-    return replace(execution, answer=graph_table(answer.rows))
 
 
 def _surplus(gold: Answer | None, predicted: Answer | None) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
@@ -73,6 +74,14 @@ class Kind(ABC):
     def run_note(self, query: str, source: Source) -> str:
         """Return what a reader should know about how a predicted query is run on `source`; empty for most."""
         return ""
+
+    def name_hint(self, query: str, message: str, schema: Schema) -> str:
+        """Return the tail of an engine's message on a name in `query` that is not in `schema`; empty for most."""
+        return ""
+
+    def in_form_of(self, other: Answer, answer: Answer) -> Answer:
+        """Return an answer that is stated, not run, in the form of the other one; most kinds have only one form."""
+        return answer
 
     @abstractmethod
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:

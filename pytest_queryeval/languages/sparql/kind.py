@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
-from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Answer, Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import File, Node
 from pytest_queryeval.languages.extract_query import SPARQL_TEXT
@@ -12,7 +12,7 @@ from pytest_queryeval.languages.query_language import QueryLanguage
 from pytest_queryeval.languages.sparql.order import order_plan, with_empty_dataset
 from pytest_queryeval.languages.sparql.prefixes import declared_prefixes, missing_prefixes
 from pytest_queryeval.languages.sparql.query import read_query
-from pytest_queryeval.languages.sparql.terms import csv_term, stated_term
+from pytest_queryeval.languages.sparql.terms import GRAPH_COLUMNS, csv_term, graph_table, stated_term
 from pytest_queryeval.languages.table_files import table_readers
 
 RDF_SUFFIXES = (".ttl", ".nt")
@@ -46,6 +46,12 @@ class Sparql(QueryLanguage):
     def run_note(self, query: str, source: Source) -> str:
         added = missing_prefixes(query, declared_prefixes(source.settings))
         return f"prefixes of the source added: {', '.join(f'{name}:' for name in added)}" if added else ""
+
+    def in_form_of(self, other: Answer, answer: Answer) -> Answer:
+        """Return a table of triples as a graph where the other answer is one."""
+        if not isinstance(other, Table) or not other.is_graph or not isinstance(answer, Table):
+            return answer
+        return answer if answer.is_graph or len(answer.columns) != len(GRAPH_COLUMNS) else graph_table(answer.rows)
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
+from pytest_queryeval.languages.sql.unknown_names import nearest_name
 
 
 class Sql(QueryLanguage):
@@ -24,6 +26,9 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.dialects import check_dialect
 
         check_dialect(options.get("dialect", ""))
+
+    def name_hint(self, query: str, message: str, schema: Schema) -> str:
+        return nearest_name(query, message, schema)
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         from pytest_queryeval.languages.sql.hardness import query_hardness
