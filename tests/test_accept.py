@@ -2,7 +2,10 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 from suites import write
@@ -347,3 +350,22 @@ def test_a_suite_that_cannot_be_read_with_the_new_gold_is_as_it_was(report, caps
     (line,) = refusal(capsys, report(), "a")
 
     assert "with the prediction the suite cannot be read" in line
+
+
+def test_commands_at_the_same_time_lose_no_gold(report, monkeypatch):
+    ids = [f"c{number}" for number in range(4)]
+    cases = "".join(f"  - id: {id_}\n    gold: SELECT 1\n    predicted: SELECT 1 + 0\n" for id_ in ids)
+    write(f"{HEAD}cases:\n{cases}")
+    path = report()
+    both_have_read = Barrier(len(ids))
+
+    def slow(text, *others):
+        with suppress(BrokenBarrierError):
+            both_have_read.wait(timeout=0.2)  # all are here, unless one at a time is
+        return with_gold(text, *others)
+
+    monkeypatch.setattr("pytest_queryeval.cli.accept.with_gold", slow)
+    with ThreadPoolExecutor(len(ids)) as pool:
+        assert list(pool.map(lambda id_: main(["accept", path, id_]), ids)) == [0] * len(ids)
+
+    assert [len(case.golds) for case in load_cases(".")] == [2] * len(ids)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.reported_case import case_of, find_reported, read_suite
 from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.cache_folder import locked, private_folder
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError, SuiteError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Case, QueryOrAnswer
@@ -33,6 +34,7 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval accept report.json shop.queryeval.yaml::cheapest"
 OK, REFUSED = 0, 1
 SHOWN_CHARACTERS = 1_000
+LOCK = "accept.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +59,12 @@ def run(arguments: argparse.Namespace) -> Result:
     """
     report = read_report(arguments.report)
     reported = [find_reported(report, name) for name in dict.fromkeys(arguments.cases)]
-    suites = cache(read_suite)
-    accepted: list[Acceptance] = []
-    problems: list[str] = []
-    for each in {case["nodeid"]: case for case in reported}.values():
-        try:
-            accepted.append(_acceptance(each, suites))
-        except QueryEvalError as error:
-            problems.append(one_line(f"{each['nodeid']}: {error}", SHOWN_CHARACTERS))
-    if not problems:
-        try:
-            _change(accepted)
-        except QueryEvalError as error:
-            problems.append(one_line(str(error), SHOWN_CHARACTERS))
+    try:
+        # Two commands at once would each write what the other had not read.
+        with locked(private_folder() / LOCK):
+            accepted, problems = _accept(reported)
+    except OSError as error:
+        raise ReportError(f"no lock can be had: {error}") from error
     if problems:
         return Result(
             status=REFUSED,
@@ -88,6 +83,24 @@ def run(arguments: argparse.Namespace) -> Result:
             "problems": [],
         },
     )
+
+
+def _accept(reported: Sequence[CaseReport]) -> tuple[list[Acceptance], list[str]]:
+    """Change all cases, or none if there are problems; return what was to be done, and the problems."""
+    suites = cache(read_suite)
+    accepted: list[Acceptance] = []
+    problems: list[str] = []
+    for each in {case["nodeid"]: case for case in reported}.values():
+        try:
+            accepted.append(_acceptance(each, suites))
+        except QueryEvalError as error:
+            problems.append(one_line(f"{each['nodeid']}: {error}", SHOWN_CHARACTERS))
+    if not problems:
+        try:
+            _change(accepted)
+        except QueryEvalError as error:
+            problems.append(one_line(str(error), SHOWN_CHARACTERS))
+    return accepted, problems
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite]) -> Acceptance:
