@@ -601,6 +601,27 @@ def test_promptfoo_golds_may_be_queries(folder, capsys):
     assert (cases["test-1"].question, cases["test-1"].golds[0].query) == ("How many?", "SELECT 1 -- one")
 
 
+def test_promptfoo_schemas_and_templates_that_would_grow_without_limit(folder, capsys):
+    schema = {"type": "string"}
+    for _ in range(5):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"] * 1000}
+    fields = {"question": "q", "x": json.dumps("x" * 100_000)}
+    golds = ["{{x}}" * 100_000, ["{{x}}" * 30] * 10_000, "{{x}}"]
+    source = write_json(
+        "tests.json",
+        [
+            {"vars": fields, "assert": [{"type": "is-json", "value": schema}]},
+            *({"vars": fields, "assert": [{"type": "equals", "value": gold}]} for gold in golds),
+        ],
+    )
+
+    cases, skipped = imported(capsys, "promptfoo", source, "--kind", "json")
+
+    assert cases.keys() == {"test-4"}
+    assert skipped["test-1"].endswith("has non-unique elements")
+    assert skipped["test-2"] == skipped["test-3"] == "its right answer is larger than 4 MiB"
+
+
 @pytest.mark.parametrize("content", ["", "tests: file://x.yaml", "a: [", "- &a [*a]", "text"])
 def test_a_file_that_is_no_configuration_is_refused(folder, capsys, content):
     Path("p.yaml").write_text(content)

@@ -18,7 +18,8 @@ from pytest_queryeval.cli.importers.records import RecordError, read_records, re
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Failure
-from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.document import MEBIBYTE, file_at
+from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
 from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.languages.json.schema import check_untrusted
 from pytest_queryeval.sandbox.host import Hosts
@@ -27,6 +28,7 @@ from pytest_queryeval.text.truncation import one_line
 JSON = "json"
 SCHEMA_SECONDS = 10.0
 MAX_ITEMS, MAX_LEVELS = 10, 5
+MAX_FILLED = MAX_JSONL_LINE  # characters of variables in the answers of a test
 _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
 _SCALARS: Mapping[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "null": None}
 _JSON = StrictJson()
@@ -91,6 +93,7 @@ class _Test:
         self._variables = {**_mapping(common.get("vars")), **_mapping(test.get("vars"))}
         found = [*_list(common.get("assert")), *_list(test.get("assert"))]
         self._asserts = [each for each in found if isinstance(each, dict)]
+        self._left = MAX_FILLED
 
     def described(self, columns: Mapping[str, str]) -> dict[str, JsonValue]:
         """Return question, evidence and metadata; variables that an assert names are answers, and none of these."""
@@ -169,7 +172,11 @@ class _Test:
             if match[1] not in self._variables:
                 raise RecordError(f"its right answer needs the variable '{one_line(match[1])}', which it lacks")
             found = self._variables[match[1]]
-            return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+            filled_in = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+            self._left -= len(filled_in)
+            if self._left < 0:
+                raise RecordError(f"its right answer is larger than {MAX_FILLED // MEBIBYTE} MiB")
+            return filled_in
 
         filled = _VARIABLE.sub(text, value)
         if "{{" in _VARIABLE.sub("", value) or "{%" in value:
@@ -228,7 +235,7 @@ def _instance(schema: JsonValue, levels: int = MAX_LEVELS) -> JsonValue:
         return [_instance(schema.get("items"), levels - 1)] * (min(count, MAX_ITEMS) if isinstance(count, int) else 0)
     parts = _mapping(schema.get("properties"))
     required = (name for name in _list(schema.get("required")) if isinstance(name, str))
-    return {name: _instance(parts.get(name), levels - 1) for name in required}
+    return {name: _instance(parts.get(name), levels - 1) for name in dict.fromkeys(required)}
 
 
 def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:

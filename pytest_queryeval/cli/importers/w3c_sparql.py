@@ -32,7 +32,7 @@ RESULT_INDEX = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#index"
 TYPES = (f"{MF}QueryEvaluationTest", f"{MF}CSVResultFormatTest")
 FORMATS = {".ttl": "TURTLE", ".nt": "N_TRIPLES", ".rdf": "RDF_XML"}
 MAX_BYTES = 64 * MEBIBYTE
-_FROM = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^>]*)>", re.IGNORECASE)
+_FROM = re.compile(r"\bFROM\s+(?:NAMED\s+)?<([^<>\s]*)>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
