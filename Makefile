@@ -4,6 +4,7 @@
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
 # make dist:        the wheel and the sdist.
+# make schemas:     the JSON Schemas of suites and settings, written into the package.
 # make docs:        the documentation as a site in dist/docs; a broken link is an error.
 # make example:     the example suite in an environment that has only what `pip install pytest-queryeval` brings.
 # Each installs on the first call and after a change of pyproject.toml; later calls need no network.
@@ -22,7 +23,7 @@ PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick test test-slow test-oldest test-pythons dist docs example lint install clean
+.PHONY: quick test test-slow test-oldest test-pythons dist schemas docs example lint install clean
 
 quick: lint
 	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
@@ -53,6 +54,10 @@ test-pythons:
 
 dist: $(TEST)/.installed
 	$(TEST)/bin/python -m build --no-isolation --outdir dist
+
+schemas: $(TEST)/.installed
+	$(TEST)/bin/queryeval schema suite > pytest_queryeval/suite.schema.json
+	$(TEST)/bin/queryeval schema settings > pytest_queryeval/settings.schema.json
 
 docs: $(TEST)/.installed
 	$(TEST)/bin/python -m sphinx -W --keep-going -q -b html docs dist/docs

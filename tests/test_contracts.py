@@ -6,7 +6,9 @@ import pytest
 from report_maker import make_report, report_of
 
 from pytest_queryeval import METRICS, evaluate, load_cases
-from pytest_queryeval.core.errors import SettingError
+from pytest_queryeval.cli.exporters import EXPORTERS, Exported
+from pytest_queryeval.cli.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
+from pytest_queryeval.core.errors import QueryEvalError, ReportError, SettingError
 from pytest_queryeval.core.metric import Metric
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
@@ -143,3 +145,44 @@ def test_report_format_renders_any_report_and_the_same_twice(name, report):
 
     assert isinstance(content, bytes)
     assert content == REPORTS[name].render(report)
+
+
+def cases_or_error(importer, request):
+    try:
+        return list(importer(request).cases)
+    except QueryEvalError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", IMPORTERS.names())
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b'[{"a": 1}, 2]', b"id: [\n"])
+def test_importer_refuses_or_skips_what_is_not_of_its_format(name, content, tmp_path):
+    source = tmp_path / "source.json"
+    source.write_bytes(content)
+
+    found = cases_or_error(IMPORTERS[name], ImportRequest(source=source, output=tmp_path / "suites"))
+
+    if isinstance(found, str):
+        assert str(tmp_path) in found
+    else:
+        assert all(isinstance(one, ImportedCase | Skipped) for one in found)
+    assert [path.name for path in tmp_path.iterdir()] == ["source.json"]
+
+
+def content_or_error(exporter, cases):
+    try:
+        return exporter(cases)
+    except ReportError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", EXPORTERS.names())
+def test_exporter_is_for_some_kind_and_writes_the_same_file_for_the_same_queries(name):
+    contents = []
+    for kind in KINDS.names():
+        for query in ("", "SELECT 1", "a\tb\n\nc -- d", '{"x": [1]}\r\n', "\x00 é", None):
+            cases = [Exported(id=str(number), question="?", kind=kind, source="shop", query=query) for number in (0, 1)]
+            contents.append(content_or_error(EXPORTERS[name], cases))
+            assert contents[-1] == content_or_error(EXPORTERS[name], cases)
+
+    assert any(isinstance(content, bytes) for content in contents)

@@ -9,6 +9,8 @@ from typing import get_args
 import pytest
 
 from pytest_queryeval.cli import COMMANDS
+from pytest_queryeval.cli.exporters import EXPORTERS
+from pytest_queryeval.cli.importers import IMPORTERS
 from pytest_queryeval.core.model import GROUPS, FailureKind, Outcome
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES
@@ -79,6 +81,13 @@ def test_every_setting_of_a_sparql_source_is_documented(engine):
     known = importlib.import_module(f"pytest_queryeval.engines.{engine}").SETTINGS
 
     assert [name for name in known if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize(("registry", "heading"), [(IMPORTERS, "## Formats"), (EXPORTERS, "## Exporting predictions")])
+def test_every_format_of_import_and_export_is_documented(registry, heading):
+    section = (DOCS / "import.md").read_text(encoding="utf-8").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+
+    assert set(registry.names()) <= set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE))
 
 
 def test_every_outcome_and_failure_and_the_exit_statuses_of_every_command_are_documented():

@@ -1,4 +1,4 @@
-"""A package of its own adds a kind, an engine, a predictor, a metric and a report format, each under contract."""
+"""A package of its own adds a kind, an engine, a predictor, a metric and formats, each under contract."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 HERE = Path(__file__).parent
 EXTENSION = HERE / "extension"
-MEMBERS = ("lookup", "dictionary", "template", "key_overlap", "tex")
+MEMBERS = ("lookup", "dictionary", "template", "key_overlap", "tex", "question_lines", "query_lines")
 SUITE = {
     "kind": "lookup",
     "source": {"dictionary": {"entries": {"apples": 3, "pears": 5, "plums": 8}}},
@@ -28,8 +28,16 @@ pytestmark = pytest.mark.process
 
 
 def run(*arguments, cwd):
+    return python("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, cwd=cwd)
+
+
+def queryeval(*arguments, cwd):
+    return python("-c", "import sys; from pytest_queryeval.cli import main; sys.exit(main())", *arguments, cwd=cwd)
+
+
+def python(*arguments, cwd):
     paths = os.pathsep.join([str(EXTENSION), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, *arguments]
     environment = {**os.environ, "PYTHONPATH": paths}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -47,6 +55,19 @@ def test_members_of_another_package_evaluate_a_suite(tmp_path):
         "fails": ("failed", 0.0, 0.0, 0.0),
     }
     assert "key overlap & 0.5" in (tmp_path / "report.tex").read_text(encoding="utf-8")
+
+
+def test_formats_of_another_package_are_imported_and_exported(tmp_path):
+    (tmp_path / "set.txt").write_text("How many?\tGET pears\nWhich?\nAll?\tALL\n", encoding="utf-8")
+
+    imported = queryeval("import", "question_lines", "set.txt", "-o", "suites", cwd=tmp_path)
+    (tmp_path / "suites" / "predict.py").write_text("def predict(case):\n    return 'GET  pears'\n", encoding="utf-8")
+    ran = run("suites", "--queryeval-report=report.json", cwd=tmp_path)
+    exported = queryeval("export", "report.json", "-f", "query_lines", "-o", "queries.txt", cwd=tmp_path)
+
+    assert "2 cases, 1 skipped" in imported.stdout, imported.stderr
+    assert "1 failed, 1 passed" in ran.stdout, ran.stderr
+    assert (exported.returncode, (tmp_path / "queries.txt").read_text()) == (0, "GET pears\nGET pears\n")
 
 
 def test_members_of_another_package_are_covered_by_the_contract_tests():
