@@ -85,6 +85,22 @@ def test_the_database_that_bird_names_behind_a_query_is_taken_off(name, lines):
     assert answered(predictor, id="a", location=Location(Path("s.queryeval.yaml"), 4)) == "SELECT 1"
 
 
+def test_a_file_of_bird_is_refused_since_its_keys_are_positions():
+    lines = ["{", '"0": "SELECT 1\\t----- bird -----\\tshop",', '"1": "SELECT 2\\t----- bird -----\\tshop"}']
+
+    with pytest.raises(PredictorError) as refused:
+        predictions(*lines, name="preds.json")
+
+    assert str(refused.value) == (
+        "preds.json:2: '0' is a key of BIRD's predictions: its keys are positions and not ids: "
+        "import it, `queryeval import bird QUESTIONS --predictions FILE`"
+    )
+
+
+def test_keys_that_are_numbers_are_ids_where_no_answer_is_one_of_bird():
+    assert answered(predictions('{"7": "SELECT 1"}', name="preds.json"), id="7") == "SELECT 1"
+
+
 def test_a_file_is_found_from_the_folder_of_the_suite():
     Path("runs").mkdir()
 

@@ -21,6 +21,7 @@ from pytest_queryeval.text.truncation import one_line
 MAX_BYTES = 256 * MEBIBYTE
 KEYS = ("id", "question")
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
+_POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
 # The sheet with the cases in a workbook that a run has written, and some of its columns.
 RUN_SHEET = "Details"
@@ -209,6 +210,10 @@ def _json(file: File, columns: Columns) -> Iterator[Row]:
                 raise scanner.problem("not JSON: a key is text")
             scanner.require(":")
             value = scanner.value()
+            if isinstance(value, str) and BIRD_MARKER in value and _POSITION.fullmatch(key):
+                problem = f"'{one_line(key, 40)}' is a key of BIRD's predictions: its keys are positions and not ids"
+                remedy = "import it, `queryeval import bird QUESTIONS --predictions FILE`"
+                raise file.problem(f"{problem}: {remedy}", line)
             row = value if isinstance(value, dict) and columns.answer in value else {columns.answer: value}
             yield file, line, {**row, columns.key or "id": key}
     else:
