@@ -143,17 +143,30 @@ def test_other_numbers_of_predictions_are_refused(spider, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["..", "../shop", "/etc/passwd", "a\\b", "x\0", "${HOME}", "s" * 300, "", "none", 7, None]
+    "name", ["..", "../shop", "/etc/passwd", "a\\b", "x\0", "${HOME}", "s" * 300, "\udcff", "", "none", 7, None]
 )
 def test_a_database_outside_of_the_folder_is_skipped(folder, capsys, name):
     database("databases/shop.sqlite")
     database("shop.sqlite")
+    database("databases/\udcff.sqlite")
     write_json("q.json", [{"db_id": name, "query": "SELECT 1"}, {"db_id": "shop", "query": "SELECT 1"}])
 
     cases, skipped = imported(capsys, "spider", "q.json")
 
     assert cases.keys() == {"1"}
     assert "no name of a database" in skipped["0"] or "there is no database" in skipped["0"]
+
+
+def test_a_path_that_is_not_utf_8_is_refused(folder, capsys):
+    database("\udcff/shop.sqlite")
+    write_json("q.json", [{"db_id": "shop", "question": "q", "query": "SELECT 1", "gold": "SELECT 1"}])
+
+    for arguments in (
+        ["spider", "q.json", "--databases", "\udcff"],
+        ["jsonl", "q.json", "--source", "\udcff/shop.sqlite"],
+    ):
+        assert "is no name in UTF-8" in refusal(capsys, *arguments)
+    assert not Path("out").exists() or not list(Path("out").iterdir())
 
 
 def test_one_source_may_serve_all(spider, capsys):
@@ -249,6 +262,7 @@ def spider2(folder):
         "flat_a.csv": "a,c\n1,9\n2,9\n",
         "flat_b.csv": "a,c\n5,9\n",
         "range_a.csv": "a\n1\n",
+        "flag_a.csv": "a,b\n1,2\n",
         "broken_a.csv": "a,b\n1\n",
     }
     for name, text in files.items():
@@ -258,6 +272,7 @@ def spider2(folder):
         ("many", [[1], [0]]),
         ("flat", [0]),
         ("range", [3]),
+        ("flag", [True]),
         ("broken", []),
         ("far", []),
         ("lost", []),
@@ -266,7 +281,7 @@ def spider2(folder):
         "lite/evaluation_suite/gold/lite_eval.jsonl",
         *({"instance_id": id_, "condition_cols": columns, "ignore_order": True} for id_, columns in rules),
     )
-    ids = ["one", "many", "flat", "range", "broken", "lost", "norule"]
+    ids = ["one", "many", "flat", "range", "flag", "broken", "lost", "norule"]
     return write_lines(
         "lite/lite.jsonl",
         *({"instance_id": id_, "db": "shop", "question": "?", "external_knowledge": None} for id_ in ids),
@@ -291,6 +306,7 @@ def test_spider2_keeps_all_results_and_the_columns_that_count(spider2, capsys):
     assert (cases["flat-2"].question, cases["flat-2"].evidence) == ("With?", "t holds all")
     assert skipped["one"] == "there is no document 'link.md' in resource/documents"
     assert skipped["range"] == "a result has no column 3: it has 1"
+    assert skipped["flag"] == "a result has no column True: it has 2"
     assert "1 cell in a table of 2 columns" in skipped["broken"]
     assert skipped["lost"] == "it has no published result"
     assert skipped["norule"] == skipped["../../far"] == "it has no published rules of comparison"

@@ -87,6 +87,7 @@ def test_questions_of_qald_that_no_case_can_be_made_of_are_named(capsys):
         qald(id=3, query={"sparql": " "}, answers=[{"head": {}}]),
         "text",
         qald(id=5),
+        qald(id=6, query=None, answers=solutions("\ud800")),
     ]
 
     cases, skipped = imported(capsys, "qald", write("qald.json", {"questions": questions}), "--source", "g.ttl")
@@ -96,6 +97,7 @@ def test_questions_of_qald_that_no_case_can_be_made_of_are_named(capsys):
     assert skipped["2"] == "it has 0 stored answers: expected one"
     assert skipped["3"].startswith("its stored answer is no SPARQL JSON result")
     assert skipped["question-4"] == "it has no question in 'en'"
+    assert "half of a surrogate pair" in skipped["6"]
 
 
 @pytest.mark.parametrize("content", [[], {"questions": {}}, "[", {"question": []}])

@@ -11,6 +11,7 @@ from pytest_queryeval.cli.importers.records import RecordError
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.truncation import one_line
 
 MAX_NAME = 100
@@ -58,7 +59,8 @@ class Databases:
 
     def _path(self, name: str, folder: Path) -> str:
         shown = one_line(name, MAX_NAME)
-        if name in ("", ".", "..") or len(name) > MAX_NAME or any(sign in name for sign in ("/", "\\", "\0", "${")):
+        is_unfit = len(name) > MAX_NAME or utf8_safe(name) != name
+        if name in ("", ".", "..") or is_unfit or any(sign in name for sign in ("/", "\\", "\0", "${")):
             raise RecordError(f"'{shown}' is no name of a database")
         for path in (folder / name / f"{name}.sqlite", folder / f"{name}.sqlite"):
             if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for names that no file can have
@@ -71,6 +73,8 @@ def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:
     if otherwise is not None and not os.path.exists(path):  # noqa: PTH110 - as above
         return otherwise
     found = os.path.relpath(os.path.abspath(path), output)  # noqa: PTH100 - links are not followed
+    if utf8_safe(found) != found:
+        raise QueryEvalError(f"{found}: is no name in UTF-8, in which suites are written: rename it")
     if "${" in found:
         raise QueryEvalError(f"{found}: suites would take `${{` for a variable: rename the folder")
     return found

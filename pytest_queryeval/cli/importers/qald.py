@@ -63,6 +63,9 @@ def _answer_file(record: Record) -> tuple[str, bytes]:
     text = json.dumps(answers[0], ensure_ascii=False)
     try:
         read_results(text, ".srj")
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("its stored answer holds half of a surrogate pair, which is no character") from error
     except ValueError as error:
         raise RecordError(f"its stored answer {one_line(str(error))}") from error
-    return f"{ANSWERS}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.srj", text.encode()
+    return f"{ANSWERS}/{hashlib.sha256(content).hexdigest()[:16]}.srj", content

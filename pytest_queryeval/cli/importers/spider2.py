@@ -153,7 +153,7 @@ def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, 
     chosen = nested if any(nested) else [[] if nested else lists] * len(tables)
     for columns, table in zip(chosen, tables, strict=False):
         for column in columns:
-            if not isinstance(column, int) or not 0 <= column < len(table.columns):
+            if type(column) is not int or not 0 <= column < len(table.columns):
                 raise RecordError(f"a result has no column {one_line(str(column))}: it has {len(table.columns)}")
     return [tuple(column for column in columns if isinstance(column, int)) for columns in chosen[: len(tables)]]
 
