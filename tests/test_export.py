@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from samples import HEAD, entry
 
 from pytest_queryeval.cli import main
-from pytest_queryeval.cli.exporters import Exported
+from pytest_queryeval.cli.exporters import Exported, PredictionFile
 from pytest_queryeval.cli.exporters.sql import bird_file, spider_file
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.results.aggregation import aggregate
@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 def test_a_query_is_one_line_that_the_tool_reads_whole(folder, query, line):
-    content = spider_file([case("a", query), case("b")])
+    content = spider_file([case("a", query), case("b")]).content
 
     assert content == f"{line}\nSELECT 1\n".encode()
     assert spider_lines(content) == [line, "SELECT 1"]
@@ -66,12 +66,12 @@ def test_every_case_keeps_its_position(tmp_path_factory, queries):
         patch.chdir(tmp_path_factory.mktemp("export"))
         cases = [case(f"c{number}", query) for number, query in enumerate(queries)]
 
-        assert len(spider_lines(spider_file(cases))) == len(queries)
-        assert [len(pair) for pair in bird_queries(bird_file(cases))] == [2] * len(queries)
+        assert len(spider_lines(spider_file(cases).content)) == len(queries)
+        assert [len(pair) for pair in bird_queries(bird_file(cases).content)] == [2] * len(queries)
 
 
 def test_bird_has_positions_and_databases():
-    content = bird_file([case("1471", "SELECT a\nFROM t"), case("1480", None, source="dbs/b.c/shop.sqlite")])
+    content = bird_file([case("1471", "SELECT a\nFROM t"), case("1480", None, source="dbs/b.c/shop.sqlite")]).content
 
     assert content == (
         b'{\n    "0": "SELECT a\\nFROM t\\t----- bird -----\\tshop",\n    "1": " \\t----- bird -----\\tshop"\n}'
@@ -79,16 +79,23 @@ def test_bird_has_positions_and_databases():
 
 
 def test_a_query_cannot_pass_for_a_marker():
-    assert bird_queries(bird_file([case("a", "SELECT 1\t----- bird -----\tother")])) == [("SELECT 1 other", "shop")]
+    content = bird_file([case("a", "SELECT 1\t----- bird -----\tother")]).content
+
+    assert bird_queries(content) == [("SELECT 1 other", "shop")]
 
 
-def test_ids_that_are_positions_show_what_is_missing():
-    cases = [case("0"), case("2", "SELECT 2")]
+def test_ids_of_spider_that_are_positions_show_what_is_missing():
+    assert spider_file([case("0"), case("2", "SELECT 2")]) == PredictionFile(b"SELECT 1\nSELECT\nSELECT 2\n", ["1"])
+    assert spider_file([case("7"), case("9")]).content == b"SELECT 1\nSELECT 1\n"
+    assert spider_file([case("0"), case("2"), case("1")]).content == b"SELECT 1\n" * 3
+    assert spider_file([case("0"), case("999999999")]).content == b"SELECT 1\n" * 2
 
-    assert spider_file(cases) == b"SELECT 1\nSELECT\nSELECT 2\n"
-    assert bird_queries(bird_file(cases))[1] == (" ", "financial")
-    assert spider_file([case("7"), case("9")]) == b"SELECT 1\nSELECT 1\n"
-    assert spider_file([case("0"), case("2"), case("1")]) == b"SELECT 1\n" * 3
+
+def test_positions_of_bird_are_those_of_the_cases_whatever_their_ids():
+    file = bird_file([case(id_, f"SELECT {id_}") for id_ in ("0", "2", "9")])
+
+    assert bird_queries(file.content) == [("SELECT 0", "shop"), ("SELECT 2", "shop"), ("SELECT 9", "shop")]
+    assert not file.fillers
 
 
 def test_another_kind_is_refused():
@@ -96,11 +103,13 @@ def test_another_kind_is_refused():
         spider_file([case("a", kind="sparql")])
 
 
-def write_report(*missing, **changes):
-    predicted = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
+PREDICTED = {"query": "SELECT 1", "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
+
+
+def write_report(*missing, predicted=("a",), **changes):
     cases = [
         entry(**about(id_), predicted=found, **dict.fromkeys(("gold", "difference", "prediction")))
-        for id_, found in (("a", predicted), *((id_, None) for id_ in missing or ("::error::b\x1b",)))
+        for id_, found in (*((id_, PREDICTED) for id_ in predicted), *((id_, None) for id_ in missing))
     ]
     collected = {"s.queryeval.yaml": len(cases)}
     facts = {"created": "2025-01-01T00:00:00+00:00", "environment": {}, "collected": collected}
@@ -122,7 +131,7 @@ def about(id_):
 
 @pytest.mark.parametrize(("format_", "name"), [("spider", "spider.txt"), ("bird", "bird.json")])
 def test_the_command_writes_a_file_and_names_what_is_missing(folder, capsys, format_, name):
-    write_report()
+    write_report("::error::b\x1b")
 
     status = main(["export", "report.json", "-f", format_, "--json"])
 
@@ -132,6 +141,17 @@ def test_the_command_writes_a_file_and_names_what_is_missing(folder, capsys, for
     assert err.splitlines()[1] == "2 cases, 1 without a prediction"
     assert "\x1b" not in err
     assert Path(name).read_bytes()
+
+
+def test_a_filler_is_a_missing_prediction(folder, capsys):
+    write_report(predicted=("0", "2"))
+
+    status = main(["export", "report.json", "-f", "spider", "--json"])
+
+    assert status == 1
+    assert json.loads(capsys.readouterr().out)["missing"] == ["1"]
+    assert Path("spider.txt").read_text() == "SELECT 1\nSELECT\nSELECT 1\n"
+    assert main(["export", "report.json", "-f", "bird"]) == 0
 
 
 def test_of_many_missing_predictions_the_first_are_listed_and_the_others_counted(folder, capsys):
@@ -145,7 +165,7 @@ def test_of_many_missing_predictions_the_first_are_listed_and_the_others_counted
 
 
 def test_nothing_is_overwritten_without_force(folder, capsys):
-    write_report()
+    write_report("b")
     Path("out.txt").write_text("mine")
 
     with pytest.raises(SystemExit) as stop:

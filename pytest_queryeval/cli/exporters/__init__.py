@@ -21,11 +21,19 @@ class Exported:
     query: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class PredictionFile:
+    """The content of a file, and the ids that the report has no case of but the file a filler."""
+
+    content: bytes
+    fillers: Sequence[str] = ()
+
+
 class Exporter(Protocol):
     """Writes predictions as a published tool reads them; raises `ReportError` for cases that it cannot be given."""
 
-    def __call__(self, cases: Sequence[Exported]) -> bytes:
-        """Return the content of the file."""
+    def __call__(self, cases: Sequence[Exported]) -> PredictionFile:
+        """Return the file."""
 
 
 def check_kind(cases: Sequence[Exported], kind: str) -> None:

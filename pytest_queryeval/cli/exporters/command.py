@@ -45,12 +45,14 @@ def run(arguments: argparse.Namespace) -> Result:
         )
         for case in report["cases"]
     ]
-    content = EXPORTERS[arguments.format](cases)
-    target = arguments.output or Path(f"{arguments.format}.{'json' if content.startswith((b'{', b'[')) else 'txt'}")
+    file = EXPORTERS[arguments.format](cases)
+    target = arguments.output or Path(
+        f"{arguments.format}.{'json' if file.content.startswith((b'{', b'[')) else 'txt'}"
+    )
     if os.path.lexists(target) and not arguments.force:
         raise ReportError(f"{target}: is there already: write elsewhere, or replace it with --force")
-    write_whole(target, content)
-    missing = [case.id for case in cases if case.query is None]
+    write_whole(target, file.content)
+    missing = [*(case.id for case in cases if case.query is None), *file.fillers]
     lines = [f"{arguments.format}: {target}", f"{pluralize(len(cases), 'case')}, {len(missing):,} without a prediction"]
     lines += first_lines([f"no prediction: {name}" for name in missing])
     data = {"file": str(target), "cases": len(cases), "missing": missing}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pytest_queryeval.cli.exporters import Exported, check_kind
+from pytest_queryeval.cli.exporters import Exported, PredictionFile, check_kind
 
 
-def text2sparql_file(cases: Sequence[Exported]) -> bytes:
+def text2sparql_file(cases: Sequence[Exported]) -> PredictionFile:
     """Return what the tool reads of each answer; questions without an answer are left out, as the tool expects it."""
     check_kind(cases, "sparql")
     answers = [
         {"qname": case.id, "question": case.question, "query": case.query} for case in cases if case.query is not None
     ]
-    return f"{json.dumps(answers, indent=2)}\n".encode()
+    return PredictionFile(f"{json.dumps(answers, indent=2)}\n".encode())

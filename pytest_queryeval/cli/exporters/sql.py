@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from pytest_queryeval.cli.exporters import Exported, check_kind
+from pytest_queryeval.cli.exporters import Exported, PredictionFile, check_kind
 from pytest_queryeval.predictors.file.predictions import BIRD_MARKER
 
 # A blank line would shift all that follow: Spider's tool leaves it out. This one is a query that fails.
@@ -16,31 +16,38 @@ NO_QUERY = "SELECT"
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|(?P<comment>--[^\n]*|/\*.*?\*/)""", re.DOTALL)
 
 
-def spider_file(cases: Sequence[Exported]) -> bytes:
+def spider_file(cases: Sequence[Exported]) -> PredictionFile:
     """Return a line for each question, which the tool reads up to its first tab."""
+    check_kind(cases, "sql")
     lines = []
-    for case in _by_position(cases):
+    fillers = []
+    for position, case in enumerate(_by_position(cases)):
+        if case is None:
+            fillers.append(str(position))
         query = (case.query if case else None) or ""
         if "\n" in query:
             query = _TOKEN.sub(lambda match: " " if match["comment"] else match[0], query)
         lines.append(re.sub(r"[\t\r\n]+", " ", query).strip() or NO_QUERY)
-    return "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+    return PredictionFile("".join(f"{line}\n" for line in lines).encode(errors="backslashreplace"), fillers)
 
 
-def bird_file(cases: Sequence[Exported]) -> bytes:
-    """Return the queries by position, each before the name of its database; a blank is the query of a missing one."""
+def bird_file(cases: Sequence[Exported]) -> PredictionFile:
+    """Return the queries by position, each before the name of its database; a blank is the query of a missing one.
+
+    Positions are those of the cases, whatever their ids: BIRD's `question_id`s may have gaps.
+    """
+    check_kind(cases, "sql")
     lines = {}
-    for position, case in enumerate(_by_position(cases)):
-        query = (case.query if case else None) or " "
-        database = PurePosixPath(case.source).stem if case else "financial"  # as the tool itself assumes
+    for position, case in enumerate(cases):
+        query = case.query or " "
+        database = PurePosixPath(case.source).stem
         lines[str(position)] = f"{query.replace(BIRD_MARKER, ' ')}{BIRD_MARKER}{database}"
-    return json.dumps(lines, indent=4).encode()
+    return PredictionFile(json.dumps(lines, indent=4).encode())
 
 
 def _by_position(cases: Sequence[Exported]) -> list[Exported | None]:
     """Return the cases in their order; None for those that ids from 0 on, which are positions, show to be missing."""
-    check_kind(cases, "sql")
-    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,9}", case.id) else -1 for case in cases]
+    positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
     if positions[:1] != [0] or positions != sorted(set(positions)):
         return list(cases)
     found = dict(zip(positions, cases, strict=True))
