@@ -301,7 +301,10 @@ def test_a_row_of_a_table_is_refused(report, capsys):
 
     (line,) = refusal(capsys, report(), "a")
 
-    assert line.endswith("the gold of 'a' cannot be changed where it stands: write the query under `gold_any` by hand")
+    assert line.endswith(
+        "cases.csv, row 2: a row has one gold: correct it, or move the case to YAML: `queryeval import table`,"
+        " and write the query under `gold_any`"
+    )
 
 
 def test_several_trials_are_refused(report, capsys):

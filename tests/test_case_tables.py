@@ -169,7 +169,7 @@ def test_all_problems_of_a_table_come_in_one_error():
         "row-6,x,y,,,\n"
     ) == [
         "q.csv, row 2, column 'id': id 'a b' must consist of letters, digits and - _ . : / without '::': write a-b",
-        "q.csv, row 3: no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`",
+        "q.csv, row 3: no gold: fill the cell of `gold` or `gold_file`",
         f"q.csv, row 3, column 'tags': {HIDDEN}",
         "q.csv, row 4: duplicate id 'b', first used in row 3",
         "q.csv, row 4, column 'kind': unknown kind 'sqll': did you mean 'sql'?",

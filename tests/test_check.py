@@ -484,6 +484,19 @@ def test_rows_of_a_table_are_examined_like_other_cases(check):
     assert (found["rule"], found["case"]) == ("gold-fails", "a")
 
 
+def test_the_remedy_of_an_empty_gold_is_one_that_its_file_allows(check):
+    empty = "SELECT name FROM product WHERE price < 0"
+    write(f"id,question,gold\na,One?,{empty}\n", "cases.csv")
+    correct = "gold has no rows, so any query that returns nothing passes: correct it, or"
+
+    found = [check(text, folder=ONE)[1][0] for text in (cases(f"gold: {empty}"), "cases: {file: cases.csv}\n")]
+
+    assert [each["message"] for each in found] == [
+        f"{correct} write `allow_empty: true`",
+        f"{correct} move the case to YAML: `queryeval import table`, and write `allow_empty: true`",
+    ]
+
+
 def test_a_conftest_without_a_suite_below_is_not_imported(check):
     write("1 / 0", "venv/package/conftest.py")
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from samples import answer, make_case, make_result, table
 
 from pytest_queryeval.comparison.canonical import XSD
+from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
@@ -123,6 +125,24 @@ def test_a_distinct_too_many_is_explained_by_how_often_rows_are_there():
         "    repeated | Japan (3 in gold, 1 in predicted)",
         "  hint       if duplicates do not matter, add `compare: {duplicates: ignore}` to the case",
     ]
+
+
+def test_only_extra_columns_come_with_the_setting_that_allows_them():
+    hint = "  hint       if further columns do not matter, add `compare: {extra_columns: allow}` to the case"
+
+    assert answers(table((1,)), table((1, 2)))[1:] == [hint]
+    assert hint not in answers(table((1,)), table((2, 2)))
+    assert hint not in answers(table((1,)), table((1,)))
+    assert hint not in answers(table((1,), (2,)), table((2, 0), (1, 0)), row_order="strict")
+
+
+def test_settings_of_a_row_are_those_of_the_suite():
+    case = make_case(row=Location(Path("q.csv"), 2))
+    result = make_result(case, gold=table((1,)), predicted=table((1, 2)), violations=MISSED)
+
+    assert "add `compare: {extra_columns: allow}` to the suite, for all rows of the table" in "\n".join(
+        failure_lines(result)
+    )
 
 
 def test_ignoring_duplicates_is_no_hint_where_the_answers_differ_in_more():

@@ -26,6 +26,7 @@ from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.new_gold import BY_HAND, with_gold
 from pytest_queryeval.suites.suites import Suite
 from pytest_queryeval.text.redaction import MARK
@@ -108,6 +109,10 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite]) -> Accept
     predicted = reported["predicted"]
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
+    suite = suites(Path(reported["path"]))
+    case = case_of(suite, reported["id"])
+    if case.row is not None:
+        raise CaseError(case.row, f"a row has one gold: correct it, or {TO_YAML}, and write the query under `gold_any`")
     if len(reported["trials"]) > 1:
         raise ReportError(f"the report has {len(reported['trials'])} trials, maybe with other queries: {BY_HAND}")
     if predicted["error"] is not None:
@@ -117,8 +122,6 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite]) -> Accept
         raise ReportError(f"the prediction is a table, of which the report has a sample: {BY_HAND}")
     if MARK in query or len(query) >= QUERY_CHARACTERS:
         raise ReportError(f"the report does not have the query as it was, but without secrets or its end: {BY_HAND}")
-    suite = suites(Path(reported["path"]))
-    case = case_of(suite, reported["id"])
     _check_unchanged(case, reported)
     if any(gold.query is not None and gold.query.split() == query.split() for gold in case.golds):
         raise ReportError("the query is a gold of the case already")

@@ -119,6 +119,7 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     yield f"  answers    {found.summary}"
     policy, labels = result.case.policy, ShortLabels()
     alike = lookalikes(found, policy, _cell)
+    where = "to the suite, for all rows of the table" if result.case.row else "to the case"
     typed = {(column, _cell(gold)) for column, gold, _ in alike}
     if found.missing or found.extra or found.changed or found.repeated:
         yield f"    columns  | {_row(found.columns)}"
@@ -130,18 +131,22 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     for row, times, predicted_times in found.repeated:
         yield f"    repeated | {_row(map(labels.of, row))} ({times:,} in gold, {predicted_times:,} in predicted)"
     if any(text_and_number(*pair) for _, *pair in alike) and not policy.text_numbers:
-        yield "  hint       if a number and its text may be equal, add `compare: {text_numbers: true}` to the case"
+        yield f"  hint       if a number and its text may be equal, add `compare: {{text_numbers: true}}` {where}"
     if has_midnight(found):
         yield "  hint       a date does not equal a timestamp at midnight: cast both to one type"
-    if found.repeated and _equal_without_duplicates(result):
-        yield "  hint       if duplicates do not matter, add `compare: {duplicates: ignore}` to the case"
+    if found.repeated and _is_equal(result, duplicates="ignore"):
+        yield f"  hint       if duplicates do not matter, add `compare: {{duplicates: ignore}}` {where}"
+    rows_agree = found.counts == (0, 0) and not found.repeated
+    if rows_agree and not _is_equal(result) and _is_equal(result, extra_columns="allow"):
+        yield f"  hint       if further columns do not matter, add `compare: {{extra_columns: allow}}` {where}"
 
 
-def _equal_without_duplicates(result: CaseResult) -> bool:
+def _is_equal(result: CaseResult, **changes: Any) -> bool:
+    """Return whether the answers are equal under a policy with these changes."""
     gold, predicted = result.gold.answer, result.predicted.answer
     if not isinstance(gold, Table) or not isinstance(predicted, Table):
         return False
-    policy = replace(result.case.policy, duplicates="ignore")
+    policy = replace(result.case.policy, **changes)
     return execution_accuracy(gold, predicted, policy=policy) == 1.0
 
 

@@ -21,6 +21,7 @@ from pytest_queryeval.plugin.secrets import hide_secrets
 from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.gates import with_gate_metrics
+from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.text.escaping import log_line, terminal_safe
 from pytest_queryeval.text.truncation import one_line
@@ -90,7 +91,8 @@ class CaseItem(pytest.Item):
         try:
             result = evaluate_case(self.case, self.config.stash[RUN].session, self.progress)
             if result.details.get("empty_gold"):
-                self.warn(QueryEvalWarning(EMPTY_GOLD))  # which filters may make an error
+                remedy = f": {TO_YAML}" if self.case.row else ""
+                self.warn(QueryEvalWarning(EMPTY_GOLD + remedy))  # which filters may make an error
         except (QueryEvalError, QueryEvalWarning) as error:
             fault = _with_place(str(error), fault_location(self.case, error))
             self.error_key = error_key(error, self.case)

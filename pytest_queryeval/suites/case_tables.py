@@ -44,6 +44,8 @@ COLUMNS = (*_TEXTS, "id", "gold_file", "difficulty", "tags", "source", "kind", "
 # What spreadsheets have in place of `skip: true` and `skip: false`.
 _FLAGS = {**dict.fromkeys(("true", "1", "yes", "x"), "true"), **dict.fromkeys(("false", "0", "no"), "false")}
 REST: Literal["rest"] = "rest"
+# The remedy where a case needs a key that no column can be.
+TO_YAML = "move the case to YAML: `queryeval import table`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pytest_queryeval.core.model import QueryOrAnswer
 from pytest_queryeval.core.shapes import NOT_NULL, TEXT, Shape, list_shape, shape_of
 from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import each, entries, items
 from pytest_queryeval.languages import Kind
 from pytest_queryeval.languages.stated_tables import read_table
@@ -29,6 +30,8 @@ def read_golds(case: Node, kind: Kind) -> tuple[QueryOrAnswer, ...]:
     named = entries(case)
     form = _only_form(named, GOLD_FORMS)
     if form is None:
+        if isinstance(case.file, TableFile):
+            raise case.problem("no gold: fill the cell of `gold` or `gold_file`")
         raise case.problem("no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`")
     node = named[form]
     if form == "gold_any":

@@ -76,6 +76,14 @@ def test_empty_gold_warns_unless_that_is_meant(suite, run_and_parse):
     assert "empty_gold" not in run.case("meant")["details"]
 
 
+def test_the_warning_of_an_empty_gold_in_a_table_says_where_it_can_be_meant(write, run):
+    write("s.queryeval.yaml", "kind: sql\nsource: {sqlite: {script: t.sql}}\ncases: {file: q.csv}\n")
+    write("t.sql", "CREATE TABLE t (a INTEGER);")
+    write("q.csv", "id,gold,predicted\na,SELECT a FROM t,SELECT a FROM t\n")
+
+    run("-Wdefault").stdout.fnmatch_lines(["*QueryEvalWarning: gold has no rows*: move the case to YAML: *"])
+
+
 def test_filters_make_the_warning_of_an_empty_gold_an_error_of_its_case(suite, run_and_parse):
     suite(case("empty", EMPTY, gold=EMPTY), case("good"))
 

@@ -18,6 +18,7 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.table import Cell, Literal
 from pytest_queryeval.evaluation.evaluation import gold_error
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.text.formatting import format_score
 
 GoldRule: TypeAlias = Callable[[GoldRun], Iterator[str]]
@@ -71,7 +72,8 @@ def unknown_column(gold: GoldRun) -> Iterator[str]:
 def gold_empty(gold: GoldRun) -> Iterator[str]:
     """Find golds without rows: any query that returns nothing passes."""
     if gold.table is not None and not gold.table.rows and not gold.case.allow_empty:
-        yield "gold has no rows, so any query that returns nothing passes: correct it, or write `allow_empty: true`"
+        meant = f"{TO_YAML}, and write" if gold.case.row else "write"
+        yield f"gold has no rows, so any query that returns nothing passes: correct it, or {meant} `allow_empty: true`"
 
 
 def gold_slow(gold: GoldRun) -> Iterator[str]:
