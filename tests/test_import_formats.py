@@ -385,6 +385,19 @@ def test_rows_without_ids_are_named_by_their_numbers(folder, capsys):
     assert "its right answer cannot be read: not JSON" in skipped["row-6"]
 
 
+def test_columns_that_are_not_read_are_named(folder, capsys):
+    Path("q.csv").write_text("Nr,Frage,gold,::error::x,Thema\n1,?,2,3,\n")
+    arguments = ["import", "table", "q.csv", "--kind", "json", "--map", "question=Frage", "-o", "out", "--force"]
+
+    assert main([*arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    main([*arguments, "--map", "id=Nr", "--map", "tags=Thema", "--map", "metadata=::error::x"])
+
+    assert json.loads(out)["not_read"] == ["Nr", "::error::x", "Thema"]
+    assert err.splitlines()[2] == "columns not read: Nr, ::error::x, Thema (--map KEY=COLUMN reads one)"
+    assert "not read" not in capsys.readouterr().out
+
+
 def test_a_column_that_is_not_there_is_named(folder, capsys):
     Path("q.csv").write_text("question,Solution\na,1\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -56,14 +56,15 @@ class Skipped(NamedTuple):
 class Import:
     """Cases as they are read, and the settings that they share.
 
-    `settings` may be filled until the last case has been read. `has_predictions` tells whether cases come with
-    predictions.
+    `settings` and `not_read`, the columns of a table that no key is read from, may be filled until the last case has
+    been read. `has_predictions` tells whether cases come with predictions.
     """
 
     name: str
     settings: Mapping[str, JsonValue]
     cases: Iterable[ImportedCase | Skipped]
     has_predictions: bool = False
+    not_read: Sequence[str] = ()
 
 
 class Importer(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.cli.importers.databases import Databases
@@ -24,10 +25,12 @@ def import_jsonl(request: ImportRequest) -> Import:
 
 def import_table(request: ImportRequest) -> Import:
     """Return a case for each row of a workbook's first sheet, a CSV or a Parquet file, read one by one."""
-    return _import(request, _rows(request))
+    not_read: list[str] = []
+    return replace(_import(request, _rows(request, not_read)), not_read=not_read)
 
 
-def _rows(request: ImportRequest) -> Iterator[Record | Skipped]:
+def _rows(request: ImportRequest, not_read: list[str]) -> Iterator[Record | Skipped]:
+    """Yield the rows, and add to `not_read` the columns that no key is read from."""
     with open_table(file_at(request.source)) as table:
         metadata = metadata_fields(request.columns)
         named = {key: name for key, name in request.columns.items() if key != "metadata"}
@@ -35,6 +38,7 @@ def _rows(request: ImportRequest) -> Iterator[Record | Skipped]:
             raise table.missing_column(missing)
         wanted = [*(named.get(key, key) for key in KEYS), *metadata]
         read = [name for name in dict.fromkeys(wanted) if name in table.places]
+        not_read += (name for name in table.places if name not in read)
         for position, row in enumerate(table.rows()):
             place = f"row {row.number}"
             try:

@@ -14,9 +14,11 @@ from pytest_queryeval.cli.importers.suite_files import write_suites
 from pytest_queryeval.cli.output import Result, first_lines, write_lines
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval import spider spider/dev.json --databases spider/database -o suites/spider"
 PROGRESS_CASES = 100_000
+COLUMNS_CHARACTERS = 500
 OK, FINDINGS = 0, 1
 
 
@@ -65,14 +67,21 @@ def run(arguments: argparse.Namespace) -> Result:
     imported = replace(imported, cases=_with_progress(imported.cases))
     written = write_suites(imported, request.output, force=arguments.force)
     suites = [str(arguments.output / name) for name in written.suites]
+    left = one_line(", ".join(imported.not_read), COLUMNS_CHARACTERS)
     return Result(
         status=FINDINGS if written.skipped else OK,
         lines=[
             *(f"suite: {path}" for path in suites),
             f"{pluralize(written.cases, 'case')}, {len(written.skipped):,} skipped",
+            *([f"columns not read: {left} (--map KEY=COLUMN reads one)"] if left else []),
             *first_lines([f"skipped {entry.id}: {entry.reason}" for entry in written.skipped]),
         ],
-        data={"suites": suites, "cases": written.cases, "skipped": [entry._asdict() for entry in written.skipped]},
+        data={
+            "suites": suites,
+            "cases": written.cases,
+            "skipped": [entry._asdict() for entry in written.skipped],
+            "not_read": list(imported.not_read),
+        },
     )
 
 
