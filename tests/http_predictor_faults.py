@@ -38,7 +38,10 @@ TEMPORARY = {
     "time-out": (answers("", 408), "HTTP 408 Request Timeout"),
     "too many requests": (answers("slow down", 429, "text/plain"), "HTTP 429 Too Many Requests: slow down"),
     "error": (answers("no memory", 500, "text/plain"), "HTTP 500 Internal Server Error: no memory"),
-    "error in HTML": (answers("<h1>Oh</h1><script>x</script>", 502, "text/html"), "HTTP 502 Bad Gateway: Oh$"),
+    "error in HTML": (
+        answers("<h1>Oh</h1><script>x</script>", 502, "text/html"),
+        "HTTP 502 Bad Gateway: Oh: the service failed: see its log, then run again$",
+    ),
     "unavailable": (answers("", 503), "HTTP 503"),
     "gateway time-out": (answers("", 504), "HTTP 504"),
     "hangs up": (faults.hangs_up, "the connection broke: .*disconnected"),

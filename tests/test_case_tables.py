@@ -171,10 +171,10 @@ def test_all_problems_of_a_table_come_in_one_error():
         "q.csv, row 2, column 'id': id 'a b' must consist of letters, digits and - _ . : / without '::': write a-b",
         "q.csv, row 3: no gold: fill the cell of `gold` or `gold_file`",
         f"q.csv, row 3, column 'tags': {HIDDEN}",
-        "q.csv, row 4: duplicate id 'b', first used in row 3",
+        "q.csv, row 4: duplicate id 'b', first used in row 3: give one of them another id",
         "q.csv, row 4, column 'kind': unknown kind 'sqll': did you mean 'sql'?",
         "q.csv, row 5, column 'gold_file': gold and gold_file: a case has only one of them",
-        "q.csv, row 7: duplicate id 'row-6', first used in row 6",
+        "q.csv, row 7: duplicate id 'row-6', first used in row 6: give one of them another id",
     ]
 
 
@@ -200,8 +200,11 @@ def test_problems_of_one_sort_are_cut_short():
             "{file: q.csv, columns: {golden: x}}",
             "AT: a table has no column for 'golden': did you mean 'gold'?",
         ),
-        ("{file: q.csv, columns: {gold: golden}}", "HEADER: there is no column 'golden': did you mean 'gold'?"),
-        ("{file: q.csv, metadata: [goal]}", "HEADER: there is no column 'goal': did you mean 'gold'?"),
+        (
+            "{file: q.csv, columns: {gold: golden}}",
+            "AT: columns: gold: HEADER: there is no column 'golden': did you mean 'gold'?",
+        ),
+        ("{file: q.csv, metadata: [goal]}", "AT: metadata: HEADER: there is no column 'goal': did you mean 'gold'?"),
         ("{file: q.csv, metadata: all}", "AT: metadata: expected a list, found 'all': write [all]"),
         (
             "{id: a, gold: x}",
@@ -259,3 +262,13 @@ def test_no_cell_becomes_a_setting():
     (case,) = cases("id,gold,predicted,timeout,xfail\na,x,y,1,true\n", "{file: q.csv, metadata: rest}")
 
     assert (case.timeout, case.xfail, case.metadata) == (30, None, {"timeout": "1", "xfail": "true"})
+
+
+def test_all_headers_that_are_not_there_are_told_in_the_suite():
+    suite = "{file: q.csv, columns: {id: Nummer, gold: Lösung}, metadata: [db_id, gold]}"
+
+    assert told("id,gold,predicted\na,x,y\n", suite) == [
+        "s.queryeval.yaml:3: columns: gold: q.csv, row 1: there is no column 'Lösung': known are gold, id, predicted",
+        "s.queryeval.yaml:3: columns: id: q.csv, row 1: there is no column 'Nummer': known are gold, id, predicted",
+        "s.queryeval.yaml:3: metadata: q.csv, row 1: there is no column 'db_id': known are gold, id, predicted",
+    ]

@@ -549,3 +549,15 @@ def test_a_gold_that_fails_when_it_runs_again_is_unstable(check):
 
     assert found["rule"] == "gold-unstable"
     assert "no answer within 30 s" in found["message"]
+
+
+def test_a_column_with_a_tolerance_that_no_gold_has_is_told_with_those_that_there_are(check):
+    columns = "{numbers: {columns: {pricee: {abs: 1}, total: {abs: 1}}}}"
+    suite = cases(f"gold: 'SELECT name, price FROM product', compare: {columns}")
+
+    messages = [one["message"] for one in check(suite, folder=ONE)[1]]
+
+    assert messages == [
+        "`compare: numbers: columns: pricee`: no gold below has this column: did you mean 'price'?",
+        "`compare: numbers: columns: total`: no gold below has this column: known are name, price",
+    ]

@@ -597,7 +597,7 @@ def test_arguments_are_not_told_since_they_may_be_secrets(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"run": ["no-such-program"]}, "there is no program 'no-such-program' on the PATH"),
+        ({"run": ["no-such-program"]}, "there is no program 'no-such-program' on the PATH: install it"),
         ({"run": ["ask"]}, "there is no program 'ask' on the PATH: did you mean './ask'?"),
         ({"run": "bin/absent"}, "there is no program 'bin/absent': "),
         ({"run": ["./"]}, "there is no program './': "),

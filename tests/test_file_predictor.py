@@ -460,7 +460,7 @@ def test_a_trial_that_comes_twice_is_named():
     [
         (["", "x"], ":2: expected a list of predictions, or a mapping from ids to answers"),
         (["[", '{"id": "a",', '"predicted": "x"},', '{"id": "b"}]'], ":4: a prediction needs `predicted`"),
-        (["[", '{"id": "a",', '"predicted": x}]'], ":3:14: not JSON: Expecting value"),
+        (["[", '{"id": "a",', '"predicted": x}]'], ":3:14: not JSON: expected a value: texts stand in double quotes"),
         (["[", '{"id": "a", "predicted": "x"}', '{"id": "b"}]'], ":3: not JSON: expected ','"),
         (['[{"id": "a", "predicted": "x"}'], ":1: not JSON: expected ','"),
         (["[]", "", "[]"], ":3: not JSON: more text behind the end"),
@@ -470,7 +470,7 @@ def test_a_trial_that_comes_twice_is_named():
         (["{", '"a": null}'], ":2: `predicted` is null"),
         (["{", "1: 2}"], ":2: not JSON: a key is text"),
         (['{"a"}'], ":1: not JSON: expected ':'"),
-        (['{"a": "x",}'], ":1:11: not JSON: Expecting value"),
+        (['{"a": "x",}'], ":1:11: not JSON: a comma before `}`: remove it"),
         (["[" * 100_000], ":1: not JSON: nested too deep"),
         ([""], ":1: expected a list"),
     ],

@@ -58,7 +58,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
         ("{metric: arity_f1, minimum: 1}", "unknown key 'minimum': did you mean 'min'?"),
         ("{metric: arity_f1, min: 1, where: {level: hard}}", None),
         ("{metric: arity_f1, min: 1, where: hard}", "where: expected a mapping, found 'hard': write `key: value`"),
-        ("{no_regression: true}", "no_regression: expected a mapping, found 'true': write `key: value`"),
+        ("{no_regression: true}", "no_regression: expected a mapping, found 'true': write {metric: NAME}"),
         ("{no_regression: {}}", "'no_regression' needs a metric: write {metric: NAME}"),
         (
             "{metric: arity_f1, min: 1, where: {not: {tga: x}}}",
@@ -85,7 +85,7 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
             "{no_regression: {metric: arity_f1}, max_regressions: 3}",
             "'no_regression' does not go with 'max_regressions': write a gate for each",
         ),
-        ("just text", "item of gates: expected a mapping, found 'just text': write `key: value`"),
+        ("just text", "item of gates: expected a mapping, found 'just text': write {metric: NAME, min: NUMBER}"),
     ],
 )
 def test_wrong_gates_are_reported(line, message):

@@ -136,6 +136,17 @@ def test_a_column_that_gold_lacks_is_an_error_of_the_case_whatever_predicted_say
         )
 
 
+def test_a_column_that_gold_lacks_is_told_at_the_line_that_names_it(scored, tmp_path):
+    scored("SELECT id FROM city", "SELECT 1", "{}")
+    suite = tmp_path / "s.queryeval.yaml"
+    suite.write_text(f"compare: {{gold_columns: [nme]}}\n{suite.read_text('utf-8')}", encoding="utf-8")
+
+    (found,) = evaluate(load_cases(tmp_path))["cases"]
+
+    assert (found["line"], found["outcome"]) == (7, "error")
+    assert found["message"] == "compare: gold_columns: gold has no column 'nme': known are id (s.queryeval.yaml:1)"
+
+
 @pytest.mark.parametrize("written", ["name", "[-1]", "[1.5]", "[[a]]", "[true]"])
 def test_what_is_no_list_of_columns_is_refused(written, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,7 @@ from suites import case, load, problem, problems, write
 from pytest_queryeval import evaluate
 
 HEAD = "kind: json\n"
+NO_COMMA = "a comma is missing before this, or a double quote in a text has no `\\` before it"
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +46,11 @@ def test_gold_is_a_value_or_json_text(written, value):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("gold: red", "not JSON: Expecting value (line 1, column 1 of the text)"),
-        ("gold: '[1, 2 3]'", "not JSON: Expecting ',' delimiter (line 1, column 7 of the text)"),
+        ("gold: red", "not JSON: texts stand in double quotes, objects in { } (line 1, column 1 of the text)"),
+        (
+            "gold: '[1, 2 3]'",
+            f"not JSON: {NO_COMMA} (line 1, column 7 of the text)",
+        ),
         ("gold: 1e400", "a number of 5 characters is too large"),
         ("gold: null", 'gold is empty: write "null" in quotes'),
         ("gold: '{\"a\": NaN}'", "NaN is not JSON"),
@@ -79,7 +83,7 @@ def test_a_gold_file_of_text_that_is_no_json_is_a_problem_of_the_suite(here):
 
     said = problem("gold_file: gold.txt", "predicted: {}", head=HEAD)
 
-    assert said.startswith("gold cannot be read: not JSON: Expecting property name")
+    assert said.startswith("gold cannot be read: not JSON: ")
     assert said.endswith("at line 2, column 2")
 
 

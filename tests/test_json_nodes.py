@@ -51,8 +51,8 @@ def test_json_values_read_as_what_they_are():
         ("[" * 100_000, "7: nested deeper than 100 levels"),
         ("[" * 102 + "]" * 102, "7: nested deeper than 100 levels"),
         ('{"a": 1,}', None),
-        ('  {"a" 1}', "7:8: not JSON: Expecting ':' delimiter"),
-        ('{"a": 1} x', "7:10: not JSON: Extra data"),
+        ('  {"a" 1}', "7:8: not JSON: a `:` is missing behind the name"),
+        ('{"a": 1} x', "7:10: not JSON: more text behind the end of the value"),
         ('{"a": 01}', None),
         ("{'a': 1}", None),
         ('{"a": "\x01"}', None),
@@ -90,8 +90,8 @@ def test_a_byte_order_mark_before_json_is_no_part_of_it(text):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"a" 1}', "not JSON: Expecting ':' delimiter (line 1, column 6 of the text)"),
-        ('\n{"a": 1,\n"b" 2}', "not JSON: Expecting ':' delimiter (line 3, column 5 of the text)"),
+        ('{"a" 1}', "not JSON: a `:` is missing behind the name (line 1, column 6 of the text)"),
+        ('\n{"a": 1,\n"b" 2}', "not JSON: a `:` is missing behind the name (line 3, column 5 of the text)"),
         ('{"a": NaN}', "NaN is not JSON"),
         ("[" * 100_000, "nested deeper than 100 levels"),
     ],
@@ -117,7 +117,7 @@ def test_every_line_of_json_is_read_or_reported():
 
     assert [str(one) if isinstance(one, CaseError) else (one.line, json_value(one)) for one in found] == [
         (1, {"a": "\u2028"}),
-        "x.jsonl:4:5: not JSON: Expecting ':' delimiter: a line holds one JSON object",
+        "x.jsonl:4:5: not JSON: it ends too early: a value, a `]` or a `}` is missing: a line holds one JSON object",
         "x.jsonl:5:1: byte 0xff is not UTF-8: save the file as UTF-8",
         (6, {"b": 2}),
     ]

@@ -59,9 +59,8 @@ def test_all_problems_of_a_file_come_in_one_error_in_the_order_of_their_lines():
     assert found == [
         "s.queryeval.yaml:3: timeout: expected a number above 0, found 'soon'",
         "s.queryeval.yaml:4: unknown metric 'arity_f2': did you mean 'arity_f1'?",
-        "s.queryeval.yaml:6: no gold: add `gold`, `gold_any`, `gold_table` or `gold_file`",
         "s.queryeval.yaml:7: unknown key 'golden': did you mean 'gold'?",
-        "s.queryeval.yaml:8: duplicate id 'a', first used on line 6",
+        "s.queryeval.yaml:8: duplicate id 'a', first used on line 6: give one of them another id",
         """s.queryeval.yaml:10: 'predicted' is null: leave it out, or write "" for an empty answer""",
         "s.queryeval.yaml:11: skip: expected text, found a list: write one text, in quotes if it begins with [ or {",
         "s.queryeval.yaml:12: id 'b c' must consist of letters, digits and - _ . : / without '::': write b-c",
@@ -183,9 +182,12 @@ def test_problems_of_json_lines_come_in_one_error():
     ) == [
         "s.queryeval.jsonl:1: 'predicted' is null: leave it out, or write \"\" for an empty answer",
         "s.queryeval.jsonl:2: unknown key 'golden': did you mean 'gold'?",
-        "s.queryeval.jsonl:2: duplicate id 'a', first used on line 1",
-        "s.queryeval.jsonl:3:6: not JSON: Expecting ':' delimiter: a line holds one JSON object",
-        "s.queryeval.jsonl:4: expected a mapping, found a list",
+        "s.queryeval.jsonl:2: duplicate id 'a', first used on line 1: give one of them another id",
+        (
+            "s.queryeval.jsonl:3:6: not JSON: it ends too early: a value, a `]` or a `}` is missing: "
+            "a line holds one JSON object"
+        ),
+        's.queryeval.jsonl:4: expected an object, {"id": …, "gold": …}, found a list',
     ]
 
 
@@ -219,7 +221,7 @@ def test_problems_in_case_files_name_these_files():
 
     assert problems("kind: sql\nsource: a.db\ncases: c/*.yaml\n") == [
         "c/a.yaml:2: unknown key 'golden': did you mean 'gold'?",
-        "c/b.yaml:1: duplicate id 'a', first used at c/a.yaml:1",
+        "c/b.yaml:1: duplicate id 'a', first used at c/a.yaml:1: give one of them another id",
         "c/c.yaml:1:5: not YAML: a plain value cannot hold `: `: quote the value",
         "c/d.yaml: there is no case in it: add one",
     ]

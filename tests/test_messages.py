@@ -1,18 +1,25 @@
 """Mistakes of new users, and the message for each: the place, the problem, what to do."""
 
+import socket
 from pathlib import Path
 
 import pytest
 from suites import BLOCK, enter, problems, write
 
+from pytest_queryeval import evaluate
 from pytest_queryeval.core.errors import SuiteError
 from pytest_queryeval.suites import load_cases
+from pytest_queryeval.suites.keys import COMPARE
 
 HEAD = "kind: sql\nsource: a.db\n"
 CASE = "cases:\n  - id: a\n    gold: SELECT 1\n    predicted: SELECT 1\n"
 NUMBER_OF_ROWS = "max_rows: expected a whole number from 1 on, found"
 NO_MARKER = "must consist of letters, digits, _ and -, and not start with _, to be a marker"
 PROGRAM = "a program is named in a suite, as `predictor: {command:"
+NO_COMMA = "a comma is missing before this, or a double quote in a text has no `\\` before it"
+NO_MAPPING = "item of gates: expected a mapping, found"
+EXACT = "'exact_set_match' (texts of queries) or 'exact_match_f1' (rows)"
+ONE = "a line holds one JSON object"
 NO_ENGINE = "and no source in `sources` has this name"
 
 
@@ -53,6 +60,19 @@ def said(text, name="s.queryeval.yaml"):
         ("thresholds: {soft_f1: {minimum: 1}}", "unknown key 'minimum': did you mean 'min'?"),
         ("thresholds: {json_equal: 1}", "metric 'json_equal' does not apply to the kind 'sql': it is for json"),
         ("options: {alpha: 1}", "options for 'alpha', which is no metric and no kind: write {METRIC: {alpha: …}}"),
+        (
+            "metrics: [exact_match]",
+            f"unknown metric 'exact_match': did you mean {EXACT}?",
+        ),
+        ("metrics: [accuracy]", "unknown metric 'accuracy': did you mean 'execution_accuracy'?"),
+        (
+            "compare: {numbers: 0.01}",
+            "numbers: expected a mapping, found '0.01': write {abs: 0.01} or {rel: 0.01}",
+        ),
+        (
+            "compare: {column_order: any}",
+            f"unknown key 'column_order': known are {', '.join(sorted(COMPARE))}",
+        ),
         ("compare: [row_order]", "compare: expected a mapping, found a list: write `key: value`, without `- `"),
         ("compare: {numbers: {rel: 1%}}", "rel: expected a number from 0 on, found '1%': write 0.01"),
         (
@@ -122,6 +142,8 @@ def test_a_mistake_in_the_kind(kind, message):
             "3: unknown key 'PREFIX e': if it is a line of a query, indent it as the other lines of the block",
         ),
         ("id: a, gold: x, predicted: y, expected: z", "3: unknown key 'expected': did you mean 'gold'?"),
+        ("id: a, expected: z, predicted: y", "3: unknown key 'expected': did you mean 'gold'?"),
+        ("name: a, gold: z, predicted: y", "3: unknown key 'name': did you mean 'id'?"),
         ("id: a, gold: '', predicted: y", "3: gold is empty: write the right query"),
         (
             "id: a, gold: [x, y], predicted: y",
@@ -182,7 +204,15 @@ def test_a_mistake_in_the_files_of_cases(cases, message):
         ("{arity_f1: 0.8}", "a gate names its metric under a key: write {metric: arity_f1, min: NUMBER}"),
         ("{metric: pass_rate, min: 90}", "expected a limit from 0 to 1 for 'pass_rate', found 90: write 0.9"),
         ("{metric: pass_rate, min: 1, where: {tags: x}}", "unknown key 'tags': did you mean 'tag'?"),
-        ("pass_rate", "item of gates: expected a mapping, found 'pass_rate': write `key: value`"),
+        ("pass_rate", "item of gates: expected a mapping, found 'pass_rate': write {metric: pass_rate, min: NUMBER}"),
+        (
+            "execution_accuracy >= 0.8",
+            f"{NO_MAPPING} 'execution_accuracy >= 0.8': write {{metric: execution_accuracy, min: 0.8}}",
+        ),
+        (
+            "{no_regression: soft_f1}",
+            "no_regression: expected a mapping, found 'soft_f1': write {metric: soft_f1}",
+        ),
     ],
 )
 def test_a_mistake_in_a_gate(gate, message):
@@ -194,8 +224,24 @@ def test_a_mistake_in_a_gate(gate, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"id": "a", "gold": "x"},', "1:25: not JSON: Extra data: a line holds one JSON object"),
-        ("[", "1:2: not JSON: Expecting value: a line holds one JSON object"),
+        (
+            '{"id": "a", "gold": "x"},',
+            "1:25: not JSON: more text behind the end of the value: a line holds one JSON object",
+        ),
+        (
+            "[",
+            f"1:2: not JSON: it ends too early: a value, a `]` or a `}}` is missing: {ONE}",
+        ),
+        ('{"id": "a", "gold": "x",}', "1:25: not JSON: a comma before `}`: remove it"),
+        ('{"id": "a", "tags": ["x", ]}', "1:27: not JSON: a comma before `]`: remove it"),
+        ("{'id': 'a'}", "1:2: not JSON: single quotes: names and texts stand in double quotes"),
+        ('{"id": "a" "gold": "x"}', f"1:12: not JSON: {NO_COMMA}"),
+        ('{"id": "a", "skip": True}', "1:21: not JSON: True: write true"),
+        ('{"id": a}', "1:8: not JSON: expected a value: texts stand in double quotes"),
+        ('{"id": "a}', "1:8: not JSON: a text without a closing double quote"),
+        ('{"id": "a", "gold": "a\\d"}', "1:23: not JSON: a single `\\` in a text: write `\\\\`"),
+        ('{id: "a"}', "1:2: not JSON: a name is missing, which stands in double quotes"),
+        ('["x"]', '1: expected an object, {"id": …, "gold": …}, found a list'),
         (
             '{"id": "a", "gold": "x", "predicted": "y"}',
             "1: no kind: add `kind: sql | sparql | json | sdmx` to a queryeval.yaml beside it",
@@ -218,3 +264,47 @@ def test_a_byte_order_mark_and_other_line_ends_are_no_mistake(text):
     Path("s.queryeval.yaml").write_bytes(text.encode())
 
     assert len(load_cases("s.queryeval.yaml")) == 1
+
+
+def message_of_run(suite):
+    """The message of the one case, as the report has it."""
+    write(suite, "s.queryeval.yaml")
+    (found,) = evaluate(load_cases("s.queryeval.yaml"))["cases"]
+    return found["message"]
+
+
+def test_a_database_that_is_missing():
+    path = Path.cwd() / "a.db"
+    script = "a script builds a database: {sqlite: {script: FILE.sql}} (s.queryeval.yaml:2)"
+    correct = "correct the path, which starts at the folder of s.queryeval.yaml"
+
+    assert message_of_run(f"{HEAD}{CASE}") == f"source 'a.db': {path}: no such file: {correct}; {script}"
+
+
+def test_a_compressed_file_that_is_missing_beside_the_plain_one():
+    write("", "data.ttl")
+
+    said = message_of_run(f"kind: sparql\nsource: data.ttl.gz\n{CASE}")
+
+    assert said.endswith("data.ttl.gz: no such file: did you mean 'data.ttl'? (s.queryeval.yaml:2)")
+
+
+def test_a_predictor_that_cannot_be_opened_is_told_at_its_own_line():
+    write("CREATE TABLE t (a);", "a.sql")
+    source = "kind: sql\nsource: {sqlite: {script: a.sql}}\n"
+
+    said = message_of_run(f"{source}predictor: my_app.nl2sql:predict\n{CASE.replace('    predicted: SELECT 1', '')}")
+
+    assert said.startswith("my_app.nl2sql:predict: cannot be imported: ModuleNotFoundError: No module named")
+    assert said.endswith("(s.queryeval.yaml:3)")
+
+
+def test_an_endpoint_that_refuses():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    said = message_of_run(f"kind: sparql\nsource: http://127.0.0.1:{port}/sparql\n{CASE}")
+
+    nothing = f"nothing answers at 127.0.0.1:{port} (Connection refused): start the server, or correct the URL"
+    assert said == f"source 'http://127.0.0.1:{port}/sparql': {nothing} (s.queryeval.yaml:2)"

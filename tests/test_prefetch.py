@@ -236,8 +236,42 @@ def test_one_call_that_fails_leaves_the_others_alone(calls, install):
 def test_a_call_has_a_limit_on_its_time(calls, install, system, settings):
     (case,) = questions(install(system, timeout=0.2, **settings), 1)
 
-    with pytest.raises(PredictorError, match=r"^no answer within 0\.2 s \(`timeout` of the predictor\)$"):
+    with pytest.raises(PredictorError, match=r"^no answer within 0\.2 s: raise the predictor's `timeout`, or"):
         calls.prediction(case, 1)
+
+
+def test_a_predictor_that_nothing_answers_for_is_asked_no_more(calls, install):
+    async def refused(case, nth):
+        raise PredictorError("no connection", temporary=True, unreachable=True)
+
+    system = AsyncSystem(refused)
+    system.concurrency = 1
+    cases = questions(install(system, retries=0), 9)
+    calls.prefetch(cases)
+
+    for case in cases:
+        with pytest.raises(PredictorError, match=r"^no connection$"):
+            calls.prediction(case, 1)
+
+    assert len(system.asked) == 5
+
+
+def test_a_predictor_that_answers_now_and_then_is_asked_for_every_case(calls, install):
+    async def now_and_then(case, nth):
+        if nth % 5:
+            raise PredictorError("no connection", temporary=True, unreachable=True)
+        return case.question
+
+    system = AsyncSystem(now_and_then)
+    system.concurrency = 1
+    cases = questions(install(system, retries=0), 11)
+    calls.prefetch(cases)
+
+    for case in cases:
+        with suppress(PredictorError):
+            calls.prediction(case, 1)
+
+    assert len(system.asked) == 11
 
 
 def test_a_coroutine_that_never_awaits_ends_its_predictor_with_an_error_that_names_it(calls, install):

@@ -98,7 +98,7 @@ def test_a_prediction_that_lacks_something_is_an_error_of_the_predictor(tmp_path
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
-        ("None", "sql", 'nothing (None): an empty answer is ""'),
+        ("None", "sql", 'nothing (None): is a `return` missing? An empty answer is ""'),
         ("7", "sql", "int, not text"),
         ("['SELECT 1']", "sparql", "list, not text"),
         ("{1, 2}", "json", "set, neither text nor a dict, a list or a number"),

@@ -310,6 +310,13 @@ def test_prefixes_that_are_none_are_refused(execute, prefixes):
         execute(EVERYTHING, prefixes=prefixes)
 
 
+def test_the_parts_of_prefixes_and_graphs_that_are_wrong_are_named(execute):
+    with pytest.raises(SourceError, match=r"or a list of these: 'commons' is unknown, 'ex\.org' of 'ex' is no IRI$"):
+        execute(EVERYTHING, prefixes=["commons", {"ex": "ex.org"}])
+    with pytest.raises(SourceError, match=r"names of files: 'loans' is no IRI such as http://example\.org/loans$"):
+        execute(EVERYTHING, graphs={"loans": "data.ttl"})
+
+
 def test_a_note_names_the_prefixes_that_a_prediction_lacks(tmp_path):
     (tmp_path / "g.trig").write_text(QUADS, encoding="utf-8")
     (tmp_path / "s.queryeval.yaml").write_text(

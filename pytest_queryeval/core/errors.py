@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+MAX_LISTED = 12  # known words in a message
+ALIKE = 0.7  # the share of equal characters from which words that begin differently are guesses for each other
 
 
 class QueryEvalError(Exception):
@@ -32,13 +35,17 @@ class SettingError(QueryEvalError):
 class PredictorError(QueryEvalError):
     """The system under test raised, timed out, or has no answer for a case.
 
-    Where it is `temporary` another call may have one, after a `pause` of so many seconds if the system named one.
+    Where it is `temporary` another call may have one, after a `pause` of so many seconds if the system named one. It is
+    `unreachable` where nothing answers at its address. `location` is that of the predictor in a suite, where it cannot
+    be called for any case.
     """
 
-    def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0) -> None:
+    def __init__(self, problem: str, *, temporary: bool = False, pause: float = 0.0, unreachable: bool = False) -> None:
         super().__init__(problem)
         self.temporary = temporary
         self.pause = pause
+        self.unreachable = unreachable
+        self.location: Location | None = None
 
 
 class TimeLimitExceeded(BaseException):
@@ -51,6 +58,10 @@ class GoldError(QueryEvalError):
     def __init__(self, problem: str, location: Location | None = None) -> None:
         super().__init__(problem)
         self.location = location
+
+
+class GoldColumnError(QueryEvalError):
+    """Gold has no column of a name that `compare: gold_columns` states."""
 
 
 class ReportError(QueryEvalError):
@@ -100,21 +111,36 @@ class SuiteError(QueryEvalError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of an error message: the nearest known word, or all known ones if they are few, or nothing.
 
+    Where the known words are few, one that is not much like `word` is no guess.
+
     >>> did_you_mean("golden", ["gold", "source"])
     ": did you mean 'gold'?"
     >>> did_you_mean("SQL", ["json", "sql"])
     ": did you mean 'sql'?"
     >>> did_you_mean("acuracy", ["execution_accuracy", "valid_query"])
     ": did you mean 'execution_accuracy'?"
+    >>> did_you_mean("column_order", ["columns", "row_order"])
+    ': known are columns, row_order'
     """
     names = sorted(known)
+    if near := nearest(word, names):
+        return f": did you mean '{near}'?"
+    return f": known are {', '.join(names)}" if 0 < len(names) <= MAX_LISTED else ""
+
+
+def nearest(word: str, names: Collection[str]) -> str:
+    """Return the known name that is most like a word; empty where none is."""
     # Parts of names as well: "acuracy" is nearer to "accuracy" than to "execution_accuracy".
     lowered = {part: name for name in sorted(names, key=len, reverse=True) for part in name.lower().split("_")}
-    lowered |= {name.lower(): name for name in names}
+    lowered |= {name.lower(): name for name in sorted(names)}
     near = difflib.get_close_matches(word.lower(), lowered, n=1)
-    if near:
-        return f": did you mean '{lowered[near[0]]}'?"
-    return f": known are {', '.join(names)}" if 0 < len(names) <= 12 else ""
+    if not near or (len(names) <= MAX_LISTED and not _are_alike(word.lower(), near[0])):
+        return ""
+    return lowered[near[0]]
+
+
+def _are_alike(word: str, other: str) -> bool:
+    return word[:1] == other[:1] or difflib.SequenceMatcher(a=other, b=word).ratio() >= ALIKE
 
 
 def names_beside(path: Path, name: str) -> list[str]:
@@ -125,9 +151,17 @@ def names_beside(path: Path, name: str) -> list[str]:
 
 
 def nearest_file(path: Path) -> str:
-    """Return the tail of a message on a missing file: the file beside it with the nearest name, if there is one."""
-    beside: dict[str, str] = {}
+    """Return the tail of a message on a missing file: the file beside it with the nearest name, if there is one.
+
+    It has the same suffix, but may be compressed where the missing one is not, or the other way round.
+    """
+    wanted, beside = _unpacked(path), dict[str, str]()
     with suppress(OSError, ValueError):
-        beside |= {other.stem.lower(): other.name for other in path.parent.iterdir() if other.suffix == path.suffix}
-    near = difflib.get_close_matches(path.stem.lower(), beside, n=1)
+        others = [(_unpacked(other), other.name) for other in path.parent.iterdir()]
+        beside |= {other.stem.lower(): name for other, name in others if other.suffix == wanted.suffix}
+    near = difflib.get_close_matches(wanted.stem.lower(), beside, n=1)
     return f": did you mean '{beside[near[0]]}'?" if near else ""
+
+
+def _unpacked(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix == ".gz" else path

@@ -159,9 +159,9 @@ class Case:
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
     states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
     `row` is the place of a case in a table, whose `location` is where the suite names that table.
-    `on_miss_location` is where the suite states `on_miss`. `json_schema` is what JSON answers are to keep, and
-    `structure` says which dimensions and codes SDMX selections may hold. `ignored_rules` are those of `queryeval check`
-    that it ignores, each with the reason.
+    `on_miss_location` is where the suite states `on_miss`, `gold_columns_location` where it names columns of gold.
+    `json_schema` is what JSON answers are to keep, and `structure` says which dimensions and codes SDMX selections may
+    hold. `ignored_rules` are those of `queryeval check` that it ignores, each with the reason.
     """
 
     id: str
@@ -196,6 +196,7 @@ class Case:
     structure: Structure | None = None
     row: Location | None = None
     on_miss_location: Location | None = field(default=None, compare=False)
+    gold_columns_location: Location | None = field(default=None, compare=False)
     ignored_rules: Mapping[str, str] = field(default_factory=dict)
 
     @property

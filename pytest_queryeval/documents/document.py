@@ -31,6 +31,11 @@ class File:
         """Where relative paths in the file start."""
         return self.path.parent
 
+    @property
+    def is_yaml(self) -> bool:
+        """Whether what it holds is written as YAML, by its name."""
+        return self.path.suffix in (".yaml", ".yml")
+
     def location(self, line: int = 0, column: int = 0) -> Location:
         """Return a place in this file."""
         return Location(self.shown, line, column)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.documents.document import MAX_DEPTH, MEBIBYTE, File, Node
-from pytest_queryeval.documents.strict_json import JsonError, StrictJson, TooDeepError
+from pytest_queryeval.documents.strict_json import JsonError, StrictJson, TooDeepError, syntax_problem
 
 MAX_JSONL_BYTES = 256 * MEBIBYTE
 MAX_JSONL_LINE = 4 * MEBIBYTE
@@ -25,10 +25,11 @@ class _Number(str):
 class _RefusedError(ValueError):
     """Text that is not JSON, or JSON that is refused in suites; `line` and `column` are 0 where they are not known."""
 
-    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+    def __init__(self, reason: str, line: int = 0, column: int = 0, *, is_of_end: bool = False) -> None:
         super().__init__(reason)
         self.line = line
         self.column = column
+        self.is_of_end = is_of_end  # too early, or with more text behind it
 
 
 def read_json(file: File) -> Node:
@@ -64,12 +65,12 @@ def _lines(file: File) -> Iterator[bytes]:
 def parse_json(text: str, file: File, *, line: int, hint: str = "") -> Node:
     """Return text as a node on `line` of `file`, 0 for a text over several lines; raise `CaseError`.
 
-    A byte order mark before the text is ignored. `hint` is appended to syntax errors.
+    A byte order mark before the text is ignored. `hint` is appended to errors of the end of the text.
     """
     try:
         return _parsed(text, file, line)
     except _RefusedError as error:
-        problem = f"{error}{hint if error.column else ''}"
+        problem = f"{error}{hint if error.is_of_end else ''}"
         raise file.problem(problem, line or error.line, error.column) from error
 
 
@@ -92,7 +93,8 @@ def _parsed(text: str, file: File, line: int) -> Node:
     except json.JSONDecodeError as error:
         before = text[: len(text) - len(text.lstrip()) + error.pos]
         column = len(before) - before.rfind("\n")
-        raise _RefusedError(f"not JSON: {error.msg}", before.count("\n") + 1, column) from error
+        is_of_end = error.msg == "Extra data" or not error.doc[error.pos :].strip()
+        raise _RefusedError(syntax_problem(error), before.count("\n") + 1, column, is_of_end=is_of_end) from error
     except TooDeepError as error:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels") from error
     except JsonError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Never, TypeAlias, TypeVar
@@ -71,6 +72,48 @@ class StrictJson:
     def read_at(self, text: str, start: int) -> tuple[Any, int]:
         """Return the value that begins at `start`, and where it ends; raise ValueError as `read` does."""
         return _decoded(self._decoder.raw_decode, text, start)
+
+
+def syntax_problem(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with text that is not JSON, and the remedy.
+
+    >>> try:
+    ...     StrictJson().read("{'id': 1}")
+    ... except json.JSONDecodeError as error:
+    ...     syntax_problem(error)
+    'not JSON: single quotes: names and texts stand in double quotes'
+    """
+    before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
+    # Python up to 3.12 names the place of the bracket, later ones that of the comma.
+    bracket = after.removeprefix(",").lstrip()[:1]
+    if bracket in ("}", "]") and (before.endswith(",") or after.startswith(",")):
+        problem = f"a comma before `{bracket}`: remove it"
+    elif after.startswith("'"):
+        problem = "single quotes: names and texts stand in double quotes"
+    elif word := _PYTHON_WORD.match(after):
+        problem = f"{word[0]}: write {_PYTHON_WORDS[word[0]]}"
+    elif not before:
+        problem = "a value is missing" if not after else "texts stand in double quotes, objects in { }"
+    elif not after:
+        problem = "it ends too early: a value, a `]` or a `}` is missing"
+    else:
+        problem = next((words for start, words in _SYNTAX.items() if error.msg.startswith(start)), error.msg)
+    return f"not JSON: {problem}"
+
+
+_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+_PYTHON_WORD = re.compile(rf"(?:{'|'.join(_PYTHON_WORDS)})\b")
+# By the beginning of Python's own message.
+_SYNTAX = {
+    "Expecting property name": "a name is missing, which stands in double quotes",
+    "Expecting value": "expected a value: texts stand in double quotes",
+    "Expecting ',' delimiter": "a comma is missing before this, or a double quote in a text has no `\\` before it",
+    "Expecting ':' delimiter": "a `:` is missing behind the name",
+    "Extra data": "more text behind the end of the value",
+    "Unterminated string": "a text without a closing double quote",
+    "Invalid control character": "a line break or a tab in a text: write \\n or \\t",
+    "Invalid \\": "a single `\\` in a text: write `\\\\`",
+}
 
 
 def _decoded(decode: Callable[..., T], *arguments: Any) -> T:

@@ -180,6 +180,8 @@ def entries(node: Node) -> dict[str, Node]:
     """Read the entries of a mapping."""
     if isinstance(node.value, dict):
         return node.value
+    if not node.file.is_yaml:
+        raise unexpected(node, "an object")
     hint = ": write `key: value`, without `- `" if isinstance(node.value, list) else ": write `key: value`"
     raise unexpected(node, "a mapping", hint)
 
@@ -277,7 +279,7 @@ def unexpected(node: Node, wanted: str, hint: str = "") -> CaseError:
     if node.empty and not hint:
         hint = ": write a value, or leave out the key"
     key = f"{node.key}: " if node.key else ""
-    remedy = hint if node.file.path.suffix in (".yaml", ".yml") else ""
+    remedy = hint if node.file.is_yaml else ""
     return node.problem(f"{key}expected {wanted}, found {_shown(node)}{remedy}")
 
 

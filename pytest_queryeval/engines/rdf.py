@@ -49,6 +49,12 @@ def _is_graphs(value: Any) -> bool:
     return isinstance(value, dict) and all(is_iri(name) and is_text(file) for name, file in value.items())
 
 
+def _graphs_problem(value: Any) -> str:
+    """Return the end of a message: the first name that is no IRI."""
+    wrong = next((name for name in value if not is_iri(name)), None) if isinstance(value, dict) else None
+    return "" if wrong is None else f": '{wrong}' is no IRI such as http://example.org/{wrong}"
+
+
 _ENGINES = either(choice_shape(EVALUATORS), list_shape(choice_shape(EVALUATORS)))
 SETTINGS = {
     "files": FILE_NAMES,
@@ -56,6 +62,7 @@ SETTINGS = {
         _is_graphs,
         "a mapping of IRIs of graphs to names of files",
         names_files=True,
+        suggestion=_graphs_problem,
         shape={"type": "object", "additionalProperties": TEXT},
     ),
     "engine": SettingValidator(is_texts, "the name of an engine, or a list of names", shape=_ENGINES),

@@ -134,7 +134,8 @@ def _check_scheme(backend: str, driver: str) -> None:
     registered = {entry.name.lower() for entry in entry_points(group=REGISTRY)}
     backends = {*BACKENDS, *(name.split(".")[0] for name in registered)}
     if backend not in backends:
-        raise SettingError("url", f"nothing that is installed reads '{backend}://'{did_you_mean(backend, backends)}")
+        hint = did_you_mean(backend, {*backends, "http", "https"}) or ": install the SQLAlchemy dialect that reads it"
+        raise SettingError("url", f"unknown scheme '{backend}://'{hint}")
     if drivers and f"{backend}.{driver}" not in registered:
         raise SettingError("url", f"unknown driver '{driver}' for '{backend}://'{did_you_mean(driver, drivers)}")
 

@@ -7,7 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
+from pytest_queryeval.core.errors import (
+    GoldColumnError,
+    GoldError,
+    Location,
+    PredictorError,
+    QueryEvalError,
+    SourceError,
+)
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
@@ -48,12 +55,16 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
 
 
 def fault_location(case: Case, fault: Exception) -> Location:
-    """Return the place in a suite where a fault can be fixed: that of the source or the gold, if one is at fault."""
+    """Return the place in a suite where a fault can be fixed: that of the source, the gold or a setting at fault."""
     place = None
     if isinstance(fault, GoldError):
         place = fault.location
     elif isinstance(fault, SourceError) and case.source is not None:
         place = case.source.location
+    elif isinstance(fault, GoldColumnError):
+        place = case.gold_columns_location
+    elif isinstance(fault, PredictorError):
+        place = fault.location
     return place or case.location
 
 

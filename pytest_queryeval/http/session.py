@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, NamedTuple
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import requests
 import urllib3
@@ -161,9 +161,13 @@ class RetryingRequest:
             problem = trust if "CERTIFICATE" in str(error) else "no TLS connection (is it an http:// URL?)"
             raise Fault(f"{problem}: {reason(error)}") from error
         except requests.ConnectionError as error:
-            fault = Fault(f"no connection: {reason(error)}")
-            fresh = isinstance(innermost(error), urllib3.exceptions.NewConnectionError)
-            raise (fault if fresh else RetryableError(fault)) from error
+            if not isinstance(innermost(error), urllib3.exceptions.NewConnectionError):
+                raise RetryableError(Fault(f"no connection: {reason(error)}")) from error
+            if isinstance(error, requests.exceptions.ProxyError):
+                raise Fault(f"no connection: {reason(error)}") from error
+            why = re.sub(r"^.*\[Errno -?\d+\] ", "", reason(error)).rstrip(")")
+            remedy = "start the server, or correct the URL"
+            raise Fault(f"nothing answers at {urlsplit(url).netloc.rpartition('@')[2]} ({why}): {remedy}") from error
         except (requests.RequestException, ValueError, OSError) as error:
             raise Fault(reason(error)) from error
 

@@ -32,7 +32,7 @@ def read_answer(answer: object, kind: str, *, by: str) -> QueryOrAnswer:
     if isinstance(answer, str):
         return QueryOrAnswer(query=str.__str__(answer))
     if answer is None:
-        raise PredictorError(f'{by} returned nothing (None): an empty answer is ""')
+        raise PredictorError(f'{by} returned nothing (None): is a `return` missing? An empty answer is ""')
     returned = f"{by} returned {type(answer).__name__}"
     if KINDS[kind].answer_type is Table:
         raise PredictorError(f"{returned}, not text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,13 +21,22 @@ from pytest_queryeval.core.shapes import (
 )
 from pytest_queryeval.documents.document import File, Form, Node, file_at
 from pytest_queryeval.documents.problems import Problems
-from pytest_queryeval.documents.tables import DELIMITER, Row, Table, is_delimiter, is_table, open_table
+from pytest_queryeval.documents.tables import (
+    DELIMITER,
+    MissingSheetError,
+    Row,
+    Table,
+    is_delimiter,
+    is_table,
+    open_table,
+)
 from pytest_queryeval.documents.values import (
     MAX_SHOWN,
     Reader,
     each,
     each_entry,
     entries,
+    items,
     known_entries,
     list_of,
     or_else,
@@ -50,13 +60,17 @@ TO_YAML = "move the case to YAML: `queryeval import table`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTable:
-    """A table of cases: `columns` are headers by key, None for a key that has no column."""
+    """A table of cases: `columns` are headers by key, None for a key that has no column.
+
+    `nodes` are the settings in the suite by their names.
+    """
 
     file: File
     sheet: str | None = None
     delimiter: str | None = None
     columns: Mapping[str, str | None] = field(default_factory=dict)
     metadata: tuple[str, ...] | Literal["rest"] = ()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
 
 
 def read_case_table(node: Node) -> CaseTable:
@@ -69,7 +83,7 @@ def read_case_table(node: Node) -> CaseTable:
     if not os.path.exists(file.path):  # noqa: PTH110 - Path.exists raises for names that are too long
         near = did_you_mean(name, filter(is_table, names_beside(file.path, name)))
         raise entries(node)["file"].problem(f"there is no file {one_line(name, MAX_SHOWN)}{near}")
-    return CaseTable(file=file, **found)
+    return CaseTable(file=file, nodes=entries(node), **found)
 
 
 @shape(DELIMITER)
@@ -111,16 +125,13 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
 
     An empty cell has no key in its node; with `empty_is_predicted` one of `predicted` is an empty answer.
     """
-    with open_table(table.file, sheet=table.sheet, delimiter=table.delimiter) as rows:
+    with _told_in_the_suite(table), open_table(table.file, sheet=table.sheet, delimiter=table.delimiter) as rows:
         headers = _headers(table, rows)
         if table.metadata == REST:
             taken = {*headers.values(), *GOLDS}
             metadata = tuple(header for header in rows.places if header not in taken)
         else:
             metadata = table.metadata
-            for name in metadata:
-                if name not in rows.places:
-                    raise rows.missing_column(name)
         row = None
         for row in rows.rows():
             node = problems.attempt(_case_node, row, headers, metadata, empty_is_predicted=empty_is_predicted)
@@ -130,16 +141,32 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
             raise table.file.problem("there is no case in it: add one")
 
 
+@contextmanager
+def _told_in_the_suite(table: CaseTable) -> Iterator[None]:
+    """Raise the error of a sheet that is not there at the line of the suite that names it."""
+    try:
+        yield
+    except MissingSheetError as error:
+        raise table.nodes["sheet"].problem(f"sheet: {error}") from error
+
+
 def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
-    """Return the headers by key: those of `columns`, else those that are named as a key is, in any letter case."""
+    """Return the headers by key: those of `columns`, else those that are named as a key is, in any letter case.
+
+    Raise `SuiteError` with all headers that `columns` and `metadata` name and the table does not have, at their lines.
+    """
     by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
-    headers: dict[str, str] = {}
-    for key in COLUMNS:
-        header = table.columns.get(key, by_name.get(key))
-        if header is not None:
-            if header not in rows.places:
-                raise rows.missing_column(header)
-            headers[key] = header
+    found = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}
+    headers = {key: header for key, header in found.items() if header is not None}
+    problems = Problems()
+    for key, header in headers.items():
+        if header not in rows.places:
+            node = entries(table.nodes["columns"])[key]
+            problems.append(node.problem(f"columns: {key}: {rows.missing_column(header)}"))
+    for node in items(table.nodes["metadata"]) if table.metadata and table.metadata != REST else ():
+        if (name := required_text(node)) not in rows.places:
+            problems.append(node.problem(f"metadata: {rows.missing_column(name)}"))
+    problems.raise_any()
     if not headers.keys() & set(GOLDS):
         missing = rows.missing_column("gold")
         raise rows.file.problem(f"{missing.problem}; or name it: `columns: {{gold: HEADER}}`", rows.header_row)

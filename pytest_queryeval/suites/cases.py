@@ -12,14 +12,14 @@ from pytest_queryeval.core.selection import Structure
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.tables import TableFile
-from pytest_queryeval.documents.values import each
+from pytest_queryeval.documents.values import each, entries
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import need_answers
 from pytest_queryeval.suites.conversations import turns
 from pytest_queryeval.suites.db_schema import load_schema
-from pytest_queryeval.suites.keys import KEYS, read_keys
-from pytest_queryeval.suites.query_or_answer import read_golds, read_predicted
+from pytest_queryeval.suites.keys import KEYS, intended_keys, read_keys
+from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, read_golds, read_predicted
 from pytest_queryeval.suites.settings import Settings, Values, added, check_applicable, inherited, resolve
 from pytest_queryeval.suites.structures import load_structure
 
@@ -72,7 +72,9 @@ class CaseReader:
         if kind is not None:
             self.kinds.add(kind.name)
             check_applicable(node, values, kind.name, problems)
-            golds = problems.attempt(read_golds, node, kind)
+            # A gold under an unknown key is told as that, not as no gold as well.
+            if entries(node).keys() & GOLD_FORMS.keys() or not intended_keys(node, "case") & GOLD_FORMS.keys():
+                golds = problems.attempt(read_golds, node, kind)
             predicted = problems.attempt(read_predicted, node, kind)
         if settings and golds and not problems:
             self._check_needs(settings, golds, predicted, node, problems)
@@ -108,7 +110,7 @@ class CaseReader:
 
     def _check_id(self, id_: str | None, node: Node, problems: Problems) -> None:
         if id_ is None:
-            if "id" not in node.value:
+            if "id" not in node.value and "id" not in intended_keys(node, "case"):
                 problems.append(node.problem("a case needs an id: add `id: NAME`"))
             return
         location = node.location
@@ -116,7 +118,7 @@ class CaseReader:
         if first is not location:
             place = f"in {first.cell}" if first.cell else f"on line {first.line}"
             where = place if first.path == location.path else f"at {first}"
-            problems.append(node.problem(f"duplicate id '{id_}', first used {where}"))
+            problems.append(node.problem(f"duplicate id '{id_}', first used {where}: give one of them another id"))
 
     def _check_needs(
         self,

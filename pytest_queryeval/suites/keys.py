@@ -13,6 +13,7 @@ from pytest_queryeval.core.errors import (
     Location,
     SuiteError,
     did_you_mean,
+    nearest,
 )
 from pytest_queryeval.core.findings import CHECK_RULES
 from pytest_queryeval.core.model import (
@@ -98,6 +99,7 @@ MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 # `editor_schema` defines what a case is.
 _CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT, CASE_TABLE_SHAPE)
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
+_GATE_WORDS = re.compile(r"(\w+)(?:\W+(\d+(?:\.\d+)?))?")  # of a gate that is written as text, as in `pass_rate >= 0.8`
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Without ASCII signs that ids and markers cannot have: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
@@ -167,10 +169,12 @@ def read_on_miss(node: Node) -> tuple[str, Location]:
 
 
 @shape(lambda: shape_of(mapping_of(COMPARE, COMPARE_DESCRIPTIONS)))
-def read_compare(node: Node) -> dict[str, str | float]:
-    """Read the comparison policy as fields of `Policy`; `numbers` is `rel` and `abs` there."""
+def read_compare(node: Node) -> dict[str, Any]:
+    """Read the comparison policy as fields of `Policy`, `numbers` as `rel` and `abs`; and where `gold_columns` is."""
     fields = known_entries(node, COMPARE)
     fields.pop("nulls", None)
+    if "gold_columns" in fields:
+        fields["gold_columns_location"] = entries(node)["gold_columns"].location
     numbers = fields.pop("numbers", {})
     if "columns" in numbers:
         numbers["column_numbers"] = numbers.pop("columns")
@@ -180,6 +184,13 @@ def read_compare(node: Node) -> dict[str, str | float]:
 @shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(TOLERANCE))})
 def _tolerances(node: Node) -> dict[str, dict[str, float]]:
     return each_entry(node, lambda _, value: known_entries(value, TOLERANCE))
+
+
+@shape(lambda: shape_of(mapping_of(NUMBERS)))
+def _numbers(node: Node) -> dict[str, Any]:
+    if isinstance(node.value, str) and not node.empty:
+        raise unexpected(node, "a mapping", f": write {{abs: {node.value}}} or {{rel: {node.value}}}")
+    return known_entries(node, NUMBERS)
 
 
 @shape(either({"type": "integer", "minimum": 0}, {"type": "string", "pattern": NON_BLANK}))
@@ -214,6 +225,9 @@ def _gate_shape() -> Shape:
 
 @shape(_gate_shape)
 def _gate(node: Node) -> Gate:
+    if isinstance(node.value, str) and (words := _GATE_WORDS.match(node.value)):
+        metric = words[1] if words[1] == PASS_RATE or words[1] in METRICS else "NAME"
+        raise unexpected(node, "a mapping", f": write {{metric: {metric}, min: {words[2] or 'NUMBER'}}}")
     if stray := next((name for name in entries(node) if name not in GATE and name in METRICS), None):
         raise node.problem(f"a gate names its metric under a key: write {{metric: {stray}, min: NUMBER}}")
     found = known_entries(node, GATE)
@@ -238,6 +252,9 @@ read_gates = list_of(_gate)
 @shape(lambda: {**shape_of(mapping_of(NO_REGRESSION, GATE_DESCRIPTIONS)), "required": ["metric"]})
 def _no_regression(node: Node) -> tuple[str, NoRegression]:
     """Read `{metric:, alpha:, max_drop:}`, of which only the metric is required."""
+    if isinstance(node.value, str):
+        metric = node.value if node.value == PASS_RATE or node.value in METRICS else "NAME"
+        raise unexpected(node, "a mapping", f": write {{metric: {metric}}}")
     found = known_entries(node, NO_REGRESSION)
     if "metric" not in found:
         raise node.problem("'no_regression' needs a metric: write {metric: NAME}")
@@ -274,8 +291,9 @@ def read_trials_rule(node: Node) -> TrialsRule:
 
 
 TOLERANCE: Mapping[str, Reader[float]] = {"rel": number_from_zero, "abs": number_from_zero}
+NUMBERS: Mapping[str, Reader[Any]] = {**TOLERANCE, "columns": _tolerances}
 COMPARE: Mapping[str, Reader[Any]] = {
-    "numbers": mapping_of({**TOLERANCE, "columns": _tolerances}),
+    "numbers": _numbers,
     "text_numbers": flag,
     "case": choice("keep", "ignore"),
     "whitespace": choice("keep", "ignore"),
@@ -379,6 +397,8 @@ CASE_KEYS = frozenset(("id", "question", "conversation", *GOLD_FORMS, *PREDICTED
 def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
     """Read the values of all keys that can be read; add the problems of the others to `problems`."""
     readers, values = _READERS[level], {}
+    if level == "case" and not isinstance(node.value, dict) and not node.file.is_yaml:
+        raise unexpected(node, 'an object, {"id": …, "gold": …}')
     for name, value in entries(node).items():
         read = readers.get(name)
         if read is None:
@@ -389,6 +409,12 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
         except (CaseError, SuiteError) as error:
             problems.keep(error)
     return values
+
+
+def intended_keys(node: Node, level: Level) -> set[str]:
+    """Return the known keys that the unknown ones of a mapping are likely meant for."""
+    known = _READERS[level]
+    return {SYNONYMS.get(name) or nearest(name, known) for name in entries(node) if name not in known}
 
 
 def _unreadable_key(name: str, level: Level) -> str:

@@ -29,6 +29,14 @@ from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.suites.requirements import MissingExtraError, check_installed
 from pytest_queryeval.suites.variables import expanded_text
 
+# What other tools and papers call a metric.
+OTHER_NAMES = {
+    **dict.fromkeys(("exact_match", "exact", "em"), "'exact_set_match' (texts of queries) or 'exact_match_f1' (rows)"),
+    **dict.fromkeys(("accuracy", "acc", "ex", "execution", "execution_match"), "'execution_accuracy'"),
+    "f1": "'soft_f1'",
+    **dict.fromkeys(("precision", "recall"), "'row_precision' and 'row_recall', or those of 'cell' and 'entity'"),
+}
+
 
 def metric_shape(*others: str) -> Shape:
     """Return the shape of the name of a metric, or of one of the `others`."""
@@ -106,6 +114,8 @@ def check_metric(name: str) -> None:
         raise UnknownNameError(f"'{name}' is for gates: `thresholds` say when a case passes")
     if name in OF_TRIALS:
         raise UnknownNameError(f"'{name}' is for gates: a case with several trials is decided by its `trials_rule`")
+    if name.lower() in OTHER_NAMES and name not in METRICS:
+        raise UnknownNameError(f"unknown metric '{name}': did you mean {OTHER_NAMES[name.lower()]}?")
     found = METRICS[name]
     if found.parameter:
         raise UnknownNameError(f"metric '{name}' needs a {found.parameter}: write {name}[{found.parameter.upper()}]")

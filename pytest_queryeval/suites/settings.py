@@ -67,6 +67,7 @@ class Settings:
     structure: StructureFiles | None
     on_miss: Literal["fail", "xfail"]
     on_miss_location: Location | None
+    gold_columns_location: Location | None
     timeout: float
     max_rows: int
     report_rows: int
@@ -168,6 +169,7 @@ def resolve(values: Values) -> Settings:
         structure=values.get("structure"),
         on_miss=on_miss,
         on_miss_location=on_miss_location,
+        gold_columns_location=values.get("compare", {}).get("gold_columns_location"),
         timeout=values.get("timeout", DEFAULT_TIMEOUT),
         max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
         report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),
@@ -182,6 +184,7 @@ def _policy(kind: Kind, compare: Values) -> Policy:
     extra_columns = "allow" if compare.get("gold_columns") else "reject"
     fields = {"text_numbers": kind.text_numbers, "extra_columns": extra_columns, **compare}
     own = fields.pop("column_numbers", {})
+    fields.pop("gold_columns_location", None)
     policy = Policy(**fields)
     tolerances = [
         ColumnNumbers(name, limits.get("rel", policy.rel), limits.get("abs", policy.abs))

@@ -178,8 +178,8 @@ def _yaml_cases(file: File, shared: Values, problems: Problems, *, require_predi
     try:
         for node in case_nodes(values["cases"], problems, empty_is_predicted=not has_predictor):
             cases += reader.read(node, values["cases"].location)
-    except CaseError as error:
-        problems.append(error)
+    except (CaseError, SuiteError) as error:
+        problems.keep(error)
     if len(reader.kinds) == 1:
         check_applicable(top, values, reader.kinds.pop(), problems)
     return cases

@@ -47,7 +47,7 @@ def test_broken_file_is_one_collection_error_with_all_problems(suite, write, run
         [
             "broken.queryeval.yaml:3: unknown key 'metrcs': did you mean 'metrics'?",
             "broken.queryeval.yaml:6: unknown key 'golden': did you mean 'gold'?",
-            "broken.queryeval.yaml:8: duplicate id 'one', first used on line 5",
+            "broken.queryeval.yaml:8: duplicate id 'one', first used on line 5: give one of them another id",
             "broken.queryeval.yaml:11: unknown metric 'execution_acuracy': did you mean 'execution_accuracy'?",
         ]
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, items, text
@@ -170,7 +171,8 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
         known = [suites.columns[case] for case in level.cases if case in suites.columns]
         for path, node in _settings(level.node) if known else ():
             if path[:3] == ("compare", "numbers", "columns") and not any(path[3].casefold() in each for each in known):
-                message = f"`{': '.join(path)}` names a column that no gold below has: correct the name"
+                hint = did_you_mean(path[3], {name for each in known for name in each}) or ": correct the name"
+                message = f"`{': '.join(path)}`: no gold below has this column{hint}"
                 yield level.finding("unknown-column", node, message)
 
 

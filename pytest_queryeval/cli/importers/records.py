@@ -14,7 +14,7 @@ from pytest_queryeval.core.errors import CaseError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, File, file_at
 from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
-from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 
@@ -127,7 +127,7 @@ def _value(file: File, text: str, line: int) -> JsonValue:
     try:
         value: JsonValue = _JSON.read(text)
     except json.JSONDecodeError as error:
-        raise file.problem(f"not JSON: {error.msg}", line or error.lineno, error.colno) from error
+        raise file.problem(syntax_problem(error), line or error.lineno, error.colno) from error
     except ValueError as error:
         raise file.problem(f"not JSON: {error}", line) from error
     return value

@@ -8,9 +8,19 @@ from pathlib import Path
 
 from pytest_queryeval.core.shapes import Shape
 from pytest_queryeval.documents.document import File
-from pytest_queryeval.documents.tables.rows import Row, Table, TableFile
+from pytest_queryeval.documents.tables.rows import MissingSheetError, Row, Table, TableFile
 
-__all__ = ["DELIMITER", "TABLE_SUFFIXES", "Row", "Table", "TableFile", "is_delimiter", "is_table", "open_table"]
+__all__ = [
+    "DELIMITER",
+    "TABLE_SUFFIXES",
+    "MissingSheetError",
+    "Row",
+    "Table",
+    "TableFile",
+    "is_delimiter",
+    "is_table",
+    "open_table",
+]
 
 DELIMITER: Shape = {"type": ["string", "number", "boolean", "null"], "minLength": 1, "maxLength": 1}
 TABLE_SUFFIXES = (".xlsx", ".csv", ".tsv", ".parquet")

@@ -48,6 +48,10 @@ class TableFile(File):
         return Location(self.shown, line, column, ", ".join(filter(None, parts)))
 
 
+class MissingSheetError(CaseError):
+    """A workbook has no sheet of a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row that is not empty; `number` is what a spreadsheet shows beside it. Cells are converted when read."""

@@ -21,6 +21,7 @@ from pytest_queryeval.core.errors import CaseError, did_you_mean
 from pytest_queryeval.documents.document import MEBIBYTE, File
 from pytest_queryeval.documents.tables.rows import (
     MAX_TABLE_BYTES,
+    MissingSheetError,
     NumberedCells,
     Table,
     TableFile,
@@ -66,7 +67,7 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str) -> Iterator[Tab
         visible = [title for title, worksheet in sheets.items() if worksheet.sheet_state == "visible"]
         name = sheet if sheet is not None else default_sheet if default_sheet in sheets else [*visible, *sheets][0]
         if name not in sheets:
-            raise file.problem(f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
+            raise MissingSheetError(file.location(), f"there is no sheet '{name}'{did_you_mean(name, sheets)}")
         named = TableFile(file.path, file.shown, name)
         with _workbook_errors(named), archive.open(parts[name]) as part:
             problems = _ProblemCells(part).by_place

@@ -184,8 +184,12 @@ class PredictorPool:
         register_secrets(spec.settings)
         if spec.kind == "hook" and self._hook is not None:
             return Hook(self._hook)
-        with wrap_predictor_errors(PREDICTOR):
-            return PREDICTORS[spec.kind].opener(spec)
+        try:
+            with wrap_predictor_errors(PREDICTOR):
+                return PREDICTORS[spec.kind].opener(spec)
+        except PredictorError as error:
+            error.location = spec.location
+            raise
 
     def _tell_progress(self) -> None:
         """Tell how far all calls are, unless that was done just now."""

@@ -57,8 +57,8 @@ class PredictionCall:
 
     def timed_out(self) -> PredictorError:
         """Return the error of a call that took too long."""
-        limit = f"{self.spec.timeout:g} s (`timeout` of the predictor)"
-        return PredictorError(f"no answer within {limit}", temporary=True)
+        remedy = "raise the predictor's `timeout`, or make it faster"
+        return PredictorError(f"no answer within {self.spec.timeout:g} s: {remedy}", temporary=True)
 
 
 def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:

@@ -22,6 +22,7 @@ from pytest_queryeval.predictors.answer import user_frames, wrap_predictor_error
 
 GRACE_SECONDS = 1.0  # for a call to end whose time is up
 WAIT_SECONDS = 0.25  # between two looks at how far an answer is
+MAX_UNREACHABLE = 5  # cases in a row, each after its retries, until the others are not asked any more
 PREDICTOR = "the predictor"  # in messages on one that does not say what it is
 
 
@@ -41,6 +42,7 @@ class PredictorRunner:
         self._semaphore = asyncio.Semaphore(concurrency)
         self._prefetched: dict[tuple[int, int], PredictionCall] = {}
         self._failure = ""  # why it is called no more
+        self._unreachable = 0  # cases in a row for which nothing answered at its address
 
     def prefetch(self, calls: Iterable[PredictionCall]) -> None:
         """Start these calls in their order, unless they are made in the main thread."""
@@ -139,10 +141,23 @@ class PredictorRunner:
         while True:
             attempt += 1
             try:
-                return await self._attempt(call)
+                answer = await self._attempt(call)
             except PredictorError as error:
-                pause = self._retry_pause(call, error, attempt)
+                try:
+                    pause = self._retry_pause(call, error, attempt)
+                except PredictorError as last:
+                    self._count_unreachable(error, last)
+                    raise
+            else:
+                self._unreachable = 0
+                return answer
             await asyncio.sleep(pause)
+
+    def _count_unreachable(self, error: PredictorError, last: PredictorError) -> None:
+        """Call the predictor no more where nothing has answered at its address for several cases in a row."""
+        self._unreachable = self._unreachable + 1 if error.unreachable else 0
+        if self._unreachable >= MAX_UNREACHABLE:
+            self._failure = str(last)
 
     async def _attempt(self, call: PredictionCall) -> object:
         """Make one call within its time limit, as a task of its own: one that ignores its cancellation is given up."""

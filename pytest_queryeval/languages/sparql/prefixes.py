@@ -36,6 +36,21 @@ def _is_prefixes(value: Any) -> bool:
     )
 
 
+def _problems(value: Any) -> str:
+    """Return the end of a message: which parts are wrong, and why."""
+    found = []
+    for part in _parts(value):
+        if isinstance(part, dict):
+            for name, iri in part.items():
+                if not _NAME.fullmatch(str(name)):
+                    found.append(f"'{name}' is no name of a prefix")
+                elif not is_iri(iri):
+                    found.append(f"'{iri}' of '{name}' is no IRI")
+        elif part != COMMON:
+            found.append(f"'{part}' is unknown")
+    return f": {', '.join(found)}"
+
+
 def _parts(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -44,6 +59,7 @@ _SHAPE = either(choice_shape([COMMON]), {"type": "object", "additionalProperties
 PREFIXES = SettingValidator(
     _is_prefixes,
     f"'{COMMON}', a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these",
+    suggestion=_problems,
     shape=either(_SHAPE, list_shape(_SHAPE)),
 )
 

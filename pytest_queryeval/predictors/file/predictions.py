@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.documents.document import MEBIBYTE, File, Node
+from pytest_queryeval.documents.strict_json import syntax_problem
 from pytest_queryeval.documents.tables import TABLE_SUFFIXES, Table, open_table
 from pytest_queryeval.documents.tables import Row as TableRow
 from pytest_queryeval.documents.values import scalar
@@ -122,7 +123,7 @@ def _json_lines(file: File, columns: Columns) -> Iterator[Row]:
         try:
             value = JSON.read(text.strip(_BLANKS))
         except json.JSONDecodeError as error:
-            raise file.problem(f"not JSON: {error.msg}", line, error.colno) from error
+            raise file.problem(syntax_problem(error), line, error.colno) from error
         except ValueError as error:
             raise file.problem(f"not JSON: {error}", line) from error
         yield file, line, _object(value, file, line)
@@ -170,7 +171,7 @@ class _Scanner:
         try:
             value, end = JSON.read_at(self._text, self._place)
         except json.JSONDecodeError as error:
-            raise self._file.problem(f"not JSON: {error.msg}", error.lineno, error.colno) from error
+            raise self._file.problem(syntax_problem(error), error.lineno, error.colno) from error
         except ValueError as error:
             raise self.problem(f"not JSON: {error}") from error
         self._go(end)

@@ -204,6 +204,8 @@ class Client:
             challenge = f", it asks for {one_line(scheme.lower(), 20)}" if scheme else ""
             problem += f" ({self._credentials.sent}{challenge})"
         temporary = status in RETRYABLE or status >= 500
+        if status >= 500:
+            problem += ": the service failed: see its log, then run again"
         return self._problem(problem, temporary=temporary, pause=retry_after(response.headers) if temporary else 0.0)
 
     def _broken(self, error: Exception) -> PredictorError:
@@ -218,11 +220,13 @@ class Client:
                 return self._problem(problem, temporary=ended)
             if isinstance(cause, socket.gaierror):
                 again = cause.errno == socket.EAI_AGAIN
-                return self._problem(f"the host is not found: {_reason(cause)}", temporary=again)
+                problem = f"the host is not found: {_reason(cause)}: correct `url`"
+                return self._problem(problem, temporary=again, unreachable=True)
         reason = next((text for cause in reversed(causes) if (text := _reason(cause))), type(error).__name__)
         match error:
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
-                return self._problem(f"no connection: {reason}", temporary=True)
+                problem = f"no connection: {reason}: start the service, or correct `url`"
+                return self._problem(problem, temporary=True, unreachable=True)
             case httpx2.ProxyError():
                 return self._problem(f"the proxy of the environment does not let it pass: {reason}", temporary=True)
             case httpx2.DecodingError():
@@ -232,8 +236,8 @@ class Client:
             case _:  # its message may hold what was to be sent
                 return self._problem(f"the request cannot be sent ({type(error).__name__}): see `url` and `headers`")
 
-    def _problem(self, text: str, *, temporary: bool = False, pause: float = 0.0) -> PredictorError:
-        return PredictorError(f"{self._name}: {text}", temporary=temporary, pause=pause)
+    def _problem(self, text: str, **about: Any) -> PredictorError:
+        return PredictorError(f"{self._name}: {text}", **about)
 
 
 async def _body(response: httpx2.Response, limit: int = BODY_BYTES) -> bytes:
