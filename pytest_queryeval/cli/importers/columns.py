@@ -20,7 +20,7 @@ from pytest_queryeval.text.truncation import one_line
 
 def import_jsonl(request: ImportRequest) -> Import:
     """Return a case for each object of a JSON list, or of JSON lines, which are read one by one."""
-    return _import(request, read_records(request.source))
+    return _import(request, _with_mapped(read_records(request.source), request.columns))
 
 
 def import_table(request: ImportRequest) -> Import:
@@ -72,7 +72,7 @@ def _import(request: ImportRequest, records: Iterable[Record | Skipped]) -> Impo
         name=request.source.stem,
         settings={**kind, **databases.settings},
         cases=cases_of(
-            _with_mapped(records, request.columns),
+            records,
             lambda record: record.id(id_field),
             lambda id_, record: ImportedCase(id=id_, keys=_case_keys(record, request, databases)),
             read_predictions(request.predictions),
