@@ -93,3 +93,13 @@ def test_a_stored_graph_is_the_gold_of_construct_and_never_of_select(tmp_path):
 
     scores = {case["id"]: case["scores"]["execution_accuracy"] for case in report["cases"]}
     assert scores == {"graph": 1.0, "rows": 0.0, "less": 0.0}
+
+
+def test_triples_nested_too_deep_are_refused_before_they_end_the_process():
+    def nested(depth, inner="<urn:c>"):
+        return f"<urn:a> <urn:b> {'<<( <urn:a> <urn:b> ' * depth}{inner}{' )>>' * depth} ."
+
+    with pytest.raises(ValueError, match="nested deeper than 1,000 levels"):
+        read_rdf_results(nested(100_000), ".ttl")
+    for text in (nested(500), f"{nested(1)}\n" * 2_000, nested(1, f'"{"cout << " * 2_000}"'), f"# {'<< ' * 2_000}\n"):
+        assert read_rdf_results(text, ".ttl").is_graph

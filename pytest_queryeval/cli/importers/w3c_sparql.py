@@ -212,12 +212,15 @@ def _data(data: Sequence[Path], graphs: Sequence[Path], root: Path) -> tuple[str
 def _quads(file: Path, root: Path) -> Iterator[Any]:
     import pyoxigraph
 
+    from pytest_queryeval.languages.sparql.rdf_results import refuse_nesting
+
     format_ = FORMATS.get(file.suffix.lower())
     if format_ is None:
         raise RecordError(f"{file.name}: unknown format: known are {', '.join(FORMATS)}")
     if file.stat().st_size > MAX_BYTES:
         raise RecordError(f"{file.name}: larger than {MAX_BYTES // MEBIBYTE} MiB")
     refuse_bombs(format_, str(file))
+    refuse_nesting(file.read_text(encoding="utf-8", errors="replace"))
     yield from pyoxigraph.parse(
         path=str(file),
         format=getattr(pyoxigraph.RdfFormat, format_),

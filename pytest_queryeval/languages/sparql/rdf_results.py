@@ -5,6 +5,7 @@ The vocabulary is that of the test cases of SPARQL 1.0 (http://www.w3.org/2001/s
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TypeAlias
 
@@ -21,6 +22,13 @@ _FORMATS = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES}
 _VOCABULARY = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
 _TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 _TRUE = ("true", "1")
+MAX_NESTED = 1_000  # triples in each other; the parser ends the process somewhere above
+# What may hold the signs of a nested triple as text; and these signs.
+_SIGNS = re.compile(
+    r"""\"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+    r"|<[^<>\s]*>|#[^\n]*|(?P<open><<)|(?P<close>>>)",
+    re.DOTALL,
+)
 
 
 class _Graph:
@@ -48,6 +56,7 @@ def read_rdf_results(text: str, suffix: str) -> Table:
 
     Rows are in the order of `rs:index` where each solution has one, else in that of the file.
     """
+    refuse_nesting(text)
     try:
         triples = [quad.triple for quad in pyoxigraph.parse(text, _FORMATS[suffix], lenient=True)]
     except SyntaxError as error:
@@ -62,6 +71,15 @@ def read_rdf_results(text: str, suffix: str) -> Table:
     if len(found) > 1:
         raise ValueError(f"has {len(found)} result sets: expected one")
     return _table(found[0], _Graph(triples))
+
+
+def refuse_nesting(text: str) -> None:
+    """Raise ValueError for Turtle or N-Triples whose triples are nested deeper than MAX_NESTED."""
+    depth = 0
+    for sign in _SIGNS.finditer(text) if text.count("<<") > MAX_NESTED else ():
+        depth += (sign["open"] is not None) - (sign["close"] is not None)
+        if depth > MAX_NESTED:
+            raise ValueError(f"is no RDF: triples are nested deeper than {MAX_NESTED:,} levels")
 
 
 def _table(results: object, graph: _Graph) -> Table:
