@@ -7,12 +7,12 @@ from samples import answer, fake_source, install_engine, make_case, query, table
 
 from pytest_queryeval.core.errors import GoldError, PredictorError, QueryEvalError
 from pytest_queryeval.core.metric import metric
-from pytest_queryeval.core.model import Source, Threshold, ThresholdViolation
+from pytest_queryeval.core.model import Execution, Failure, Source, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS, applies_to
-from pytest_queryeval.results.case_json import result_json
+from pytest_queryeval.results.case_json import case_json, result_json
 
 AT_LEAST_ONE = Threshold(minimum=1.0)
 ANSWERS = {
@@ -85,6 +85,18 @@ def test_a_gold_that_fails_is_an_error_and_its_prediction_is_not_run(session, en
         evaluate_case(run_case(*golds), session)
 
     assert "same" not in engine.executed
+
+
+def test_a_gold_that_fails_has_the_time_of_its_attempt(session, monkeypatch):
+    late = Execution(query="gold", error=Failure(kind="timeout", message="no answer within 1 s"), seconds=1.2)
+    monkeypatch.setattr(session, "execute", lambda stated, case: late)
+    progress = CaseProgress()
+
+    with pytest.raises(GoldError):
+        evaluate_case(run_case("gold"), session, progress)
+
+    found = case_json(run_case("gold"), nodeid="a::a", path="a", outcome="error", progress=progress)
+    assert (found["gold"]["seconds"], found["predicted"]["seconds"]) == (1.2, 0.0)
 
 
 @pytest.mark.parametrize(

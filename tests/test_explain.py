@@ -10,6 +10,7 @@ from suites import write
 from pytest_queryeval import evaluate, load_cases
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports.explanation import explanation_lines
 from pytest_queryeval.results.aggregation import aggregate
 
 SHOP = "CREATE TABLE product (name TEXT, price REAL); INSERT INTO product VALUES ('pear', 2), ('plum', 2), (NULL, 5);"
@@ -229,6 +230,16 @@ cases:
     assert "secret-1234" not in out
     assert "key-of-the-shop" not in out
     assert "  | SELECT '[redacted]'\n" in out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.0, "1 row of 1 column, not run"), (1.2, "1 row of 1 column, 1.200 s")]
+)
+def test_a_stated_answer_was_not_run(seconds, shown):
+    gold = {"query": None, "columns": ["a"], "row_count": 1, "sample": [[1]], "seconds": seconds, "index": 0}
+    found = {"nodeid": "s::a", "id": "a", "gold": gold, "predicted": None, "prediction": None, "difference": None}
+
+    assert f"  {shown}" in [*explanation_lines(entry(**found), 100)]
 
 
 def test_a_hostile_report_stays_text(shop, explain):

@@ -193,7 +193,8 @@ class FailureReport(TypedDict):
 class QueryReport(TypedDict):
     """A query or a stated answer, and what came of it.
 
-    `columns` and `row_count` are those of its table, None where it has none; `sample` are the first rows.
+    `columns` and `row_count` are those of its table, None where it has none; `sample` are the first rows. `seconds` is
+    the time of its run, whether it ended in an answer or not, and 0 where nothing was run.
     """
 
     query: str | None

@@ -94,6 +94,7 @@ def _executed_gold(case: Case, index: int, session: Session, progress: CaseProgr
     progress.gold, progress.gold_index = Execution(query=stated.query, answer=stated.answer), index
     gold = session.execute_cached(stated, case)
     if gold.error is not None:
+        progress.gold = replace(progress.gold, seconds=gold.seconds)
         raise gold_error(gold.error, case, index, session)
     return gold
 

@@ -80,7 +80,8 @@ def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
     if found["columns"] is None or found["row_count"] is None:
         return
     shape = f"{pluralize(found['row_count'], 'row')} of {pluralize(len(found['columns']), 'column')}"
-    yield f"{INDENT}{shape}, {found['seconds']:.3f} s"
+    ran = f"{found['seconds']:.3f} s" if found["seconds"] else "not run"
+    yield f"{INDENT}{shape}, {ran}"
     if found["sample"] and found["columns"]:
         header = [Untrusted(name) for name in found["columns"]]
         rows = [_row(row, len(header)) for row in found["sample"]]

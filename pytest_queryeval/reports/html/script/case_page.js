@@ -125,7 +125,7 @@ function casePage(cases, place, details) {
     section("Trials", trials(kind, details.trials)),
     section(
       "Prediction and times",
-      facts([...predictionFacts(details.prediction), ["gold ran", seconds(details.gold?.seconds)], ["predicted ran", seconds(details.predicted?.seconds)], ["scoring took", seconds(details.scoring?.seconds)]]),
+      facts([...predictionFacts(details.prediction), ["gold ran", ran(details.gold)], ["predicted ran", ran(details.predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
     ),
     section("About", facts([["where", `${list.path[place]}:${list.line[place]}${details.row ? `, row ${details.row}` : ""}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
     Object.keys(others).length ? make("details", {}, make("summary", {}, "Details of the metrics"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,

@@ -58,6 +58,11 @@ function seconds(value) {
   return value >= 1 || value === 0 ? `${value.toPrecision(3).replace(/^0\.00$/, "0")} s` : `${(value * 1000).toPrecision(3)} ms`;
 }
 
+// The time of a query or an answer, 0 where nothing was run.
+function ran(found) {
+  return found?.seconds === 0 ? "not run" : seconds(found?.seconds);
+}
+
 // The state of the page as a fragment, of which links are made: nothing in it can be another scheme or a host.
 function fragment(state) {
   const parts = Object.entries(state)
