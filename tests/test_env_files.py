@@ -87,6 +87,7 @@ def test_secrets_in_the_file_are_kept_out_of_reports():
         ("[.env]", "", "queryeval.yaml:1: "),
         ("{path: .env, exports: true}", "", "queryeval.yaml:1: unknown key 'exports': did you mean 'export'?"),
         ("{export: true}", "", "queryeval.yaml:1: env_file needs a `path`"),
+        ("{path: .env, export: true}", 'NAME="a\0b"', ".env: 'NAME' holds a NUL character"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(setting, content, said):

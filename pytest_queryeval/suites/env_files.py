@@ -62,7 +62,11 @@ def load_env_file(top: Node) -> None:
     register_secrets(found)
     if env_file.export:
         for name, value in found.items():
-            os.environ.setdefault(name, value)
+            try:
+                os.environ.setdefault(name, value)
+            except ValueError as error:
+                text = f"'{name}' holds a NUL character, or one that the locale has not: leave out `export`"
+                raise file.problem(text) from error
 
 
 def variable(name: str, folder: Path) -> str | None:
