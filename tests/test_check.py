@@ -378,6 +378,20 @@ def test_a_folder_with_a_suite_that_was_left_out_is_not_judged(check, capsys, mo
     assert captured.err.startswith("queryeval check: not checked: ")
 
 
+def test_duplicates_in_a_spreadsheet_are_named_by_their_rows(check):
+    write(
+        "id,question,gold\na,One?,SELECT name FROM product\nb,One?,SELECT sku FROM product\nc,Two?,SELECT name FROM product\n",
+        "q.csv",
+    )
+
+    found = check("cases: {file: q.csv}\n", "--no-run", folder=ONE)[1]
+
+    assert [(one["path"], one["line"], one["message"].partition(": ")[0]) for one in found] == [
+        ("q.csv", 3, "the question is that of 'a' (q.csv, row 2)"),
+        ("q.csv", 4, "gold is that of 'a' (q.csv, row 2), which has another question"),
+    ]
+
+
 def test_cases_of_a_file_that_two_suites_name_are_no_duplicates(check):
     write("- {id: a, question: Which?, gold: SELECT name FROM product}\n", "more/a.yaml")
     write("cases: more/a.yaml\n", "t.queryeval.yaml")

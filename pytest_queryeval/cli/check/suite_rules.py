@@ -229,15 +229,15 @@ def _place(levels: CaseLevels) -> Hashable:
 
 
 def _shown(other: CaseLevels, levels: CaseLevels) -> str:
-    location = other.case.location
-    same_file = location.path == levels.case.location.path
-    return f"'{other.case.id}' ({f'line {location.line}' if same_file else location})"
+    location, own = (case.row or case.location for case in (other.case, levels.case))
+    is_line = location.path == own.path and not location.cell
+    return f"'{other.case.id}' ({f'line {location.line}' if is_line else location})"
 
 
 def _of_case(rule: str, levels: CaseLevels, message: str) -> Finding:
     case = levels.case
     silenced = case.ignored_rules.get(rule, "")
-    return Finding(rule=rule, location=case.location, message=message, case=case.id, silenced=silenced)
+    return Finding(rule=rule, location=case.row or case.location, message=message, case=case.id, silenced=silenced)
 
 
 SUITE_RULES: Mapping[str, SuiteRule] = {
