@@ -139,7 +139,16 @@ def test_other_numbers_of_predictions_are_refused(spider, capsys):
 
     message = refusal(capsys, "spider", spider, "--predictions", "pred.txt")
 
-    assert message == "pred.txt: 1 prediction for 3 cases: there has to be one for each\n"
+    each = "there has to be one for each, an empty line where there is none"
+    assert message == f"pred.txt: 1 prediction for 3 cases: {each}\n"
+
+
+def test_an_empty_line_is_a_prediction_that_is_left_out(spider, capsys):
+    Path("pred.txt").write_text("SELECT 1\n\n\n")
+
+    imported(capsys, "spider", spider, "--predictions", "pred.txt")
+
+    assert [entry["predicted"] for entry in predictions()] == ["SELECT 1", ""]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +218,7 @@ def test_bird_keeps_ids_evidence_and_difficulty(bird, capsys):
 
 def test_predictions_of_bird_stand_under_positions(bird, capsys):
     marker = "\t----- bird -----\tshop"
-    write_json("pred.json", {"0": f"SELECT 2{marker}", "1": 0})
+    write_json("pred.json", {"0": f"SELECT 2{marker}", "1": None})
 
     cases, _ = imported(capsys, "bird", bird, "--predictions", "pred.json")
 
@@ -222,7 +231,7 @@ def test_predictions_of_bird_stand_under_positions(bird, capsys):
     ("content", "message"),
     [
         ({"1471": "SELECT 1", "1472": "SELECT 1"}, "'1471' is no position: predictions stand under 0 to 1"),
-        ({"0": "SELECT 1"}, "1 prediction for 2 cases"),
+        ({"0": "SELECT 1"}, '1 prediction for 2 cases: there has to be one for each, "" or null where there is none'),
         (["SELECT 1"], "expected predictions by position"),
     ],
 )

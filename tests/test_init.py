@@ -56,6 +56,16 @@ def test_what_is_written_passes_at_once(pytester, kind, predictor):
     assert objections(SUITE) == objections(SETTINGS) == []
 
 
+@pytest.mark.parametrize(
+    ("predictor", "name"), [("python", "predict.py"), ("file", "answers.jsonl"), ("command", "predict.py")]
+)
+def test_the_files_to_edit_are_named(capsys, predictor, name):
+    init("queries", "--predictor", predictor)
+
+    todo = f"then edit {SUITE} (your questions) and queries/{name} (your system)"
+    assert capsys.readouterr().out.splitlines()[-1] == todo
+
+
 @pytest.mark.process
 def test_a_start_from_the_shell(here):
     command = [sys.executable, "-c", "import sys; from pytest_queryeval.cli import main; sys.exit(main())", "init", "q"]

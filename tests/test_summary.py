@@ -116,6 +116,13 @@ def test_slowest_cases_are_named():
     assert lines[lines.index("slowest cases") + 1] == "      2.50 s  a::slow"
 
 
+def test_no_case_is_slow_that_took_less_than_a_second():
+    entries = [entry(id=str(seconds), scoring={"seconds": seconds}) for seconds in (0.99, 1.0)]
+
+    assert "slowest cases" not in summary(entries[0])
+    assert summary(*entries)[-1] == "      1.00 s  a::1.0"
+
+
 def test_the_time_of_scoring_makes_a_case_slow():
     prediction = {"source": "bot", "seconds": 0.5, "metadata": {}}
     lines = summary(entry(id="slow", prediction=prediction, scoring={"seconds": 7.7}), entry(id="fast"))

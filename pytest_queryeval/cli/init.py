@@ -119,7 +119,10 @@ def run(arguments: argparse.Namespace) -> Result:
         except OSError as error:
             raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
     command = shlex.join(["pytest", str(arguments.folder)])
-    lines = [*(f"file: {path}" for path in files), f"run it: {command}", f"then edit {next(iter(files))}"]
+    written = {path.name: path for path in files}
+    system = next(written[name] for name in (PREDICTOR, ANSWERS) if name in written)
+    todo = f"then edit {written[SUITE]} (your questions) and {system} (your system)"
+    lines = [*(f"file: {path}" for path in files), f"run it: {command}", todo]
     return Result(status=OK, lines=lines, data={"files": [str(path) for path in files], "run": command})
 
 

@@ -40,7 +40,7 @@ from pytest_queryeval.text.truncation import one_line, one_line_with_end, trunca
 Line: TypeAlias = tuple[str, dict[str, bool]]
 MAX_LISTED = 5
 MAX_ROWS = 20  # of a table of groups or dimensions, of which a suite may have any number
-MIN_SLOW_SECONDS = 0.1
+MIN_SLOW_SECONDS = 1.0
 TimedPart: TypeAlias = Literal["gold", "predicted", "prediction", "scoring"]
 TIMED_PARTS: tuple[TimedPart, ...] = ("gold", "predicted", "prediction", "scoring")
 NAME_WIDTH = 40

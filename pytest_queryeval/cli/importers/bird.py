@@ -52,6 +52,6 @@ def _predictions(path: Path, cases: int) -> Predictions:
         raise file.problem('expected predictions by position, `{"0": "SELECT …", …}`')
     if spare := next((key for key in found if key not in map(str, range(cases))), None):
         raise file.problem(f"'{spare}' is no position: predictions stand under 0 to {cases - 1:,}, not under ids")
-    check_count(len(found), cases, path)
+    check_count(len(found), cases, path, empty='"" or null')
     answers = (found[str(position)] for position in range(cases))
     return by_position([answer.partition(BIRD_MARKER)[0] if isinstance(answer, str) else "" for answer in answers])

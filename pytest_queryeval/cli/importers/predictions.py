@@ -94,8 +94,11 @@ def cases_of(
     yield from predictions.unused()
 
 
-def check_count(predictions: int, cases: int, path: Path) -> None:
-    """Raise `QueryEvalError` where predictions cannot belong to cases by their position."""
+def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None:
+    """Raise `QueryEvalError` where predictions cannot belong to cases by their position.
+
+    `empty` is what stands in place of one that is left out.
+    """
     if predictions != cases:
         found = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"
-        raise QueryEvalError(f"{path}: {found}: there has to be one for each")
+        raise QueryEvalError(f"{path}: {found}: there has to be one for each, {empty} where there is none")

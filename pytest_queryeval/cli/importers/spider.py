@@ -18,6 +18,7 @@ from pytest_queryeval.text.truncation import one_line
 TABLES = "tables.json"
 METRICS = ("execution_accuracy", "execution_accuracy_spider")
 OF_SCHEMA = "exact_set_match_spider"
+EMPTY = "an empty line"
 
 
 def import_spider(request: ImportRequest) -> Import:
@@ -34,7 +35,7 @@ def import_spider(request: ImportRequest) -> Import:
     if request.predictions and is_lines(request.predictions.name):
         # The published tools read a line up to its first tab.
         answers = [line.partition("\t")[0].strip() for line in read_lines(file_at(request.predictions))]
-        check_count(len(answers), len(records), request.predictions)
+        check_count(len(answers), len(records), request.predictions, empty=EMPTY)
         predictions = by_position(answers)
     settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS)}
     tables = source.with_name(TABLES)
@@ -73,7 +74,7 @@ def _with_golds(records: list[Record | Skipped], golds: Path) -> list[Record | S
     if any(not isinstance(record, Record) or "query" in record.fields for record in records) or not golds.is_file():
         return records
     lines = list(_gold_lines(golds))
-    check_count(len(lines), len(records), golds)
+    check_count(len(lines), len(records), golds, empty=EMPTY)
     return [
         Record(record.place, record.position, {**record.fields, **line})
         for record, line in zip(records, lines, strict=True)
