@@ -360,7 +360,7 @@ def test_foreign_text_is_never_markup(write, capsys, others):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["base.json", "nope.json"], "nope.json: cannot be read: No such file or directory"),
+        (["base.json", "nope.json"], "nope.json: no such file: `pytest --queryeval-report=report.json` writes one"),
         (["base.json", "base.json"], "base.json: given twice"),
         (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
         (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
@@ -382,17 +382,17 @@ def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, argu
 
 
 DAMAGED = {
-    "missing.json": "cannot be read: No such file or directory",
+    "missing.json": "no such file: `pytest --queryeval-report=report.json` writes one",
     "folder": "cannot be read: Is a directory",
-    "text.json": "is no report: Expecting value",
-    "empty.json": "is no report: Expecting value",
+    "text.json": "is no report: not JSON: ",
+    "empty.json": "is no report: not JSON: ",
     "binary.json": "is no report: ",
     "list.json": "is no report of pytest-queryeval",
     "old.json": "has schema 1, and only schema 2 can be read: run the suites again",
     "deep.json": "is no report: nested too deep",
     "large.json": "is no report: larger than 1 MiB",
-    "::error::x.json": "is no report: Expecting value",
-    "\x1b[31m\n::error::x.json": "is no report: Expecting value",
+    "::error::x.json": "is no report: not JSON: ",
+    "\x1b[31m\n::error::x.json": "is no report: not JSON: ",
 }
 CALLS = [["compare", "good.json", "other.json"], ["merge", "good.json"], ["render", "good.json"]]
 CONTENTS = {

@@ -170,7 +170,7 @@ def test_a_query_on_a_case_whose_suite_is_gone_is_an_error(shop, capsys):
             "none.queryeval.yaml::all",
             "no file none.queryeval.yaml from here: start the command in the root folder of the run",
         ),
-        ("s.queryeval.yaml::none", "s.queryeval.yaml: there is no case 'none' any more"),
+        ("s.queryeval.yaml::none", "s.queryeval.yaml: there is no case 'none': known are all, dear"),
         ("twice", "'twice' is the id of several cases: write a.queryeval.yaml::twice or b.queryeval.yaml::twice"),
     ],
 )

@@ -99,7 +99,7 @@ def test_positions_of_bird_are_those_of_the_cases_whatever_their_ids():
 
 
 def test_another_kind_is_refused():
-    with pytest.raises(ReportError, match="case 'a' is of the kind 'sparql': the format is for sql"):
+    with pytest.raises(ReportError, match="1 of 1 cases are of other kinds than sql"):
         spider_file([case("a", kind="sparql")])
 
 

@@ -248,7 +248,7 @@ def test_mini_dev_as_json_lines_and_records_without_gold(folder, capsys):
     cases, skipped = imported(capsys, "bird", source)
 
     assert cases.keys() == {"5"}
-    assert skipped == {"1": "its right answer is no query", "line 3": 'expected an object, such as {"question": …}'}
+    assert skipped == {"1": "it has no 'SQL' (it has db_id): is it of another format?", "line 3": 'expected an object, such as {"question": …}'}
 
 
 # Spider 2
@@ -688,3 +688,14 @@ def test_openai_evals_samples_become_cases(folder, capsys):
     assert list(skipped) == [f"line-{number}" for number in (3, 4, 5, 6, 7)]
     assert "not JSON" in skipped["line-3"]
     assert skipped["line-7"] == "its right answer is empty"
+
+
+def test_a_source_of_another_format_is_named_with_what_is_missing(folder, capsys):
+    Path("notes.txt").write_text("hello\n")
+    Path("dev.json").write_text('[{"db_id": "c", "question": "?", "query": "SELECT 1"}]')
+
+    assert "notes.txt:1: no tab: each line of a file of golds is `SQL<tab>db_id`" in refusal(
+        capsys, "spider", "notes.txt"
+    )
+    assert "dev.json: no case could be imported: " in (said := refusal(capsys, "bird", "dev.json"))
+    assert "it has no 'SQL' (it has db_id, question, query): is it of another format?" in said

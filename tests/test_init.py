@@ -240,3 +240,12 @@ def test_a_conftest_that_fails_is_one_error(text, capsys):
 
     assert stopped.value.code == 2
     assert capsys.readouterr().err.startswith("conftest.py: cannot be run: ")
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("x")
+
+    with pytest.raises(SystemExit):
+        main(["init", str(tmp_path / "notes.txt")])
+
+    assert capsys.readouterr().err == f"{tmp_path / 'notes.txt'}: is a file: name a folder\n"

@@ -308,3 +308,13 @@ def test_an_endpoint_that_refuses():
 
     nothing = f"nothing answers at 127.0.0.1:{port} (Connection refused): start the server, or correct the URL"
     assert said == f"source 'http://127.0.0.1:{port}/sparql': {nothing} (s.queryeval.yaml:2)"
+
+
+def test_a_file_that_is_no_suite():
+    write("{}", "report.json")
+
+    with pytest.raises(SuiteError) as caught:
+        load_cases("report.json")
+
+    names = "expected files named *.queryeval.yaml or *.queryeval.jsonl"
+    assert str(caught.value) == f"report.json: is no suite: {names}"

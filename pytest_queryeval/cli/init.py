@@ -110,6 +110,8 @@ def run(arguments: argparse.Namespace) -> Result:
     choices = _Choices(
         **{name: given[name] or (_ask(name) if is_interactive else CHOICES[name][0]) for name in CHOICES}
     )
+    if arguments.folder.is_file():
+        raise QueryEvalError(f"{arguments.folder}: is a file: name a folder")
     files = {file_at(path).shown: text for path, text in _files(arguments.folder, choices).items()}
     if not arguments.force and (found := next(filter(os.path.lexists, files), None)):
         raise QueryEvalError(f"{found}: is there already: name another folder, or replace files with --force")

@@ -10,7 +10,7 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.suites.suites import Suite, load_suites
+from pytest_queryeval.suites.suites import SUITE_NAMES, Suite, is_suite_file, load_suites
 
 MAX_LISTED = 5
 
@@ -39,6 +39,8 @@ def read_suite(path: Path) -> Suite:
     """Return a suite file as it is now; raise `ReportError` where there is none, `SuiteError` for an invalid one."""
     if not path.is_file():
         raise ReportError(f"no file {path} from here: start the command in the root folder of the run")
+    if not is_suite_file(path):
+        raise ReportError(f"{path}: is no suite: {SUITE_NAMES}")
     import_conftests(path)
     suites = load_suites(path, require_prediction=False)
     if not suites:
@@ -47,8 +49,9 @@ def read_suite(path: Path) -> Suite:
 
 
 def case_of(suite: Suite, id_: str) -> Case:
-    """Return the case of a suite with this id; raise `ReportError` where there is none any more."""
+    """Return the case of a suite with this id; raise `ReportError` where there is none."""
     for case in suite.cases:
         if case.id == id_:
             return case
-    raise ReportError(f"{file_at(suite.path).shown}: there is no case '{id_}' any more")
+    hint = did_you_mean(id_, [case.id for case in suite.cases])
+    raise ReportError(f"{file_at(suite.path).shown}: there is no case '{id_}'{hint}")

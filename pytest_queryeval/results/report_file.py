@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.documents.strict_json import StrictJson
+from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
 from pytest_queryeval.text.truncation import one_line
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
 SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
+WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
 MAX_BYTES = 512 * 2**20
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
@@ -48,10 +49,14 @@ def read_report(path: Path) -> Report:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
         report = StrictJson().read(content)
         problem = _problem(report)
+    except FileNotFoundError:
+        problem = f"no such file{nearest_file(path) or f': {WRITE_ONE}'}"
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
     except MemoryError:
         problem = "cannot be read: it takes more memory than there is"
+    except json.JSONDecodeError as error:
+        problem = f"is no report: {syntax_problem(error)} (line {error.lineno}): {WRITE_ONE}"
     except ValueError as error:
         problem = f"is no report: {one_line(str(error))}"
     if problem:
@@ -62,7 +67,7 @@ def read_report(path: Path) -> Report:
 def _problem(report: Any) -> str:
     """Return what is wrong with the first wrong value; empty where nothing is."""
     if not isinstance(report, dict) or "schema" not in report or "cases" not in report:
-        return "is no report of pytest-queryeval"
+        return f"is no report of pytest-queryeval: {WRITE_ONE}"
     if type(report["schema"]) is not int or report["schema"] != SCHEMA:
         remedy = "run the suites again with this version of pytest-queryeval"
         return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {remedy}"

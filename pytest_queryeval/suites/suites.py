@@ -34,6 +34,7 @@ from pytest_queryeval.suites.settings import (
 
 YAML_SUFFIXES = (".queryeval.yaml", ".queryeval.yml")
 JSONL_SUFFIX = ".queryeval.jsonl"
+SUITE_NAMES = f"expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}"
 NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 
 
@@ -73,9 +74,9 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
     files = suite_files(start)
     if not files:
-        raise SuiteError(
-            [file_at(path).problem(f"no suite below: expected files named *{YAML_SUFFIXES[0]} or *{JSONL_SUFFIX}")]
-        )
+        raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
+    if start.is_file() and not is_suite_file(start):
+        raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
     if root is None:
         folder, here = start if is_folder else start.parent, Path.cwd()
         root = here if folder.is_relative_to(here) else folder

@@ -37,9 +37,11 @@ class Exporter(Protocol):
 
 
 def check_kind(cases: Sequence[Exported], kind: str) -> None:
-    """Raise `ReportError` for a case of another kind than the one of the format."""
-    if other := next((case for case in cases if case.kind != kind), None):
-        raise ReportError(f"case '{other.id}' is of the kind '{other.kind}': the format is for {kind}")
+    """Raise `ReportError` for cases of another kind than the one of the format."""
+    if others := [case for case in cases if case.kind != kind]:
+        first = f"the first is '{others[0].id}' of the kind '{others[0].kind}'"
+        remedy = f"run suites of {kind} alone, and export that report"
+        raise ReportError(f"{len(others):,} of {len(cases):,} cases are of other kinds than {kind} ({first}): {remedy}")
 
 
 EXPORTERS: Registry[Exporter] = Registry(

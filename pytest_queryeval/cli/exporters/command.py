@@ -45,7 +45,10 @@ def run(arguments: argparse.Namespace) -> Result:
         )
         for case in report["cases"]
     ]
-    file = EXPORTERS[arguments.format](cases)
+    try:
+        file = EXPORTERS[arguments.format](cases)
+    except ReportError as error:
+        raise ReportError(f"{arguments.report}: {error}") from error
     target = arguments.output or Path(
         f"{arguments.format}.{'json' if file.content.startswith((b'{', b'[')) else 'txt'}"
     )

@@ -54,7 +54,7 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """Cases as they are read, and the settings that they share.
+    """Cases as they are read, and the settings that they share; `source` is the file that messages name.
 
     `settings` and `not_read`, the columns of a table that no key is read from, may be filled until the last case has
     been read. `has_predictions` tells whether cases come with predictions.
@@ -64,6 +64,7 @@ class Import:
     settings: Mapping[str, JsonValue]
     cases: Iterable[ImportedCase | Skipped]
     has_predictions: bool = False
+    source: Path | None = None
     not_read: Sequence[str] = ()
 
 

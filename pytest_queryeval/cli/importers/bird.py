@@ -29,7 +29,7 @@ def import_bird(request: ImportRequest) -> Import:
     settings: dict[str, JsonValue] = {"kind": "sql", **databases.settings, "metrics": list(METRICS)}
 
     def case_of(id_: str, record: Record) -> ImportedCase:
-        gold = gold_value(record.fields.get("SQL"), "sql")
+        gold = gold_value(record.required("SQL"), "sql")
         source = databases.source_of(record.text("db_id"))
         return ImportedCase(id=id_, keys={**described(record), "gold": gold, **source})
 

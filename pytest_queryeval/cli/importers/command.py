@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> Result:
         columns=dict(arguments.map),
     )
     imported = IMPORTERS[arguments.format](request)
-    imported = replace(imported, cases=_with_progress(imported.cases))
+    imported = replace(imported, cases=_with_progress(imported.cases), source=arguments.source)
     written = write_suites(imported, request.output, force=arguments.force)
     suites = [str(arguments.output / name) for name in written.suites]
     left = one_line(", ".join(imported.not_read), COLUMNS_CHARACTERS)

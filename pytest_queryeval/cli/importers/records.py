@@ -17,10 +17,12 @@ from pytest_queryeval.documents.json_nodes import MAX_JSONL_LINE
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.documents.yaml_nodes import read_yaml
+from pytest_queryeval.text.truncation import one_line
 
 MAX_BYTES = 512 * MEBIBYTE
 MAX_LEVELS = 90  # the loader reads 100, of which a suite needs a few itself
 MAX_DIGITS = 4_000
+MAX_NAMES = 10  # of fields in a message
 LINES_SUFFIXES = (".jsonl", ".ndjson")
 _JSON = StrictJson()
 
@@ -39,6 +41,13 @@ class Record:
         if value is None or isinstance(value, str):
             return value or ""
         return json.dumps(value, ensure_ascii=False)
+
+    def required(self, name: str) -> JsonValue:
+        """Return the value of a field; raise `RecordError` with the fields that there are, if it is missing."""
+        if name not in self.fields:
+            names = ", ".join(one_line(known) for known in list(self.fields)[:MAX_NAMES])
+            raise RecordError(f"it has no '{name}' (it has {names}): is it of another format?")
+        return self.fields[name]
 
     def id(self, name: str) -> str:
         """Return the id in a field, else the place of the record."""

@@ -53,7 +53,7 @@ def import_spider(request: ImportRequest) -> Import:
             raise RecordError(f"{TABLES} has no schema of the database '{one_line(name)}'")
         keys: dict[str, JsonValue] = {
             "question": record.text("question"),
-            "gold": gold_value(record.fields.get("query"), "sql"),
+            "gold": gold_value(record.required("query"), "sql"),
         }
         # The schema is found by `db_id` where the source does not have its name.
         keys |= databases.source_of(name) or {"metadata": {"db_id": name}}
@@ -64,8 +64,10 @@ def import_spider(request: ImportRequest) -> Import:
 
 
 def _gold_lines(path: Path) -> Iterator[dict[str, JsonValue]]:
-    for line in read_lines(file_at(path)):
-        query, _, name = line.strip().rpartition("\t")
+    for number, line in enumerate(read_lines(file_at(path)), start=1):
+        query, tab, name = line.strip().rpartition("\t")
+        if line.strip() and not tab:
+            raise file_at(path).problem("no tab: each line of a file of golds is `SQL<tab>db_id`", number)
         yield {"query": query.strip(), "db_id": name}
 
 

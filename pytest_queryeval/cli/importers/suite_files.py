@@ -101,7 +101,7 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
                 written.cases += 1
         if not written.cases:
             first = f": {written.skipped[0].id}: {written.skipped[0].reason}" if written.skipped else ": it is empty"
-            raise QueryEvalError(f"{imported.name}: no case could be imported{first}")
+            raise QueryEvalError(f"{imported.source or imported.name}: no case could be imported{first}")
         written.suites = files.finish()
     predictor = PREDICTIONS if imported.has_predictions else f"{PREDICTOR}:predict"
     _write_yaml(folder / SETTINGS, "settings", {**imported.settings, "predictor": predictor})
