@@ -49,7 +49,7 @@ def test_a_case_is_located_where_the_suite_names_its_table():
     assert (str(case.location), str(case.row)) == ("s.queryeval.yaml:3", "q.csv, row 3")
     assert str(case.golds[0].location) == "q.csv, row 3, column 'gold'"
     found = case_json(case, nodeid="s.queryeval.yaml::a", path="s.queryeval.yaml", outcome="skipped")
-    assert (found["line"], found["row"]) == (3, 3)
+    assert (found["line"], found["row"], found["place"]) == (3, 3, "q.csv, row 3")
 
 
 def test_columns_name_other_headers():

@@ -379,10 +379,8 @@ def test_a_folder_with_a_suite_that_was_left_out_is_not_judged(check, capsys, mo
 
 
 def test_duplicates_in_a_spreadsheet_are_named_by_their_rows(check):
-    write(
-        "id,question,gold\na,One?,SELECT name FROM product\nb,One?,SELECT sku FROM product\nc,Two?,SELECT name FROM product\n",
-        "q.csv",
-    )
+    rows = ("a,One?,SELECT name FROM product", "b,One?,SELECT sku FROM product", "c,Two?,SELECT name FROM product")
+    write("\n".join(("id,question,gold", *rows)), "q.csv")
 
     found = check("cases: {file: q.csv}\n", "--no-run", folder=ONE)[1]
 

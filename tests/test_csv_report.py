@@ -14,6 +14,7 @@ HEADER = [
     *(
         "path",
         "line",
+        "row",
         "id",
         "nodeid",
         "kind",
@@ -82,6 +83,10 @@ def test_a_metric_that_is_called_like_a_column_has_a_name_of_its_own():
     row = rows(make_report(case(scores={"line": 0.5})))[0]
 
     assert (row["line"], row["score_line"]) == ("4", "0.5")
+
+
+def test_a_case_in_a_table_has_its_row():
+    assert [row["row"] for row in rows(make_report(case(row=14), case(2)))] == ["14", ""]
 
 
 def test_a_case_that_was_skipped_has_empty_cells():

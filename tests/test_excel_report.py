@@ -30,7 +30,7 @@ DETAILS = [
     *("Percent Overlap", "Have Same Row Count", "Bird Standard F1", "VES Score"),
     *("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time"),
 ]
-OWN = ["Question", "Outcome", "Message", "Kind", "Path", "Line", "Node ID"]
+OWN = ["Question", "Outcome", "Message", "Kind", "Path", "Line", "Row", "Node ID"]
 PUBLISHED_SCORES = {
     "execution_accuracy": 1.0,
     "subset_score": 0.25,
@@ -555,7 +555,7 @@ def test_cases_beyond_the_last_row_of_a_sheet_are_left_out_and_said(monkeypatch)
 
 
 def test_metrics_beyond_the_last_column_of_a_sheet_are_left_out_and_said(monkeypatch):
-    monkeypatch.setattr(sheet, "MAX_COLUMNS", 30)
+    monkeypatch.setattr(sheet, "MAX_COLUMNS", 31)
     report = make_report(case(scores={"first": 1.0, "second": 1.0, "third": 1.0}))
 
     assert list(details(report)[0])[-2:] == ["Ground Truth Rows", "first"]

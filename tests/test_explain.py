@@ -119,6 +119,13 @@ def test_another_query_is_tried_without_calling_the_predictor(shop, explain):
     assert explain("dear", "--query", "SELECT name, price FROM product")[0] == 0
 
 
+def test_a_row_of_a_spreadsheet_is_named_with_file_and_row(shop, explain):
+    write("id,gold,predicted\nin-table,SELECT 1,SELECT 1\n", "q.csv")
+    write("kind: sql\nsource: {sqlite: {script: shop.sql}}\ncases: {file: q.csv}\n", "t.queryeval.yaml")
+
+    assert "  suite      t.queryeval.yaml:3 (q.csv, row 2)\n" in explain("in-table")[1]
+
+
 def test_json_has_the_case_as_reports_have_it_and_the_settings(shop, capsys):
     assert main(["explain", "all", "--json"]) == 0
 

@@ -346,10 +346,10 @@ class CaseFingerprint(TypedDict):
 class CaseReport(TypedDict):
     """A case with its outcome.
 
-    `line` is that of the suite file at `path`, 0 where it is not known. `row` is there for a case in a table, whose
-    `line` is that of `cases` in the suite. `gold`, `predicted`, `prediction` and
-    `scoring` are None as far as the case did not come to them, `trials` is empty unless there are several. `kind` and
-    `fingerprint` are None of a case whose suite could not be read.
+    `line` is that of the suite file at `path`, 0 where it is not known. `row` and `place`, its
+    file, sheet and row in words, are there for a case in a table, whose `line` is that of `cases` in the suite. `gold`,
+    `predicted`, `prediction` and `scoring` are None as far as the case did not come to them, `trials` is empty unless
+    there are several. `kind` and `fingerprint` are None of a case whose suite could not be read.
     """
 
     id: str
@@ -357,6 +357,7 @@ class CaseReport(TypedDict):
     path: str
     line: int
     row: NotRequired[int]
+    place: NotRequired[str]
     kind: str | None
     tags: list[str]
     difficulty: str | None

@@ -19,6 +19,7 @@ LEADING = frozenset("\t\n")
 COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
     "path": lambda case: case["path"],
     "line": lambda case: case["line"],
+    "row": lambda case: case.get("row"),
     "id": lambda case: case["id"],
     "nodeid": lambda case: case["nodeid"],
     "kind": lambda case: case["kind"],

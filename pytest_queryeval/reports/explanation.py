@@ -29,7 +29,7 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
     violations = [f"{name} {format_score(case['scores'].get(name))} (needs {_needed(case, name)})" for name in missed]
     why = failed or ", ".join(violations) or first_line(case)
     yield one_line(f"{case['nodeid']}: {case['outcome']}{why and f': {why}'}", LINE_CHARACTERS)
-    place = f"{case['path']}:{case['line']}" + (f", row {case['row']}" if "row" in case else "")
+    place = f"{case['path']}:{case['line']}" + (f" ({case['place']})" if "place" in case else "")
     about = {
         "question": case["question"],
         "evidence": case["evidence"],

@@ -126,6 +126,7 @@ def _without_answers(
     }
     if case.row is not None:
         found["row"] = case.row.line
+        found["place"] = str(case.row)
     return found
 
 

@@ -99,6 +99,7 @@ OWN = (
     Column(header="Kind", read=at("kind")),
     Column(header="Path", read=at("path"), width=30),
     Column(header="Line", read=at("line"), style="count"),
+    Column(header="Row", read=at("row"), style="count"),
     Column(header="Node ID", read=at("nodeid"), width=40),
     Column(header="Tags", read=lambda case: " ".join(case["tags"]), width=16),
     Column(header="Source", read=at("source"), width=16),

@@ -127,7 +127,7 @@ function casePage(cases, place, details) {
       "Prediction and times",
       facts([...predictionFacts(details.prediction), ["gold ran", ran(details.gold)], ["predicted ran", ran(details.predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
     ),
-    section("About", facts([["where", `${list.path[place]}:${list.line[place]}${details.row ? `, row ${details.row}` : ""}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
+    section("About", facts([["where", `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
     Object.keys(others).length ? make("details", {}, make("summary", {}, "Details of the metrics"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,
   ];
 }
