@@ -79,7 +79,7 @@ def test_each_setting_is_shown_with_the_place_that_states_it(shop, explain):
         'tags ["nightly"] (s.queryeval.yaml:8)',
         "compare: case ignore (s.queryeval.yaml:9)",
         'metrics ["execution_accuracy", "row_matching_f1", "soft_f1", "exact_set_match", "valid_query"] (default)',
-        'thresholds {"execution_accuracy": {"min": 1.0, "max": null}} (default)',
+        'thresholds {"execution_accuracy": 1.0} (default)',
         "max_rows 100000 (default)",
         "on_miss fail (default)",
     ]
@@ -106,7 +106,7 @@ def test_another_query_is_tried_against_a_case(shop, explain, query, status, hea
 
     assert found == status
     assert out.startswith(headline)
-    assert f"  | {query}\n" in out
+    assert f"predicted, from --query\n  | {query}\n" in out
 
 
 def test_another_query_is_tried_without_calling_the_predictor(shop, explain):

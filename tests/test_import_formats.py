@@ -248,7 +248,10 @@ def test_mini_dev_as_json_lines_and_records_without_gold(folder, capsys):
     cases, skipped = imported(capsys, "bird", source)
 
     assert cases.keys() == {"5"}
-    assert skipped == {"1": "it has no 'SQL' (it has db_id): is it of another format?", "line 3": 'expected an object, such as {"question": …}'}
+    assert skipped == {
+        "1": "it has no 'SQL' (it has db_id): is it of another format?",
+        "line 3": 'expected an object, such as {"question": …}',
+    }
 
 
 # Spider 2

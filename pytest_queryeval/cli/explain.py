@@ -17,7 +17,7 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
 from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import QueryOrAnswer
+from pytest_queryeval.core.model import QueryOrAnswer, Threshold
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> Result:
             case = replace(case, predicted=query, predictor=None, trials=1, skip=None)
         (result,) = evaluate([case])["cases"]
         reported = {**result, "nodeid": f"{path.as_posix()}::{id_}"}
+        if arguments.query is not None and reported["prediction"] is not None:
+            reported["prediction"] = {**reported["prediction"], "source": "--query"}
     assert reported is not None
     settings = [] if levels is None else list(_settings(levels))
     lines = [*explanation_lines(reported, shutil.get_terminal_size().columns)]
@@ -132,9 +134,7 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
         )
     defaults = {
         "metrics": list(case.metrics),
-        "thresholds": {
-            name: {"min": threshold.minimum, "max": threshold.maximum} for name, threshold in case.thresholds.items()
-        },
+        "thresholds": {name: _as_written(threshold) for name, threshold in case.thresholds.items()},
         "timeout": case.timeout,
         "max_rows": case.max_rows,
         "on_miss": case.on_miss,
@@ -145,6 +145,14 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
                 key=key, value=value if isinstance(value, str) else json.dumps(value), path=None, line=0
             )
     yield from found.values()
+
+
+def _as_written(threshold: Threshold) -> float | dict[str, float]:
+    """Return a threshold as suites state it: a number is the least value."""
+    if threshold.minimum is not None and threshold.maximum is None:
+        return threshold.minimum
+    limits = {"min": threshold.minimum, "max": threshold.maximum}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _setting(key: str, node: Node) -> Setting:
