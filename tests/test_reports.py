@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from samples import HEAD, entry
 from trees import trees
 
+from pytest_queryeval import reports
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
 from pytest_queryeval.reports.json import render_json
@@ -252,3 +253,13 @@ def test_a_name_of_255_bytes_can_be_written(tmp_path):
     write_report(make_report(), path)
 
     assert json.loads(path.read_bytes())["schema"] == 2
+
+
+def test_a_folder_that_takes_no_files_is_refused_before_the_run(tmp_path, monkeypatch):
+    def no_files(dir):  # noqa: A002 - the name of the argument
+        raise FileNotFoundError
+
+    monkeypatch.setattr(reports, "TemporaryFile", no_files)
+
+    with pytest.raises(ReportError, match="is no folder that can be written to"):
+        check_target(tmp_path / "report.json")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.atomic_write import write_atomically
@@ -71,7 +72,7 @@ def check_target(target: Path) -> None:
         file = Path(os.path.realpath(target)) if target.is_symlink() else target
         folder = file.parent if is_file else target
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
-        writable = nearest.is_dir() and os.access(nearest, os.W_OK)
+        writable = nearest.is_dir() and os.access(nearest, os.W_OK) and _takes_files(nearest)
         files = [target] if is_file else [*files_of(target), target / JUNIT]
         irregular = [path for path in files if path.exists() and not path.is_file()]
     except OSError as error:  # a folder without permission, a name that no file can have
@@ -89,6 +90,15 @@ def check_target(target: Path) -> None:
         raise ReportError(
             f"report {irregular[0]} cannot be written: {what} is in its place: remove it, or write elsewhere"
         )
+
+
+def _takes_files(folder: Path) -> bool:
+    """Return whether a file can be made in a folder, which its permissions alone do not tell."""
+    try:
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def files_of(target: Path) -> list[Path]:

@@ -197,6 +197,7 @@ def test_report_that_cannot_be_written_fails_the_run_and_leaves_no_half_file(pyt
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["report */late/report.json cannot be written: *"])
+    result.stdout.fnmatch_lines(["queryeval: FAILED: report */late/report.json cannot be written: *"])
     result.stdout.no_fnmatch_line("*Traceback*")
     assert report_of(pytester.path / "other.json")["totals"]["passed"] == 1
     assert not [path for path in pytester.path.rglob("*") if path.name.startswith(".report")]

@@ -30,7 +30,7 @@ def test_full_disk_leaves_report_json_and_the_summary(pytester, suite, write, ru
             "report: reports/report.json",
             "report */reports/report.html cannot be written: File too large",
             "report */reports/junit.xml cannot be written: File too large",
-            "queryeval: PASSED: *",
+            "queryeval: FAILED: report */reports/report.html cannot be written: File too large",
         ]
     )
     assert report_of(pytester.path / "reports" / "report.json")["totals"]["passed"] == 1
