@@ -169,7 +169,7 @@ def test_a_prediction_of_a_report_becomes_a_gold(report, capsys):
     assert out == {
         "accepted": [
             {"id": "cheapest", "path": "s.queryeval.yaml", "line": 6, "golds": 2},
-            {"id": "all", "path": "s.queryeval.yaml", "line": 9, "golds": 2},
+            {"id": "all", "path": "s.queryeval.yaml", "line": 11, "golds": 2},
         ],
         "problems": [],
     }
@@ -182,6 +182,19 @@ def test_a_prediction_of_a_report_becomes_a_gold(report, capsys):
     assert path.stat().st_mode & 0o777 == 0o640
     assert [case["outcome"] for case in evaluate(load_cases("."))["cases"]] == ["passed", "passed"]
     assert sorted(os.listdir()) == ["report.json", "s.queryeval.yaml", "shop.sql"]  # noqa: PTH208
+
+
+def test_lines_are_those_after_the_edit_and_a_case_that_passed_is_noted(report, capsys):
+    cases = "  - id: {}\n    gold: SELECT name FROM product\n    predicted: {}\n"
+    failed, passed = cases.format("failed", "SELECT 1"), cases.format("passed", "SELECT DISTINCT name FROM product")
+    write(f"{HEAD}cases:\n{failed}{passed}")
+
+    main(["accept", report(), "failed", "passed"])
+
+    assert capsys.readouterr().out.splitlines() == [
+        "s.queryeval.yaml:5: 'failed' has 2 golds now",
+        "s.queryeval.yaml:10: 'passed' has 2 golds now, but had passed without this one",
+    ]
 
 
 def test_a_case_in_a_file_of_its_own_and_a_link_to_it(report):

@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `ReportError` for a report that cannot be used and for a case that it does not have.
     """
     report = read_report(arguments.report)
-    reported = [find_reported(report, name) for name in dict.fromkeys(arguments.cases)]
+    found = (find_reported(report, name) for name in arguments.cases)
+    reported = [*{case["nodeid"]: case for case in found}.values()]
     try:
         # Two commands at once would each write what the other had not read.
         with locked(private_folder() / LOCK):
@@ -72,36 +73,44 @@ def run(arguments: argparse.Namespace) -> Result:
             lines=[*problems, "nothing was changed"],
             data={"accepted": [], "problems": problems},
         )
-    found = [(each.case, len(each.case.golds) + 1) for each in accepted]
     return Result(
         status=OK,
-        lines=[f"{case.location}: '{case.id}' has {golds} golds now" for case, golds in found],
+        lines=[
+            f"{case.location}: '{case.id}' has {len(case.golds)} golds now"
+            f"{', but had passed without this one' if before['outcome'] == 'passed' else ''}"
+            for case, before in zip(accepted, reported, strict=True)
+        ],
         data={
             "accepted": [
-                {"id": case.id, "path": case.location.path.as_posix(), "line": case.location.line, "golds": golds}
-                for case, golds in found
+                {
+                    "id": case.id,
+                    "path": case.location.path.as_posix(),
+                    "line": case.location.line,
+                    "golds": len(case.golds),
+                }
+                for case in accepted
             ],
             "problems": [],
         },
     )
 
 
-def _accept(reported: Sequence[CaseReport]) -> tuple[list[Acceptance], list[str]]:
-    """Change all cases, or none if there are problems; return what was to be done, and the problems."""
+def _accept(reported: Sequence[CaseReport]) -> tuple[list[Case], list[str]]:
+    """Change all cases, or none if there are problems; return the cases as they are then, or the problems."""
     suites = cache(read_suite)
     accepted: list[Acceptance] = []
     problems: list[str] = []
-    for each in {case["nodeid"]: case for case in reported}.values():
+    for each in reported:
         try:
             accepted.append(_acceptance(each, suites))
         except QueryEvalError as error:
             problems.append(one_line(f"{each['nodeid']}: {error}", SHOWN_CHARACTERS))
-    if not problems:
-        try:
-            _change(accepted)
-        except QueryEvalError as error:
-            problems.append(one_line(str(error), SHOWN_CHARACTERS))
-    return accepted, problems
+    if problems:
+        return [], problems
+    try:
+        return _change(accepted), []
+    except QueryEvalError as error:
+        return [], [one_line(str(error), SHOWN_CHARACTERS)]
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite]) -> Acceptance:
@@ -159,8 +168,11 @@ def _gold(query: str, case: Case) -> JsonValue:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | None) else value
 
 
-def _change(accepted: Sequence[Acceptance]) -> None:
-    """Write all golds; raise `QueryEvalError`, with every file as it was, where a suite is not as meant then."""
+def _change(accepted: Sequence[Acceptance]) -> list[Case]:
+    """Write all golds, and return the cases with them.
+
+    Raise `QueryEvalError`, with every file as it was, where a suite is not as meant then.
+    """
     before: dict[Path, bytes] = {}
     texts: dict[Path, str] = {}
     # From the end of each file, so that lines before a change keep their numbers.
@@ -176,12 +188,15 @@ def _change(accepted: Sequence[Acceptance]) -> None:
     try:
         for path, text in texts.items():
             _write(path, text.encode())
-        for suite in {each.suite.path: each.suite for each in accepted}.values():
-            _check_written(suite, {each.case.id for each in accepted if each.suite is suite})
+        written = {
+            suite.path: _written(suite, {each.case.id for each in accepted if each.suite is suite})
+            for suite in {each.suite.path: each.suite for each in accepted}.values()
+        }
     except BaseException:
         for path, content in before.items():
             _write(path, content)
         raise
+    return [case_of(written[each.suite.path], each.case.id) for each in accepted]
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -195,8 +210,11 @@ def _write(path: Path, content: bytes) -> None:
         raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _check_written(suite: Suite, changed: Collection[str]) -> None:
-    """Raise `QueryEvalError` unless the suite is the same but for one more gold of the cases with these ids."""
+def _written(suite: Suite, changed: Collection[str]) -> Suite:
+    """Return a suite as it is now.
+
+    Raise `QueryEvalError` unless it is the same but for one more gold of the cases with these ids.
+    """
     try:
         now = read_suite(suite.path)
     except SuiteError as error:
@@ -205,6 +223,7 @@ def _check_written(suite: Suite, changed: Collection[str]) -> None:
         kept = replace(new, golds=new.golds[:-1]) if new.id in changed else new
         if _content(old) != _content(kept) or len(kept.golds) != len(old.golds):
             raise CaseError(old.location, f"the gold of '{old.id}' cannot be changed where it stands: {BY_HAND}")
+    return now
 
 
 def _content(case: Case) -> tuple[object, ...]:

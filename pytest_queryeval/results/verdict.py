@@ -133,13 +133,19 @@ def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:
         yield f"{pluralize(missed, 'gate')} missed"
     if unreadable := len(report.get("unreadable_files", ())):
         yield f"{pluralize(unreadable, 'suite file')} with errors"
-    if (baseline := report.get("baseline")) and (changes := baseline["changes"]):
-        listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
-        names = [
-            quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in listed
-        ]
-        more = f" and {len(changes) - MAX_CHANGES:,} more" if changes[MAX_CHANGES:] else ""
-        yield f"changed besides the system: {', '.join(names)}{more}"
+    if changes := changes_text(report, quoted):
+        yield changes
+
+
+def changes_text(report: Report, quoted: Quote) -> str:
+    """Return what changed besides the system since the baseline; empty where nothing is known to have changed."""
+    baseline = report.get("baseline")
+    if not baseline or not (changes := baseline["changes"]):
+        return ""
+    listed = sorted(changes[:MAX_CHANGES], key=lambda change: not change["cases"])
+    names = [quoted(change["what"]) + (f" ({len(change['cases']):,})" if change["cases"] else "") for change in listed]
+    more = f" and {len(changes) - MAX_CHANGES:,} more" if changes[MAX_CHANGES:] else ""
+    return f"changed besides the system: {', '.join(names)}{more}"
 
 
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:

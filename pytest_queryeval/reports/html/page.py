@@ -23,7 +23,7 @@ from pytest_queryeval.reports.sections import (
     unknown_changes,
 )
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
-from pytest_queryeval.results.verdict import verdict
+from pytest_queryeval.results.verdict import changes_text, verdict
 
 SCRIPTS = ("text", "values", "texts_differ", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
@@ -52,6 +52,7 @@ def page(report: Report) -> str:
     return template("report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
+        changes=changes_text(report, line),
         case_link=case_link,
         totals=[(total, *TOTALS[total], number) for total, number in report["totals"].items() if total in TOTALS],
         gates=[(GATE_WORDS[gate["ok"]], gate_text(gate)) for gate in report["gates"]],
