@@ -75,7 +75,7 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     files = suite_files(start)
     if not files:
         raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
-    if start.is_file() and not is_suite_file(start):
+    if start.is_file() and start.suffix not in (".yaml", ".yml", ".jsonl"):
         raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
     if root is None:
         folder, here = start if is_folder else start.parent, Path.cwd()
