@@ -6,7 +6,7 @@ import pytest
 from report_maker import make_report, report_of
 
 from pytest_queryeval import METRICS, evaluate, load_cases
-from pytest_queryeval.cli.exporters import EXPORTERS, Exported
+from pytest_queryeval.cli.exporters import EXPORTERS, Exported, PredictionFile
 from pytest_queryeval.cli.importers import IMPORTERS, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.core.errors import QueryEvalError, ReportError, SettingError
 from pytest_queryeval.core.metric import Metric
@@ -185,4 +185,4 @@ def test_exporter_is_for_some_kind_and_writes_the_same_file_for_the_same_queries
             contents.append(content_or_error(EXPORTERS[name], cases))
             assert contents[-1] == content_or_error(EXPORTERS[name], cases)
 
-    assert any(isinstance(content, bytes) for content in contents)
+    assert any(isinstance(content, PredictionFile) for content in contents)

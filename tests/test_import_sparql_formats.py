@@ -204,7 +204,7 @@ def test_a_report_of_other_cases_is_no_export_of_text2sparql(capsys):
 
     said = refusal(capsys, "export", "report.json", "-f", "text2sparql")
 
-    assert "case 'a' is of the kind 'json': the format is for sparql" in said
+    assert "1 of 1 cases are of other kinds than sparql (the first is 'a' of the kind 'json'): run suites" in said
 
 
 @pytest.mark.parametrize("content", ["questions: []", "dataset: x\nquestions: []", "- 1", "", "a: [", "dataset: {}"])

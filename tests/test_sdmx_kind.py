@@ -84,7 +84,7 @@ def test_predicted_may_be_the_text_of_a_model():
         ("'[{\"dataset\": 1}]'", "unknown key 'dataset'"),
         ('\'{"dataset_id": "A:B"}\'', "write this one as an item of a list"),
         ("I cannot tell you that", "the text is neither JSON nor an SDMX data query"),
-        ("'[1]'", "expected a mapping"),
+        ("'[1]'", "expected an object"),
         ("data/A,B/LP", "structure"),
         ('"[" ', "not JSON"),
     ],

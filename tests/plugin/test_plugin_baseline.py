@@ -128,8 +128,8 @@ def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_an
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "*base.json: cannot be read: No such file or directory"),
-        ("{}", "*base.json: is no report of pytest-queryeval"),
+        (None, "*base.json: no such file: `pytest --queryeval-report=report.json` writes one"),
+        ("{}", "*base.json: is no report of pytest-queryeval: `pytest --queryeval-report=report.json` writes one"),
         ("half of {", "*base.json: is no report: *"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pytest_queryeval.cli.exporters import Exported, check_kind
+from pytest_queryeval.cli.exporters import Exported, PredictionFile, check_kind
 from pytest_queryeval.cli.importers import Import, ImportedCase, ImportRequest, Skipped
 from pytest_queryeval.documents.document import file_at
 
@@ -25,6 +25,7 @@ def _case(id_: str, line: str) -> ImportedCase | Skipped:
     return ImportedCase(id=id_, keys={"question": question, "gold": query})
 
 
-def query_lines_file(cases: Sequence[Exported]) -> bytes:
+def query_lines_file(cases: Sequence[Exported]) -> PredictionFile:
     check_kind(cases, "lookup")
-    return "".join(f"{' '.join((case.query or '').split())}\n" for case in cases).encode(errors="replace")
+    lines = "".join(f"{' '.join((case.query or '').split())}\n" for case in cases)
+    return PredictionFile(lines.encode(errors="replace"))
