@@ -178,3 +178,11 @@ def test_what_is_no_tolerance_is_refused(written, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     assert problem(f"compare: {{numbers: {{columns: {written}}}}}")
+
+
+def test_a_number_alone_says_no_type_of_tolerance(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    said = problem("compare: {numbers: {columns: {price: 0.01}}}")
+
+    assert said == "price: expected a mapping, found '0.01': write {abs: 0.01} or {rel: 0.01}"

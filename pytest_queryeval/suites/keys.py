@@ -183,14 +183,19 @@ def read_compare(node: Node) -> dict[str, Any]:
 
 @shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(TOLERANCE))})
 def _tolerances(node: Node) -> dict[str, dict[str, float]]:
-    return each_entry(node, lambda _, value: known_entries(value, TOLERANCE))
+    return each_entry(node, lambda _, value: _limits(value, TOLERANCE))
 
 
 @shape(lambda: shape_of(mapping_of(NUMBERS)))
 def _numbers(node: Node) -> dict[str, Any]:
+    return _limits(node, NUMBERS)
+
+
+def _limits(node: Node, readers: Mapping[str, Reader[Any]]) -> dict[str, Any]:
+    """Read tolerances; raise `CaseError` for a number alone, which does not say of which type it is."""
     if isinstance(node.value, str) and not node.empty:
         raise unexpected(node, "a mapping", f": write {{abs: {node.value}}} or {{rel: {node.value}}}")
-    return known_entries(node, NUMBERS)
+    return known_entries(node, readers)
 
 
 @shape(either({"type": "integer", "minimum": 0}, {"type": "string", "pattern": NON_BLANK}))

@@ -187,7 +187,7 @@ def _program(program: str, folder: Path, environment: Mapping[str, str]) -> str:
     if "/" not in program:
         found = shutil.which(program, path=environment.get("PATH"))
         if found is None:
-            hint = ": install it, or write its path, as in ./bin/ask, which starts at the suite's folder"
+            hint = ": install it, or write its path, as in ./bin/ask, from the folder of the file that names it"
             hint = f": did you mean './{program}'?" if _is_file(folder / program) else hint
             raise PredictorError(f"there is no program '{shown_program}' on the PATH{hint}")
         return os.path.abspath(found)  # noqa: PTH100 - see above: a virtual environment's python is a link
