@@ -100,7 +100,7 @@ def test_hostile_query_ends_as_named_and_the_next_one_answers(engines, listening
     following = engines[name].execute(COUNT, timeout=30, max_rows=1)
 
     assert (execution.error.kind if execution.error else ANSWER) in kinds, execution.error
-    assert elapsed < 10 + limit
+    assert elapsed < 10
     assert nobody_came(listening)
     assert following.answer.rows[0][0].lexical == str(LINKS)
     assert "secret" not in str(execution.answer and execution.answer.rows)
