@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options for what changes from run to run; what belongs to a suite is in its YAML."""
     option = parser.getgroup("queryeval", "query evaluation").addoption
-    report = "write a report: PATH.json, a folder for all formats, or github for the step summary"
+    report = "write a report: PATH.json, a folder for all formats, or github for summary and annotations"
     option("--queryeval-report", metavar="PATH", action="append", help=report)
     option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
     option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")

@@ -129,7 +129,7 @@ class ReportCollector:
         self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the summary of the report, and what went wrong with it."""
+        """Print the summary of the report, what went wrong with it, and annotations for GitHub Actions."""
         if self.report is None and not self.faults:
             return
         from pytest_queryeval.text.escaping import log_line
@@ -149,6 +149,11 @@ class ReportCollector:
                 terminalreporter.write_line(log_line(f"report: {shown}"))
         for fault in self.faults:
             terminalreporter.write_line(log_line(fault), red=True)
+        if self.report is not None and self.step_summary is not None and not self.config.option.no_summary:
+            from pytest_queryeval.reports.annotations import annotation_lines
+
+            for line in annotation_lines(self.report, self.config.rootpath):
+                terminalreporter.write_line(line)
 
     def _has_report(self, session: pytest.Session, summaries: list[WorkerSummary]) -> bool:
         """Return whether there is something to report; a usage error never replaces an earlier report."""

@@ -37,6 +37,26 @@ def test_github_appends_the_report_to_the_step_summary(pytester, suite, run, ste
     result.stdout.fnmatch_lines(["report: summary of the step"])
 
 
+@pytest.mark.parametrize("options", [(), ("-q",), ("-n", "2")])
+def test_github_annotates_failed_cases_once_and_the_verdict_stays_last(suite, run, step_summary, monkeypatch, options):
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    suite(case("good"), case("bad", WRONG, question="::error::taken"), case("hard", WRONG, on_miss="xfail"))
+
+    result = run("--queryeval-report=github", *options)
+
+    (command,) = [line for line in result.outlines if line.startswith("::")]
+    place = "file=a.queryeval.yaml,line=5,title=failed%3A a.queryeval.yaml%3A%3Abad"
+    assert command.startswith(f"::error {place}::execution_accuracy 0.000 (needs at least 1)")
+    assert result.outlines[-1].startswith("queryeval: FAILED")
+
+
+@pytest.mark.parametrize("options", [("--queryeval-report=out",), ("--queryeval-report=github", "--no-summary")])
+def test_other_reports_and_a_run_without_summary_annotate_nothing(suite, run, step_summary, options):
+    suite(case("bad", WRONG))
+
+    assert "\n::" not in run(*options).stdout.str()
+
+
 def test_every_run_of_a_step_adds_its_report(suite, run, step_summary):
     suite(case("good"))
 

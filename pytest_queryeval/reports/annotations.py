@@ -1,0 +1,61 @@
+"""Annotations of GitHub Actions: missed gates and failed cases at their lines of the files of a pull request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_queryeval.core.report import Report
+from pytest_queryeval.results.gates import gate_text
+from pytest_queryeval.results.verdict import reason, worst_first
+from pytest_queryeval.text.escaping import escape_invisible
+from pytest_queryeval.text.truncation import one_line, one_line_with_end
+
+WORKSPACE = "GITHUB_WORKSPACE"
+MAX_ERRORS = 10  # GitHub shows no more errors of a step
+TITLE_CHARACTERS = 120
+MESSAGE_CHARACTERS = 500
+
+
+def annotation_lines(report: Report, root: Path) -> Iterator[str]:
+    """Yield workflow commands: an error for each missed gate and failed case, and a warning that counts the rest.
+
+    The paths of a report are relative to `root`, those of annotations to the repository; no file is named outside it.
+    """
+    workspace = Path(os.environ.get(WORKSPACE) or root)
+    gates = [gate for gate in report["gates"] if gate["ok"] is False]
+    cases = [case for case in worst_first(report) if case["outcome"] != "missed"]
+    for gate in gates[:MAX_ERRORS]:
+        place = _in_repository(root / gate["folder"] / "queryeval.yaml", workspace)
+        yield _command("error", gate_text(gate), file=place, title="gate missed")
+    for case in cases[: max(MAX_ERRORS - len(gates), 0)]:
+        place = _in_repository(root / case["path"], workspace)
+        line = str(case["line"]) if place and case["line"] else ""
+        title = f"{case['outcome']}: {one_line_with_end(case['nodeid'], TITLE_CHARACTERS)}"
+        yield _command("error", reason(case), file=place, line=line, title=title)
+    if (rest := len(gates) + len(cases) - MAX_ERRORS) > 0:
+        more = f"{rest:,} more missed gates and failed cases: the summary of the step lists them"
+        yield _command("warning", more, title="query evaluation")
+
+
+def _in_repository(path: Path, workspace: Path) -> str:
+    """Return the path as the repository has it; empty for a file elsewhere, and for a name that a log would obey.
+
+    Links to folders are followed, since the same folder may have two names; a link in place of the file is not.
+    """
+    folder, base = Path(os.path.realpath(path.parent)), Path(os.path.realpath(workspace))
+    name = (folder / path.name).relative_to(base).as_posix() if folder.is_relative_to(base) else ""
+    return name if escape_invisible(name) == name else ""
+
+
+def _command(name: str, message: str, **properties: str) -> str:
+    """Return a workflow command in one line; texts cannot end it, begin another one, or add a property."""
+    stated = ",".join(
+        f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items() if value
+    )
+    return f"::{name} {stated}::{_escaped(one_line(message, MESSAGE_CHARACTERS))}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
