@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, Outcome
 from pytest_queryeval.core.report import CaseReport, Report, RunFacts
@@ -14,15 +15,17 @@ from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import case_json, result_json
 
 
-def evaluate(cases: Iterable[Case]) -> Report:
+def evaluate(cases: Iterable[Case], *, cause: CauseMode = "auto") -> Report:
     """Execute and score cases, one after the other; returns the report as report.json holds it, without gates.
 
     Predictions are asked for ahead, as many at once as their predictors allow.
 
+    `cause` says on which sources the causes of wrong answers are looked for: `auto` on local ones, `full` on all.
+
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
     """
     every = list(cases)
-    with Session() as session:
+    with Session(cause=cause) as session:
         to_run = [case for case in every if case.skip is None]
         session.predictors.register_cases(every)
         session.predictors.prefetch(to_run)

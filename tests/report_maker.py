@@ -108,6 +108,7 @@ def make_case(number, chance):
         "scoring": None,
         "depends_on_tie": False,
         "difference": None,
+        "cause": None,
         "prediction": None,
         "trials": [],
         "details": {},
@@ -156,6 +157,7 @@ def _answers(kind, number, missed, chance):
         "gold": gold | {"index": 0},
         "predicted": predicted | {"error": None},
         "difference": _difference(kind, gold, predicted) if missed else None,
+        "cause": _cause(kind, gold, number) if missed and kind != "sparql" else None,
         "prediction": {"source": "inline", "seconds": chance.lognormvariate(0, 0.8), "metadata": {"tokens": number}},
         "details": _details(kind, number, missed),
         "message": f"{metric} 0.000 (needs at least 1)" if missed else "",
@@ -183,6 +185,15 @@ def _sides(kind, number, missed, chance):
         }
         for since, table in ((year, rows), (other, wrong))
     )
+
+
+def _cause(kind, gold, number):
+    year = 1950 + number % 70
+    if kind == "sql":
+        edit = {"label": "wrong-value", "clause": "WHERE", "change": f"year > {year + 1} → year > {year}"}
+        return {"edits": [edit], "repaired_query": gold["query"]}
+    label, clause = ("wrong-value", "$.since") if kind == "json" else ("wrong-code", "PERIOD")
+    return {"edits": [{"label": label, "clause": clause, "change": "1951 → 1950"}], "repaired_query": None}
 
 
 def _difference(kind, gold, predicted):
@@ -238,6 +249,8 @@ def _hostile(number, chance):
             "changed": [],
             "repeated": [],
         }
+        edit = {"label": "wrong-value", "clause": text, "change": text}
+        case["cause"] = {"edits": [edit], "repaired_query": text}
         trial = {"passed": False, "scores": {text: 0.5}, "violations": [], "prediction": case["prediction"]}
         case["trials"] = [trial | {"predicted": {"query": text, "error": None, "seconds": 0.5}}] * 2
     return case

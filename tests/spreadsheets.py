@@ -74,6 +74,7 @@ def case(number=1, **changes):
         "scoring": None,
         "depends_on_tie": False,
         "difference": None,
+        "cause": None,
         "prediction": {"source": "ours", "seconds": 2.0, "metadata": {}},
         "trials": [],
         "details": {},

@@ -21,6 +21,27 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
     assert aggregate([entry(), entry(depends_on_tie=True)], gates=[], about=HEAD)["ties"] == 1
 
 
+def test_causes_are_counted_by_their_first_label_in_the_run_and_in_each_group():
+    def wrong(*labels, **changes):
+        edits = [{"label": label, "clause": "", "change": ""} for label in labels]
+        return entry(outcome="failed", cause={"edits": edits, "repaired_query": None}, **changes)
+
+    cases = [
+        wrong("wrong-value", difficulty="easy"),
+        wrong("wrong-limit", "wrong-value", difficulty="hard"),
+        wrong("wrong-limit", difficulty="hard"),
+        entry(difficulty="easy"),
+    ]
+
+    found = aggregate(cases, gates=[], about=HEAD)
+
+    assert [*found["causes"].items()] == [("wrong-limit", 2), ("wrong-value", 1)]
+    assert {name: group["causes"] for name, group in found["groups"]["difficulty"].items()} == {
+        "easy": {"wrong-value": 1},
+        "hard": {"wrong-limit": 2},
+    }
+
+
 def test_the_mean_with_errors_counts_cases_in_error_that_request_the_metric():
     def error(*metrics):
         return entry(outcome="error", fingerprint={"metrics": list(metrics)})

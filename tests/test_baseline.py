@@ -56,6 +56,21 @@ def test_cases_that_changed_sides_are_fixed_or_broken():
     assert (ids(found["regressions"]), ids(found["fixes"])) == (["a"], ["b"])
 
 
+def test_causes_are_compared_over_the_cases_of_both_reports():
+    def wrong(id_, label):
+        edits = [{"label": label, "clause": "", "change": ""}]
+        return case(id_, 0.0, cause={"edits": edits, "repaired_query": None})
+
+    before = told(wrong("a", "wrong-value"), wrong("b", "wrong-limit"), wrong("gone", "wrong-value"), case("c"))
+    after = told(wrong("a", "nesting"), wrong("b", "wrong-limit"), wrong("new", "nesting"), case("c"))
+
+    assert comparison(before, after)["causes"] == {
+        "nesting": {"before": 0, "after": 1},
+        "wrong-limit": {"before": 1, "after": 1},
+        "wrong-value": {"before": 1, "after": 0},
+    }
+
+
 @pytest.mark.parametrize("old", OUTCOMES)
 @pytest.mark.parametrize("new", OUTCOMES)
 def test_what_is_expected_to_fail_flips_as_well_and_errors_and_skips_stand_apart(old, new):

@@ -25,6 +25,7 @@ KEYS = {
     *("id", "nodeid", "path", "line", "kind", "tags", "difficulty", "source", "question", "outcome", "scores"),
     *("violations", "gold", "predicted", "difference", "prediction", "trials", "details", "message"),
     "fingerprint",
+    "cause",
     "evidence",
 }
 HOSTILE_CELLS = [

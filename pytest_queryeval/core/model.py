@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
+from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
@@ -282,7 +283,8 @@ class CaseResult:
     """Everything known about a case once it is scored.
 
     `scores` are means over the trials, `violations` the thresholds that the case as a whole does not meet, and `fails`
-    is its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first.
+    is its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first. `cause`
+    is why its answer is wrong, as far as that is known.
     """
 
     case: Case
@@ -291,6 +293,7 @@ class CaseResult:
     scores: Mapping[str, float | None]
     violations: tuple[ThresholdViolation, ...]
     fails: bool
+    cause: Cause | None = None
 
     @property
     def gold(self) -> Execution:

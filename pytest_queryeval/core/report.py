@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import FailureKind, GroupName, Outcome, TrialsRule, Where
@@ -91,11 +92,12 @@ class Totals(TypedDict):
 
 
 class GroupReport(TypedDict):
-    """What is counted of some cases: totals, scores by metric, and measures by name."""
+    """What is counted of some cases: totals, scores by metric, measures by name, and causes by their first label."""
 
     totals: Totals
     metrics: dict[str, MetricStatistics]
     measures: dict[str, MeasureStatistics]
+    causes: dict[str, int]
 
 
 class TrialsReport(TypedDict):
@@ -255,6 +257,21 @@ class DifferenceReport(TypedDict):
     repeated: list[RepeatedRow]
 
 
+class CausingEditReport(TypedDict):
+    """One step from predicted to gold: `change` shows what is at its place, the `clause`, and what should be."""
+
+    label: CauseLabel
+    clause: str
+    change: str
+
+
+class CauseReport(TypedDict):
+    """Why an answer is wrong; `repaired_query` is predicted after the edits: its answer is gold's."""
+
+    edits: list[CausingEditReport]
+    repaired_query: str | None
+
+
 class ViolationReport(TypedDict):
     """A threshold of a metric that the `value` of a case does not meet; None leaves a side open."""
 
@@ -372,6 +389,7 @@ class CaseReport(TypedDict):
     scoring: ScoringReport | None
     depends_on_tie: bool
     difference: DifferenceReport | None
+    cause: CauseReport | None
     prediction: PredictionReport | None
     trials: list[TrialReport]
     details: DetailsReport
@@ -414,6 +432,13 @@ class MetricChange(TypedDict):
     detectable: float | None
 
 
+class CauseChange(TypedDict):
+    """How many cases of both reports had a cause, and have it now."""
+
+    before: int
+    after: int
+
+
 class SuiteChange(TypedDict):
     """What changed besides the system, and the node ids of the cases that it concerns."""
 
@@ -431,6 +456,7 @@ class BaselineReport(TypedDict):
     regressions: list[str]
     errors: list[str]
     metrics: dict[str, MetricChange]
+    causes: dict[str, CauseChange]
     changes: list[SuiteChange]
 
 
@@ -502,8 +528,8 @@ class ReportTables(TypedDict, total=False):
 class Report(RunResults, ReportTables):
     """The report of a run.
 
-    `schema` is 2. `ties` is how many right answers depend on a tie. `groups` has the groups kind, difficulty, tag, file
-    and source, each with its values.
+    `schema` is 2. `ties` is how many right answers depend on a tie, `causes` how many cases have a cause that begins
+    with each label. `groups` has the groups kind, difficulty, tag, file and source, each with its values.
     """
 
     schema: int
@@ -511,4 +537,5 @@ class Report(RunResults, ReportTables):
     metrics: dict[str, MetricReport]
     measures: dict[str, MeasureStatistics]
     ties: int
+    causes: dict[str, int]
     groups: dict[GroupName, dict[str, GroupReport]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 from pytest_queryeval.core.capture import capture_error, unwrap
 from pytest_queryeval.core.case_view import CaseView
+from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer, Source
@@ -44,7 +45,8 @@ class Session:
     """What cases of one run share: open engines, the calls of predictors, and queries that were executed before.
 
     Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` is
-    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `PredictorPool`.
+    where predictions and executions come from and go to; `hook` and `one_at_a_time` are those of `PredictorPool`;
+    `cause` says on which sources the causes of wrong answers are looked for: local ones, none, or all.
     """
 
     def __init__(
@@ -54,7 +56,9 @@ class Session:
         recording: Recording | None = None,
         hook: Callable[[CaseView], object] | None = None,
         one_at_a_time: bool = False,
+        cause: CauseMode = "auto",
     ) -> None:
+        self.cause_mode = cause
         self._tell = tell
         self._recording = recording
         schemas = SchemaTexts(self._listed_ddl)

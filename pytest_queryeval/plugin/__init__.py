@@ -27,6 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
     option("--queryeval-replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
     option("--queryeval-baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
+    cause = "look for the causes of wrong answers on local sources (auto, the default), on all (full), or not (off)"
+    option("--queryeval-cause", metavar="auto|off|full", help=cause)
+    parser.addini("queryeval_cause", "the value of --queryeval-cause when it is not given", default="auto")
     parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
     gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
     parser.addini("queryeval_gates", gates, default="complete")

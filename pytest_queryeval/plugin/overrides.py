@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_queryeval.core.cause import CauseMode
     from pytest_queryeval.core.model import Case, PredictorSpec, Threshold
     from pytest_queryeval.core.report import Report
     from pytest_queryeval.evaluation.recording import Recording
 
+CAUSE = "--queryeval-cause"
 THRESHOLD = "--queryeval-threshold"
+CAUSE_MODES: dict[str, CauseMode] = {"auto": "auto", "off": "off", "full": "full"}
 
 
 class Overrides:
@@ -33,7 +36,8 @@ class Overrides:
             number = self._config.getoption(f"queryeval_{name}")
             if number is not None and number < 1:
                 raise pytest.UsageError(f"--queryeval-{name}: expected a whole number from 1, found {number}")
-        self.predictor  # noqa: B018 - reading it is the check
+        self.cause  # noqa: B018 - reading it is the check
+        self.predictor  # noqa: B018
         self.baseline  # noqa: B018
         self._thresholds  # noqa: B018
         self._check_recording()
@@ -83,6 +87,16 @@ class Overrides:
             return predictor_of_text(text, folder=self._config.invocation_params.dir)
         except CaseError as error:
             raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
+
+    @cached_property
+    def cause(self) -> CauseMode:
+        """On which sources the causes of wrong answers are looked for."""
+        given = self._config.getoption("queryeval_cause")
+        name, value = ("queryeval_cause", self._config.getini("queryeval_cause")) if given is None else (CAUSE, given)
+        mode = CAUSE_MODES.get(str(value).strip().lower())
+        if mode is None:
+            raise pytest.UsageError(f"{name}: expected auto, off or full, found '{value}'")
+        return mode
 
     def missing_predictor(self) -> str:
         """Return why a file of the predictor for all cases is missing; empty where none is."""

@@ -55,6 +55,7 @@ class Run:
                 recording=self.overrides.recording,
                 hook=(lambda case: hook(case=case, config=self.config)) if hook.get_hookimpls() else None,
                 one_at_a_time=self._is_worker,
+                cause=self.overrides.cause,
             )
         return self._session
 

@@ -74,6 +74,7 @@ def aggregate(
         },
         "measures": everything["measures"],
         "ties": sum(case["depends_on_tie"] for case in ordered),
+        "causes": everything["causes"],
         "groups": {group: _grouped(ordered, group, everything) for group in GROUPS},
         **tables,
         "gates": list(gates),
@@ -99,6 +100,12 @@ def totals(cases: Sequence[CaseReport]) -> Totals:
         "xfailed": outcomes["xfailed"],
         "xpassed": outcomes["xpassed"],
     }
+
+
+def causes(cases: Iterable[CaseReport]) -> dict[str, int]:
+    """Return how many cases have a cause that begins with each label, the most frequent first, equal ones by name."""
+    found = Counter(case["cause"]["edits"][0]["label"] for case in cases if case["cause"] is not None)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics]:
@@ -183,7 +190,12 @@ def _grouped(cases: Sequence[CaseReport], group: GroupName, everything: GroupRep
 
 
 def _group_report(cases: Sequence[CaseReport]) -> GroupReport:
-    return {"totals": totals(cases), "metrics": metric_statistics(cases), "measures": measure_statistics(cases)}
+    return {
+        "totals": totals(cases),
+        "metrics": metric_statistics(cases),
+        "measures": measure_statistics(cases),
+        "causes": causes(cases),
+    }
 
 
 def _dimensions(cases: Sequence[CaseReport]) -> dict[str, DimensionStatistics]:

@@ -14,6 +14,7 @@ from pytest_queryeval.core.metric import LARGEST
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Prediction, ThresholdViolation, Trial
 from pytest_queryeval.core.report import (
     CaseReport,
+    CauseReport,
     DifferenceReport,
     FailureReport,
     PredictionReport,
@@ -73,6 +74,7 @@ def _blank(nodeid: str, message: str) -> CaseReport:
         "scoring": None,
         "depends_on_tie": False,
         "difference": None,
+        "cause": None,
         "prediction": None,
         "trials": [],
         "details": {},
@@ -154,6 +156,7 @@ def result_json(
         "scoring": {"seconds": scoring_seconds},
         "depends_on_tie": result.shown.depends_on_tie,
         "difference": difference,
+        "cause": _cause(result),
         "prediction": _prediction(result.prediction),
         "trials": [_trial(trial, case) for trial in result.trials] if len(result.trials) > 1 else [],
         "details": to_jsonable(result.details),
@@ -242,6 +245,19 @@ def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | N
         "repeated": [
             {"row": _row(row, labels), "gold": gold, "predicted": predicted} for row, gold, predicted in found.repeated
         ],
+    }
+
+
+def _cause(result: CaseResult) -> CauseReport | None:
+    cause = result.cause
+    if cause is None:
+        return None
+    return {
+        "edits": [
+            {"label": edit.label, "clause": edit.clause, "change": _cut(edit.change, CELL_CHARACTERS)}
+            for edit in cause.edits
+        ],
+        "repaired_query": None if cause.repaired_query is None else _cut(cause.repaired_query, QUERY_CHARACTERS),
     }
 
 

@@ -53,7 +53,7 @@ def test_collection_of_a_sql_suite_loads_no_parser_and_no_engine(suite, loaded_b
 def test_help_names_every_option():
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    for option in ("report=PATH", "predictor=SPEC", "threshold=METRIC=VALUE", "limit=N"):
+    for option in ("report=PATH", "predictor=SPEC", "threshold=METRIC=VALUE", "limit=N", "cause=auto|off|full"):
         assert f"--queryeval-{option}" in result.stdout
-    for setting in ("queryeval_report", "queryeval_gates"):
+    for setting in ("queryeval_report", "queryeval_gates", "queryeval_cause"):
         assert setting in result.stdout

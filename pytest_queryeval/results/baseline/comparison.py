@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePath
 
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
-from pytest_queryeval.core.report import BaselineReport, CaseReport, MetricChange, Report, RunResults
-from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.core.report import BaselineReport, CaseReport, CauseChange, MetricChange, Report, RunResults
+from pytest_queryeval.results.aggregation import causes, costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
 from pytest_queryeval.results.baseline.flips import match_cases, paired_scores
 
@@ -36,8 +36,16 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "regressions": found.regressions,
         "errors": found.errors,
         "metrics": _metric_changes(found.common, costs(before["metrics"])),
+        "causes": _cause_changes(found.common),
         "changes": changes(before, after, found),
     }
+
+
+def _cause_changes(common: Sequence[tuple[CaseReport, CaseReport]]) -> dict[str, CauseChange]:
+    """Return how often each cause was and is the first one of a case in both reports, the most frequent ones first."""
+    before, after = causes(old for old, _ in common), causes(new for _, new in common)
+    changed = {name: CauseChange(before=before.get(name, 0), after=after.get(name, 0)) for name in after | before}
+    return dict(sorted(changed.items(), key=lambda item: (-item[1]["after"], -item[1]["before"], item[0])))
 
 
 def _metric_changes(common: Sequence[tuple[CaseReport, CaseReport]], lower: Collection[str]) -> dict[str, MetricChange]:

@@ -1,0 +1,76 @@
+"""Why an answer is wrong: the edits of a predicted query after which its answer is gold's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+CauseMode: TypeAlias = Literal["auto", "off", "full"]
+CauseLabel: TypeAlias = Literal[
+    "missing-column",
+    "extra-column",
+    "wrong-column",
+    "wrong-expression",
+    "wrong-aggregate",
+    "missing-distinct",
+    "extra-distinct",
+    "missing-condition",
+    "extra-condition",
+    "wrong-connector",
+    "wrong-operator",
+    "wrong-value",
+    "wrong-join-type",
+    "missing-join",
+    "extra-join",
+    "wrong-join-condition",
+    "wrong-table",
+    "wrong-grouping",
+    "missing-having",
+    "wrong-having",
+    "missing-order",
+    "wrong-order",
+    "wrong-limit",
+    "set-operation",
+    "nesting",
+    "missing-pattern",
+    "extra-pattern",
+    "wrong-predicate",
+    "wrong-filter",
+    "optional",
+    "missing-member",
+    "extra-member",
+    "wrong-type",
+    "missing-dimension",
+    "extra-dimension",
+    "wrong-code",
+    "wrong-dataset",
+    "syntax",
+    "unknown-column",
+    "unknown-table",
+    "timeout",
+    "unsafe",
+    "empty",
+    "too-large",
+    "rejected",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausingEdit:
+    """One step from predicted to gold.
+
+    `clause` is where in a query it is, the path of a JSON answer, or the dimension of a selection; empty for what has
+    no place. `change` shows what is there and what should be, such as `30 → 40`.
+    """
+
+    label: CauseLabel
+    clause: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why an answer is wrong; with `repaired_query`, the predicted query after the edits, whose answer is gold's."""
+
+    edits: tuple[CausingEdit, ...]
+    repaired_query: str | None = None
