@@ -38,7 +38,7 @@ LAYERS = (
 # In folders whose members do not import each other: the modules that members share.
 SHARED_MODULES = {
     "engines": {
-        *("settings", "files", "graph_store", "remote_source", "database_file", "information_schema"),
+        *("settings", "files", "graph_store", "remote_source", "database_file", "information_schema", "variants"),
         *("servers.commands", "servers.databases", "servers.postgres_values", "servers.readonly"),
     },
     "metrics": set(),

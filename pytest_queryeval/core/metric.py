@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
@@ -23,8 +23,11 @@ Function = TypeVar("Function", bound=Scorer)
 Timer: TypeAlias = Callable[[int], Sequence[tuple[float, float]] | None]
 # The cosines of pairs of texts by the embedding model of that name.
 Similarity: TypeAlias = Callable[[str, Sequence[tuple[str, str]]], Sequence[float]]
+# The values of another metric, each behind the name of the variant of the database on which both queries have it; the
+# first is that on the source itself, without a name.
+States: TypeAlias = Callable[[str], Iterator[tuple[str, float | None]]]
 # Arguments of metrics that the evaluation passes and suites do not set.
-INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity"})
+INJECTED = frozenset({"policy", "dialect", "schema", "timer", "similarity", "states"})
 
 
 def unchecked(_: Mapping[str, JsonValue]) -> None:
@@ -56,7 +59,8 @@ class Metric:
     `options` are the names of the function's keyword-only arguments, which a suite sets under `options`, and `check`
     raises `SettingError` for the first of them whose value cannot be right. The arguments in `injected` come from the
     evaluation: the comparison `policy`, the `dialect` of the queries as sqlglot calls it, the `schema` of the database,
-    a `Timer`, and the `similarity` of texts. `extra` is the extra of this package that the metric needs, and `paths`
+    a `Timer`, the `similarity` of texts, and the `States` of the database; a metric with the latter decides itself what
+    a failed prediction scores. `extra` is the extra of this package that the metric needs, and `paths`
     are those of its options that may name a file, relative to the file that sets them. A metric with a `parameter` is
     one of a family, named as in `recall[COUNTRY]`: the function's argument of that name is what stands in brackets.
     Scores lie from 0 to `max_score`, which may be infinite; None where it is not known. `better` tells whether higher

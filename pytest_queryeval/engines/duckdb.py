@@ -17,6 +17,7 @@ from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, wi
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.files import absolute, file_path, require_file
 from pytest_queryeval.engines.settings import check_settings
+from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
 from pytest_queryeval.sandbox.child_process import run_program
 from pytest_queryeval.sandbox.host import Hosts
 
@@ -54,13 +55,14 @@ SETTINGS = {
         names_files=True,
         shape={"type": "object", "additionalProperties": TEXT, "minProperties": 1},
     ),
+    VARIANTS: VARIANTS_SETTING,
 }
 
 
 def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is one of path, script and tables, and DuckDB is installed."""
     check_settings(settings, SETTINGS)
-    if len(settings.keys() & SETTINGS.keys()) != 1:
+    if len(settings.keys() & {"path", "script", "tables"}) != 1:
         raise SettingError("path", "needs one of path, script and tables")
     for name in settings.get("tables", {}).values():
         if Path(name).suffix.lower() not in READERS:

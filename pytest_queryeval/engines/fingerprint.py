@@ -11,6 +11,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, prefix_source_errors
 from pytest_queryeval.engines.files import absolute, file_digest, require_file
 from pytest_queryeval.engines.settings import VERSION
+from pytest_queryeval.engines.variants import variants_of
 
 MAX_BYTES = 256 * 2**20
 _HEX_DIGITS = 32
@@ -46,12 +47,17 @@ def state_of(source: Source) -> str:
 
 
 def known_state(source: Source) -> str | None:
-    """Return `state_of` a source; None where its files have more than MAX_BYTES together, and where it fails."""
+    """Return `state_of` a source, or a digest of its state and those of its variants.
+
+    None where the files have more than MAX_BYTES together, and where it fails.
+    """
     try:
-        names = ENGINES[source.engine].fingerprint.files(source)
-        if sum(absolute(source.folder, name).stat().st_size for name in names) > MAX_BYTES:
+        sources = [source, *variants_of(source)]
+        files = [absolute(one.folder, name) for one in sources for name in ENGINES[one.engine].fingerprint.files(one)]
+        if sum(file.stat().st_size for file in files) > MAX_BYTES:
             return None
-        return state_of(source)
+        state, *others = map(state_of, sources)
+        return hashlib.sha256("\n".join([state, *others]).encode()).hexdigest()[:_HEX_DIGITS] if others else state
     except (SourceError, OSError, ValueError):
         return None
 

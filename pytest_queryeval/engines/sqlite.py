@@ -16,6 +16,7 @@ from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.files import file_path
 from pytest_queryeval.engines.settings import check_settings
+from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
 from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.text.truncation import one_line
 
@@ -67,13 +68,13 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             start = end
 
 
-SETTINGS = {"path": FILE_NAME, "script": FILE_NAME}
+SETTINGS = {"path": FILE_NAME, "script": FILE_NAME, VARIANTS: VARIANTS_SETTING}
 
 
 def check(settings: Settings) -> None:
     """Raise `SettingError` unless there is a path or a script and nothing else."""
     check_settings(settings, SETTINGS)
-    if len(settings.keys() & SETTINGS.keys()) != 1:
+    if len(settings.keys() & {"path", "script"}) != 1:
         raise SettingError("path", "needs a path or a script")
 
 

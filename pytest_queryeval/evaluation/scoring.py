@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_queryeval.comparison.gold_columns import project
 from pytest_queryeval.comparison.pairing import pair
 from pytest_queryeval.core.db_schema import Schema
-from pytest_queryeval.core.errors import QueryEvalError, SourceError
-from pytest_queryeval.core.metric import LARGEST, Metric, Score
+from pytest_queryeval.core.errors import GoldError, QueryEvalError, SourceError
+from pytest_queryeval.core.metric import LARGEST, Metric, Score, States
 from pytest_queryeval.core.model import Answer, Case, Execution, Prediction, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.row_order import depends_on_tie, resolve_row_order
@@ -61,6 +61,8 @@ class Scoring:
         metric = METRICS[name]
         if metric.input == "predictions":
             return self._scored(name, self.predicted, self._prediction)
+        if "states" in metric.injected:
+            return self._scored(name, self.gold, self.predicted)
         gold, predicted = self._rewritten(metric)
         if metric.input == "queries":
             return self._scored(name, gold.query, predicted.query)
@@ -119,6 +121,8 @@ class Scoring:
                     return Schema()
             case "similarity":
                 return self._session.similarity
+            case "states":
+                return self._states()
             case _:
                 return self._timed
 
@@ -129,6 +133,26 @@ class Scoring:
         if iterations not in self._times:
             self._times[iterations] = self._session.times(gold, predicted, self._case, iterations)
         return self._times[iterations]
+
+    def _states(self) -> States | None:
+        """Return the values of metrics in every state of the database; None where there is but one, or no query."""
+        gold, predicted, source = self.gold.query, self.predicted.query, self._case.source
+        if gold is None or predicted is None or source is None or not (variants := self._session.variants(source)):
+            return None
+
+        def values(name: str) -> Iterator[tuple[str, float | None]]:
+            yield "", self.value(name)
+            for variant in variants:
+                case = replace(self._case, source=variant)
+                found = self._session.execute_cached(QueryOrAnswer(query=gold), case)
+                if found.error is not None:
+                    place = next((stated.location for stated in case.golds if stated.query == gold), None)
+                    problem = f"gold query failed on the variant {variant.name} ({found.error.kind})"
+                    raise GoldError(f"{problem}: {found.error.message}", place)
+                other = self._session.execute(QueryOrAnswer(query=predicted), case)
+                yield variant.name, Scoring(case, found, other, self._prediction, self._session).value(name)
+
+        return values
 
     def _rewritten(self, metric: Metric) -> tuple[Execution, Execution]:
         execution = self._whole_gold if metric.published else self.gold

@@ -18,6 +18,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, Engine, SupportsDDL, SupportsSchema, SupportsTiming
 from pytest_queryeval.engines.files import check_exists
 from pytest_queryeval.engines.fingerprint import known_state
+from pytest_queryeval.engines.variants import variants_of
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts, schema_script
 from pytest_queryeval.evaluation.semantic_texts import texts_to_embed
@@ -69,6 +70,7 @@ class Session:
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
         self._opening = threading.Lock()  # predictors list schemas in threads
+        self._variants: dict[tuple[str, str], list[Source]] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
         self._source_states: dict[tuple[str, str], str | None] = {}
         self._executions: OrderedDict[tuple[object, ...], Execution] = OrderedDict()
@@ -112,7 +114,14 @@ class Session:
     def _open(self, source: Source) -> Engine:
         for name in ENGINES[source.engine].fingerprint.files(source):
             check_exists(source, name)
+        self.variants(source)
         return ENGINES[source.engine].open(source, self._hosts)
+
+    def variants(self, source: Source) -> list[Source]:
+        """Return the variants of a source, as they are at the first call; raise `SourceError` where none is found."""
+        if source.key not in self._variants:
+            self._variants[source.key] = variants_of(source)
+        return self._variants[source.key]
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
         """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""

@@ -54,6 +54,8 @@ METRICS = MetricRegistry(
         "execution_accuracy": f"{__name__}.execution_accuracy:execution_accuracy",
         "execution_accuracy_spider": f"{__name__}.execution_accuracy_spider:execution_accuracy_spider",
         "execution_accuracy_bird": f"{__name__}.execution_accuracy_bird:execution_accuracy_bird",
+        "test_suite_accuracy": f"{__name__}.test_suite_accuracy:test_suite_accuracy",
+        "test_suite_accuracy_spider": f"{__name__}.test_suite_accuracy:test_suite_accuracy_spider",
         "arity_f1": f"{__name__}.arity_f1:arity_f1",
         "entity_set_f1": f"{__name__}.entity_set_f1:entity_set_f1",
         "entity_precision": f"{__name__}.entity_set_f1:entity_precision",

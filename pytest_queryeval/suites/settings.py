@@ -16,6 +16,7 @@ from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.values import entries, items, text
 from pytest_queryeval.documents.yaml_nodes import read_yaml
 from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.variants import VARIANTS
 from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.db_schema import SchemaFile
@@ -150,6 +151,8 @@ def resolve(values: Values) -> Settings:
         source = resolved_source(source, values.get("sources", {}))
     on_miss, on_miss_location = values.get("on_miss", ("fail", None))
     metrics = kind.default_metrics
+    if source is not None and VARIANTS in source.settings:
+        metrics = (*metrics, "test_suite_accuracy")
     if "metrics" in values:
         metrics = tuple(name for name in values["metrics"] if applies_to(name, kind.name))
     thresholds = {name: Threshold(minimum=least) for name, least in kind.default_thresholds.items()}

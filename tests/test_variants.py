@@ -1,0 +1,189 @@
+"""Variants of a source: the glob that names them, and the metrics that ask every state of the database."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from samples import answer, make_case, query
+
+from pytest_queryeval.core.errors import GoldError, Location, QueryEvalError, SourceError
+from pytest_queryeval.core.model import QueryOrAnswer, Source, Threshold
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.engines.fingerprint import known_state
+from pytest_queryeval.engines.variants import variants_of
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+
+TEST_SUITE = ("execution_accuracy", "test_suite_accuracy", "test_suite_accuracy_spider")
+OLDER = "SELECT name FROM singers WHERE age > 30"
+OLDER_OR_30 = "SELECT name FROM singers WHERE age >= 30"
+# Nobody is 30 years old in the source; somebody is in the second of its variants.
+SINGERS = {
+    "shop.sqlite": [("Ana", 20), ("Bo", 40)],
+    "variants/1.sqlite": [("Ana", 29), ("Bo", None)],
+    "variants/2.sqlite": [("Ana", 30), ("Bo", 31)],
+}
+
+
+def write_database(path, rows, columns="name, age"):
+    path.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE singers ({columns})")
+        connection.executemany("INSERT INTO singers VALUES (?, ?)", rows)
+        connection.commit()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, rows in SINGERS.items():
+        write_database(tmp_path / name, rows)
+    return tmp_path
+
+
+def source_in(folder, variants="variants/*.sqlite", **settings):
+    known = {"path": "shop.sqlite", "variants": variants}
+    return Source(name="shop.sqlite", engine="sqlite", settings=known | settings, folder=folder)
+
+
+def plain_source(folder):
+    return Source(name="shop.sqlite", engine="sqlite", settings={"path": "shop.sqlite"}, folder=folder)
+
+
+def scored(source, gold, predicted, **changes):
+    known = {
+        "source": source,
+        "golds": (query(gold) if isinstance(gold, str) else gold,),
+        "predicted": query(predicted) if isinstance(predicted, str) else predicted,
+        "metrics": TEST_SUITE,
+        "thresholds": {},
+    }
+    with Session() as session:
+        return evaluate_case(make_case(**known | changes), session)
+
+
+def test_an_answer_that_is_right_by_accident_differs_on_a_variant(folder):
+    result = scored(source_in(folder), OLDER, OLDER_OR_30)
+
+    assert result.scores == dict(zip(TEST_SUITE, (1.0, 0.0, 0.0), strict=True))
+    assert result.details["notes"] == ["test suite: the answers differ on variants/2.sqlite"]
+
+
+def test_equivalent_queries_agree_on_every_variant(folder):
+    result = scored(source_in(folder), OLDER, "SELECT name FROM singers WHERE NOT age <= 30")
+
+    assert set(result.scores.values()) == {1.0}
+    assert "notes" not in result.details
+
+
+def test_answers_that_differ_on_the_source_need_no_variant(folder):
+    (folder / "variants/1.sqlite").write_bytes(b"no database")
+
+    result = scored(source_in(folder), OLDER, "SELECT name FROM singers")
+
+    assert set(result.scores.values()) == {0.0}
+    assert "notes" not in result.details
+
+
+def test_a_prediction_that_fails_on_the_source_or_on_a_variant_scores_zero(folder):
+    on_source = scored(source_in(folder), OLDER, "SELECT nam FROM singers")
+    # abs() of the least integer is an error of SQLite: only this variant has it.
+    write_database(folder / "variants/0.sqlite", [("Bo", -(2**63))])
+    on_variant = scored(source_in(folder), OLDER, "SELECT name FROM singers WHERE age > 30 AND abs(age) > 0")
+    gold_with_abs = "SELECT name FROM singers WHERE abs(age) > 30 OR age > 30"
+
+    assert on_source.scores["test_suite_accuracy"] == 0.0
+    assert on_variant.scores["execution_accuracy"] == 1.0
+    with pytest.raises(GoldError, match=r"gold query failed on the variant variants/0\.sqlite \(invalid\): .*overflow"):
+        scored(source_in(folder), gold_with_abs, gold_with_abs)
+
+
+def test_the_error_of_a_gold_that_fails_on_a_variant_has_its_place(folder):
+    write_database(folder / "variants/3.sqlite", [("Bo", 31)], columns="name, years")
+    place = Location(Path("a.queryeval.yaml"), 7)
+
+    with pytest.raises(GoldError) as found:
+        scored(source_in(folder), QueryOrAnswer(query=OLDER, location=place), OLDER)
+
+    assert found.value.location == place
+
+
+def test_the_prediction_is_compared_under_the_policy_of_the_case_on_every_variant(folder):
+    write_database(folder / "variants/3.sqlite", [("Bo", 31), ("Bo", 31)])
+
+    with_duplicates = scored(source_in(folder), OLDER, OLDER.replace("name", "DISTINCT name"))
+    without = scored(
+        source_in(folder), OLDER, OLDER.replace("name", "DISTINCT name"), policy=Policy(duplicates="ignore")
+    )
+
+    assert with_duplicates.scores == {
+        "execution_accuracy": 1.0,
+        "test_suite_accuracy": 0.0,
+        "test_suite_accuracy_spider": 1.0,  # the published tool removes DISTINCT
+    }
+    assert without.scores["test_suite_accuracy"] == 1.0
+
+
+def test_the_gold_that_counts_is_compared_on_the_variants(folder):
+    result = scored(source_in(folder), "", OLDER, golds=(query("SELECT 1"), query(OLDER_OR_30)))
+
+    assert result.trials[0].gold_index == 1
+    assert result.scores["test_suite_accuracy"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("has_variants", "gold", "predicted"),
+    [(True, answer(("Bo",)), OLDER), (True, OLDER, answer(("Bo",))), (False, OLDER, OLDER)],
+)
+def test_without_variants_or_queries_there_is_nothing_to_score(folder, has_variants, gold, predicted):
+    result = scored(source_in(folder) if has_variants else plain_source(folder), gold, predicted)
+
+    assert result.scores == dict(zip(TEST_SUITE, (1.0, None, None), strict=True))
+
+
+def test_a_threshold_on_a_case_without_variants_is_an_error_that_says_why(folder):
+    with pytest.raises(QueryEvalError, match=r"does not apply to this case.* a source with `variants`"):
+        scored(plain_source(folder), OLDER, "SELECT no", thresholds={"test_suite_accuracy": Threshold(minimum=1.0)})
+
+
+def test_variants_may_be_scripts_and_in_folders_below(folder):
+    (folder / "variants/deep").mkdir()
+    (folder / "variants/deep/3.sql").write_text(
+        "CREATE TABLE singers (name, age); INSERT INTO singers VALUES ('Bo', 30);"
+    )
+
+    result = scored(source_in(folder, "variants/**/*.sql"), OLDER, OLDER_OR_30)
+
+    assert result.details["notes"] == ["test suite: the answers differ on variants/deep/3.sql"]
+
+
+def test_variants_are_sorted_by_name(folder):
+    assert [variant.name for variant in variants_of(source_in(folder))] == ["variants/1.sqlite", "variants/2.sqlite"]
+
+
+def test_a_pattern_that_matches_nothing_is_an_error_of_the_source(folder):
+    with pytest.raises(SourceError, match=r"source 'shop.sqlite': no file matches the variants 'old/\*' in "):
+        scored(source_in(folder, "old/*"), OLDER, OLDER, metrics=("execution_accuracy",))
+
+
+def test_the_state_of_a_source_changes_with_its_variants(folder):
+    source = source_in(folder)
+    plain = known_state(plain_source(folder))
+    before = known_state(source)
+    write_database(folder / "variants/3.sqlite", [("Bo", 31)])
+
+    assert len({plain, before, known_state(source)}) == 3
+    assert known_state(source_in(folder, "old/*")) is None
+
+
+def test_variants_of_duckdb_are_asked_too(folder):
+    pytest.importorskip("duckdb")
+    script = "CREATE TABLE singers (name VARCHAR, age INTEGER); INSERT INTO singers VALUES ('Bo', {age});"
+    (folder / "shop.sql").write_text(script.format(age=40))
+    (folder / "variants/1.sql").write_text(script.format(age=30))
+    settings = {"script": "shop.sql", "variants": "variants/*.sql"}
+    source = Source(name="shop.sql", engine="duckdb", settings=settings, folder=folder)
+
+    result = scored(source, OLDER, OLDER_OR_30, dialect="duckdb")
+
+    assert result.scores["test_suite_accuracy"] == 0.0
