@@ -71,6 +71,47 @@ def test_causes_are_compared_over_the_cases_of_both_reports():
     }
 
 
+def predicted(query, **changes):
+    side = {"query": query, "columns": None, "row_count": None, "sample": [], "seconds": 0.0, "error": None}
+    return side | changes
+
+
+def test_earlier_predictions_of_regressions_and_fixes_are_kept_and_no_others():
+    difference = {"summary": "gold 4, predicted 2", "missing": [], "extra": [], "changed": [], "repeated": []}
+    error = {"kind": "invalid", "message": "no such column: x"}
+    before = told(
+        case("a", 1.0, predicted=predicted("SELECT 1")),
+        case("b", 0.0, predicted=predicted("SELECT 2"), difference=difference),
+        case("c", 0.0, predicted=predicted("SELECT x", error=error)),
+        case("same", 1.0, predicted=predicted("SELECT 3")),
+        case("breaks", 1.0, predicted=predicted("SELECT 4")),
+    )
+    after = told(case("a", 0.0), case("b", 1.0), case("c", 1.0), case("same", 1.0), case("breaks", outcome="error"))
+
+    found = comparison(before, after)["earlier"]
+
+    assert {nodeid.rpartition("::")[2]: earlier for nodeid, earlier in found.items()} == {
+        "a": {"outcome": "passed", "query": "SELECT 1", "error": None, "summary": ""},
+        "b": {"outcome": "failed", "query": "SELECT 2", "error": None, "summary": "gold 4, predicted 2"},
+        "c": {"outcome": "failed", "query": "SELECT x", "error": error, "summary": ""},
+    }
+
+
+def test_earlier_predictions_are_bounded_and_without_secrets(monkeypatch):
+    monkeypatch.setenv("MODEL_API_KEY", "singers-in-Bergen-2025")
+    query = f"SELECT 'singers-in-Bergen-2025', '\udc80', '{'x' * 10_000}'"
+    old = [case(f"c{number:03}", 1.0, predicted=predicted(query)) for number in range(600)]
+    new = [case(f"c{number:03}", 0.0) for number in range(600)]
+
+    found = comparison(told(*old), told(*new))["earlier"]
+
+    assert list(found) == [one["nodeid"] for one in old[:500]]
+    (text,) = {earlier["query"] for earlier in found.values()}
+    assert len(text) == 4_000
+    assert "singers-in-Bergen" not in text
+    assert text.encode()
+
+
 @pytest.mark.parametrize("old", OUTCOMES)
 @pytest.mark.parametrize("new", OUTCOMES)
 def test_what_is_expected_to_fail_flips_as_well_and_errors_and_skips_stand_apart(old, new):

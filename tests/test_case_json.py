@@ -236,6 +236,16 @@ def test_the_limit_of_a_difference_for_people_is_not_that_of_the_report():
     assert found.missing == ((1,), (2,))
 
 
+def test_a_difference_names_the_columns_of_both_sides_in_gold_s_order_and_counts_all_rows():
+    gold = table((1, "x"), (2, "y"), (3, "z"), columns=("id", "name"))
+    predicted = table(("x", 1), ("w", 9), columns=("label", "number"))
+
+    made = scored(gold, predicted, case=make_case(report_rows=1))["difference"]
+
+    assert (made["columns"], made["predicted_columns"]) == (["id", "name"], ["number", "label"])
+    assert made["counts"] == {"missing": 2, "extra": 1}
+
+
 def test_a_difference_is_made_only_where_a_threshold_is_missed():
     assert scored(table((1,)), table((2,)), violations=())["difference"] is None
     assert scored(table((1,)), table((2,)))["difference"]["missing"] == [[1]]

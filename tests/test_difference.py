@@ -29,6 +29,7 @@ def test_rows_of_one_side_alone_are_missing_or_extra():
 
     assert found(GOLD, predicted) == Difference(
         columns=("a", "b", "c"),
+        predicted_columns=("a", "b", "c"),
         missing=(("Wien", 3, "z"),),
         extra=(("Bern", 7, "q"),),
         counts=(1, 1),

@@ -18,13 +18,15 @@ from pytest_queryeval.text.formatting import pluralize
 class Difference:
     """At most `limit` rows of each kind of difference, predicted's cells in the order of gold's columns.
 
-    `columns` are the names of gold's columns, or of the columns in which answers that are no tables are shown.
+    `columns` are the names of gold's columns, or of the columns in which answers that are no tables are shown;
+    `predicted_columns` are the names that predicted's have in their places.
     `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
     `repeated` rows are on both sides, each with its number in gold and in predicted.
     `counts` are the numbers of all gold rows that predicted lacks, and of all predicted rows that gold lacks.
     """
 
     columns: tuple[str, ...] = ()
+    predicted_columns: tuple[str, ...] = ()
     missing: tuple[Row, ...] = ()
     extra: tuple[Row, ...] = ()
     changed: tuple[tuple[Row, Row], ...] = ()
@@ -67,6 +69,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         summary += f", but the duplicates differ: {' and '.join(more)}"
     return Difference(
         columns=gold.columns,
+        predicted_columns=tuple([predicted.columns[column] for column in columns]),
         missing=tuple(missing[:limit]),
         extra=tuple(extra[:limit]),
         changed=tuple(changed[:limit]),

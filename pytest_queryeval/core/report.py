@@ -247,10 +247,24 @@ class RepeatedRow(TypedDict):
     predicted: int
 
 
+class DifferenceCounts(TypedDict):
+    """How many rows of gold predicted lacks, and how many of predicted gold lacks; a changed row counts as both."""
+
+    missing: int
+    extra: int
+
+
 class DifferenceReport(TypedDict):
-    """Where two answers differ: in one sentence, and in rows, the first ones of each list."""
+    """Where two answers differ: in one sentence, and in rows, the first ones of each list.
+
+    `columns` are the names of gold's columns, in whose order the rows are; `predicted_columns` are those that predicted
+    has in their places, empty where answers are no tables.
+    """
 
     summary: str
+    columns: NotRequired[list[str]]
+    predicted_columns: NotRequired[list[str]]
+    counts: NotRequired[DifferenceCounts]
     missing: list[Row]
     extra: list[Row]
     changed: list[ChangedRow]
@@ -446,8 +460,23 @@ class SuiteChange(TypedDict):
     cases: list[str]
 
 
+class EarlierCase(TypedDict):
+    """What was predicted for a case in the baseline, and what came of it.
+
+    `summary` is how the answer differed from gold, empty where it did not; `error` why there was none.
+    """
+
+    outcome: Outcome
+    query: str | None
+    error: FailureReport | None
+    summary: str
+
+
 class BaselineReport(TypedDict):
-    """The comparison with an earlier report; `fixes`, `regressions` and `errors` are node ids."""
+    """The comparison with an earlier report; `fixes`, `regressions` and `errors` are node ids.
+
+    `earlier` has the first regressions and fixes by node id, as they were in the baseline.
+    """
 
     path: str
     created: str
@@ -458,6 +487,7 @@ class BaselineReport(TypedDict):
     metrics: dict[str, MetricChange]
     causes: dict[str, CauseChange]
     changes: list[SuiteChange]
+    earlier: NotRequired[dict[str, EarlierCase]]
 
 
 class Environment(TypedDict, total=False):

@@ -237,6 +237,9 @@ def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | N
         return None
     return {
         "summary": found.summary,
+        "columns": list(found.columns),
+        "predicted_columns": list(found.predicted_columns),
+        "counts": {"missing": found.counts[0], "extra": found.counts[1]},
         "missing": [_row(row, labels) for row in found.missing],
         "extra": [_row(row, labels) for row in found.extra],
         "changed": [

@@ -6,10 +6,24 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePath
 
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
-from pytest_queryeval.core.report import BaselineReport, CaseReport, CauseChange, MetricChange, Report, RunResults
+from pytest_queryeval.core.report import (
+    BaselineReport,
+    CaseReport,
+    CauseChange,
+    EarlierCase,
+    MetricChange,
+    Report,
+    RunResults,
+)
 from pytest_queryeval.results.aggregation import causes, costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
 from pytest_queryeval.results.baseline.flips import match_cases, paired_scores
+from pytest_queryeval.text.escaping import utf8_safe
+from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.text.truncation import truncate
+
+EARLIER_CASES = 500  # of the regressions, and of the fixes
+EARLIER_CHARACTERS = 4_000  # of what was predicted for one of them
 
 
 def compare_reports(before: Report, after: RunResults, *, path: str) -> BaselineReport:
@@ -18,6 +32,8 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     `path` is the name of the baseline; of an absolute path only the last part is kept.
     """
     found = match_cases(before, after)
+    old = {new["nodeid"]: case for case, new in found.common}
+    flipped = (*found.regressions[:EARLIER_CASES], *found.fixes[:EARLIER_CASES])
     return {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
@@ -38,6 +54,24 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
         "metrics": _metric_changes(found.common, costs(before["metrics"])),
         "causes": _cause_changes(found.common),
         "changes": changes(before, after, found),
+        "earlier": {nodeid: _earlier(old[nodeid]) for nodeid in flipped},
+    }
+
+
+def _earlier(case: CaseReport) -> EarlierCase:
+    """Return what was predicted for a case; its texts were written by whoever wrote the baseline."""
+
+    def shown(text: str) -> str:
+        return truncate(redact(utf8_safe(text)), EARLIER_CHARACTERS)
+
+    predicted, difference = case["predicted"], case["difference"]
+    query = None if predicted is None else predicted["query"]
+    error = None if predicted is None else predicted["error"]
+    return {
+        "outcome": case["outcome"],
+        "query": None if query is None else shown(query),
+        "error": None if error is None else {"kind": error["kind"], "message": shown(error["message"])},
+        "summary": "" if difference is None else shown(difference["summary"]),
     }
 
 
