@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import QueryEvalError
@@ -13,10 +14,13 @@ from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, 
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_json import case_json, result_json
+from pytest_queryeval.results.run_name import predictor_of, run_name
 
 
-def evaluate(cases: Iterable[Case], *, cause: CauseMode = "auto") -> Report:
+def evaluate(cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto") -> Report:
     """Execute and score cases, one after the other; returns the report as report.json holds it, without gates.
+
+    `name` is that of the run in reports, the predictors and the commit by default.
 
     Predictions are asked for ahead, as many at once as their predictors allow.
 
@@ -31,10 +35,12 @@ def evaluate(cases: Iterable[Case], *, cause: CauseMode = "auto") -> Report:
         session.predictors.prefetch(to_run)
         session.prepare(to_run)
         results = [_evaluated(case, session) for case in every]
+    predictor = predictor_of(results)
     about: RunFacts = {
+        "name": run_name(name, predictor, Path.cwd()),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": {},
-        "predictor": {"sources": sorted({case["prediction"]["source"] for case in results if case["prediction"]})},
+        "predictor": predictor,
         "requested_paths": {"paths": ["."], "ignored": []},
         "collected": {},
         "unreadable_files": [],

@@ -8,6 +8,8 @@ import gc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pytest_queryeval.results.run_name import COMMIT_VARIABLES
+
 # Deadlines and "too slow" are about the machine, which may be busy.
 settings.register_profile("small", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("small"), max_examples=400)
@@ -29,6 +31,8 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
+        for variable in COMMIT_VARIABLES:  # of the commit that is tested
+            patch.delenv(variable, raising=False)
         yield
 
 

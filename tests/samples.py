@@ -92,6 +92,7 @@ def make_result(case, *, gold, predicted, **changes):
 
 
 HEAD = {
+    "name": "",
     "created": "2024-05-01T10:00:00+00:00",
     "environment": {},
     "predictor": {"sources": []},

@@ -48,9 +48,10 @@ def test_a_suite_is_evaluated_without_pytest(suite):
 
 
 def test_the_report_can_be_written_and_says_when_it_was_made(suite):
-    report = evaluate(load_cases(suite))
+    report = evaluate(load_cases(suite), name="mine")
 
     assert json.loads(render_json(report)) == report
+    assert report["name"] == "mine"
     assert datetime.fromisoformat(report["created"]).utcoffset().total_seconds() == 0
     assert (report["schema"], report["gates"]) == (2, [])
 

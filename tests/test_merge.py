@@ -118,6 +118,12 @@ def test_the_latest_time_counts_whatever_the_zone():
     assert merged(part(created="2024-05-01T09:00:00"), part(created=early))["created"] == "2024-05-01T09:00:00"
 
 
+def test_a_name_that_parts_share_stays_and_others_are_joined():
+    assert merged(part(name="nightly"), part(name="nightly"))["name"] == "nightly"
+    assert merged(part(name="a"), part(name=""), part(name="b"), part(name="a"))["name"] == "a, b"
+    assert len(merged(*(part(name=f"{number}" * 40) for number in range(9)))["name"]) == 100
+
+
 def test_other_environments_are_kept_beside_the_first():
     both = merged(part(environment=HERE), part(environment=THERE), part(environment=HERE))
 
@@ -305,7 +311,7 @@ def broken_case(**changes):
         (b'{"schema": 2, "cases": [], "x": NaN}', "is no report: NaN is not JSON"),
         (b'{"schema": 2, "cases": [], "x": -1e999}', "is no report: the number -1e999 is too large"),
         (b"[" * 100_000, "is no report: nested too deep"),
-        (b'{"schema": 2, "cases": []}', "is no report: 'created' is missing"),
+        (b'{"schema": 2, "cases": []}', "is no report: 'name' is missing"),
         (part() | {"created": "today"}, "is no report: created: expected a time in the form of ISO 8601"),
         (part() | {"cases": {}}, "is no report: cases: expected a list"),
         (part() | {"cases": [1]}, "is no report: cases[0]: expected an object"),

@@ -57,7 +57,7 @@ def full_report():
     ]
     known = {
         name: run[name]
-        for name in ("created", "environment", "predictor", "requested_paths", "collected", "unreadable_files")
+        for name in ("name", "created", "environment", "predictor", "requested_paths", "collected", "unreadable_files")
     }
     known |= {
         "selected": False,

@@ -523,11 +523,13 @@ class RequestedPaths(TypedDict):
 class RunFacts(TypedDict):
     """The head of a report: when and where the run was, and what it collected.
 
-    `created` is a time in the form of ISO 8601. `collected` are the numbers of cases by suite file, empty where they
+    `name` says which run it is: what a user calls it, else the predictor and the commit. `created` is a time in the
+    form of ISO 8601. `collected` are the numbers of cases by suite file, empty where they
     are not known. `selected` tells whether cases were left out on purpose, `stopped` whether the run ended before its
     end, `interrupted` whether somebody ended it.
     """
 
+    name: str
     created: str
     environment: Environment
     predictor: PredictorReport

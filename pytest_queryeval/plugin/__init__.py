@@ -19,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option = parser.getgroup("queryeval", "query evaluation").addoption
     report = "write a report: PATH.json, a folder for all formats, or github for summary and annotations"
     option("--queryeval-report", metavar="PATH", action="append", help=report)
+    option("--queryeval-name", metavar="TEXT", help="name of the run in reports; default: predictor and commit")
     option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
     option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
     option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases that are selected")
@@ -31,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("--queryeval-cause", metavar="auto|off|full", help=cause)
     parser.addini("queryeval_cause", "the value of --queryeval-cause when it is not given", default="auto")
     parser.addini("queryeval_report", "reports to write when --queryeval-report is not given", type="linelist")
+    parser.addini("queryeval_name", "name of the run when --queryeval-name is not given", default="")
     gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
     parser.addini("queryeval_gates", gates, default="complete")
 

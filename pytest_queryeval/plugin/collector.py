@@ -273,9 +273,13 @@ def _facts(
     from importlib.metadata import version
 
     from pytest_queryeval.results.gates import are_left_out
+    from pytest_queryeval.results.run_name import predictor_of, run_name
 
+    predictor = predictor_of(cases)
+    name = config.getoption("queryeval_name") or str(config.getini("queryeval_name"))
     collected = {path: number for known in summaries for path, number in known["collected"].items()}
     facts: RunFacts = {
+        "name": run_name(name, predictor, config.rootpath),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": {
             "python": platform.python_version(),
@@ -284,7 +288,7 @@ def _facts(
             "platform": platform.platform(terse=True),
             "engines": dict(sorted(pair for known in summaries for pair in known["engine_versions"].items())),
         },
-        "predictor": {"sources": sorted({case["prediction"]["source"] for case in cases if case["prediction"]})},
+        "predictor": predictor,
         "requested_paths": summaries[0]["requested_paths"],  # the same in all workers
         "collected": dict(sorted(collected.items())),
         "unreadable_files": sorted({path for known in summaries for path in known["unreadable_files"]}),

@@ -29,7 +29,7 @@ class Overrides:
 
     def check(self) -> None:
         """Raise a usage error for an option that cannot be read; `Run.check_collected` checks what depends on cases."""
-        for name in ("predictor", "baseline", "record", "replay"):
+        for name in ("name", "predictor", "baseline", "record", "replay"):
             if self._config.getoption(f"queryeval_{name}") == "":  # as of a variable that is not set
                 raise pytest.UsageError(f"--queryeval-{name}: expected a value, found nothing")
         for name in ("limit", "trials", "concurrency"):

@@ -58,7 +58,8 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     """
     width = max(width, MIN_WIDTH)
     is_short, is_whole = verbosity <= SHORT, verbosity >= ALL
-    yield counts_of_cases(report), {"bold": True}
+    name = one_line(report["name"], width - 4)
+    yield f"{name and f'{name} · '}{counts_of_cases(report)}", {"bold": True}
     yield from _table(metrics_table(report), width)
     if not is_short:
         for group in GROUPS_SHOWN:

@@ -13,6 +13,7 @@ from pytest_queryeval.core.report import CaseReport, Environment, Report, Reques
 from pytest_queryeval.results.aggregation import aggregate, costs
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.gates import are_left_out, evaluate_gate, merge_gates
+from pytest_queryeval.results.run_name import CHARACTERS
 from pytest_queryeval.text.truncation import one_line
 
 
@@ -92,6 +93,7 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
         for path, number in sorted(item for report in reports for item in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
     return {
+        "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
         "created": max(reports, key=moment)["created"],
         "environment": _environment(reports),
         "predictor": {"sources": sorted({name for report in reports for name in report["predictor"]["sources"]})},

@@ -146,7 +146,7 @@ def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse, mo
     run.result.stdout.fnmatch_lines(
         [
             "* query evaluation *",
-            "3 cases: 1 passed, 1 failed, 1 error",
+            "inline · 3 cases: 1 passed, 1 failed, 1 error",
             "metric * mean * 95 % interval  n  missed",
             "execution_accuracy  0.500  * to *  2       1",
             "difficulty  cases  passed  execution_accuracy *",
@@ -213,3 +213,22 @@ def test_a_format_that_breaks_keeps_no_other_of_its_folder_from_being_written(py
     assert result.ret == 1
     result.stdout.fnmatch_lines(["report: all/report.md", "report */all/report.csv cannot be made: ValueError: no ink"])
     assert {"report.json", "report.md", "report.html"} <= {path.name for path in (pytester.path / "all").iterdir()}
+
+
+def test_the_name_of_a_run_is_in_report_and_terminal(suite, write, run_and_parse):
+    suite(case("good"))
+
+    default = run_and_parse()
+    write("pytest.ini", "[pytest]\nqueryeval_name = nightly\n")
+    configured, given = run_and_parse(), run_and_parse("--queryeval-name=fix: joins")
+
+    assert [run.report["name"] for run in (default, configured, given)] == ["inline", "nightly", "fix: joins"]
+    given.result.stdout.fnmatch_lines(["fix: joins · 1 case: 1 passed"])
+
+
+def test_an_empty_name_is_a_usage_error(suite, pytester):
+    suite(case("good"))
+
+    result = pytester.runpytest("--queryeval-name=")
+
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-name: expected a value, found nothing"])
