@@ -21,7 +21,7 @@ def report_of(*cases, gates=(), **about):
         {"message": "", **dict.fromkeys(("gold", "predicted", "prediction"))} | case | {"nodeid": f"a::{case['id']}"}
         for case in cases
     ]
-    return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=about)
+    return aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about={"name": ""} | about)
 
 
 def summary(*cases, width=80, verbosity=0, **about):
@@ -264,7 +264,7 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
         for number in range(2)
     ]
 
-    report = report_of(*cases, gates=[GATE | {"ok": False, "folder": hostile}], unreadable_files=[hostile])
+    report = report_of(*cases, gates=[GATE | {"ok": False, "folder": hostile}], unreadable_files=[hostile], name=hostile)
     lines = [line for line, _ in summary_lines(report, width=80, verbosity=verbosity)]
     lines += [line for line, _ in (*missed_gate_lines(report), verdict_line(report))]
 
