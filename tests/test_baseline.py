@@ -484,8 +484,9 @@ def test_a_gate_that_asks_for_less_or_is_gone_is_named(after, is_named):
         (regression(alpha=0.05), regression(alpha=0.01)),
         (regression(max_drop=0.0), regression(max_drop=0.02)),
         (gate(min=None, max=0.5), gate(min=None, max=0.6)),
+        (gate(type="sum", min=None, max=5), gate(type="sum", min=None, max=6)),
     ],
-    ids=["max_regressions", "alpha", "max_drop", "max"],
+    ids=["max_regressions", "alpha", "max_drop", "max", "sum"],
 )
 def test_a_rule_that_asks_for_less_is_named_and_one_that_asks_for_more_is_not(strict, loose):
     assert of_gates([strict], [loose]) == ["gate removed or loosened: f1 in music"]
@@ -513,6 +514,7 @@ LEAST, MOST = gate(min=0.5), gate(min=None, max=0.99)
         ([LEAST, MOST], [gate(min=0.4), MOST], True),
         ([LEAST, MOST], [LEAST, gate(min=None, max=1.0)], True),
         ([LEAST, MOST], [], True),
+        ([gate(type="sum", min=None, max=5)], [gate(min=None, max=5)], True),
     ],
 )
 def test_gates_of_one_metric_are_compared_by_what_they_ask_for_together(before, after, is_named):

@@ -85,6 +85,22 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
             "{no_regression: {metric: arity_f1}, max_regressions: 3}",
             "'no_regression' does not go with 'max_regressions': write a gate for each",
         ),
+        (
+            "{metric: arity_f1, sum: {max: 5}}",
+            "'arity_f1' has no sum: name metadata[NAME], prediction_seconds or execution_seconds",
+        ),
+        ("{metric: 'metadata[cost]', sum: 5}", "sum: expected a mapping, found '5': write {max: NUMBER}"),
+        ("{metric: 'metadata[cost]', sum: {most: 5}}", "unknown key 'most': known are max, min"),
+        ("{metric: 'metadata[cost]', sum: {}}", "'metadata[cost]' needs min or max, such as {min: 0.8}"),
+        (
+            "{metric: 'metadata[cost]', sum: {max: 5}, max: 1}",
+            "min and max are limits of the mean, 'sum' has its own: write a gate for each",
+        ),
+        ("{sum: {max: 5}}", "a gate needs a metric: write {metric: NAME, min: NUMBER}"),
+        (
+            "{metric: 'metadata[cost]', sum: {max: 5}, max_regressions: 3}",
+            "'max_regressions' does not go with 'metric': write a gate for each",
+        ),
         ("just text", "item of gates: expected a mapping, found 'just text': write {metric: NAME, min: NUMBER}"),
     ],
 )
@@ -107,3 +123,12 @@ def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):
     )
     assert (stated.metric, stated.no_regression) == ("pass_rate", NoRegression(alpha=0.01, max_drop=0.02))
     assert (regressions.metric, regressions.max_regressions, regressions.no_regression) == ("regressions", 3, None)
+
+
+def test_a_gate_may_limit_the_sum_of_what_calls_tell(here):
+    folder("kind: sql\nsource: a.db\ngates:\n  - {metric: 'metadata[cost]', sum: {min: 1, max: 5}, where: {tag: x}}\n")
+
+    (((gate,),),) = [[found.gates for found in load_suite(write(CASES), root=here).folders]]
+
+    assert (gate.metric, gate.is_sum, gate.minimum, gate.maximum) == ("metadata[cost]", True, 1.0, 5.0)
+    assert gate.where == {"tag": "x"}

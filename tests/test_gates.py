@@ -12,12 +12,13 @@ from pytest_queryeval.results.gates import evaluate_gate, gate_text, pending_gat
 from pytest_queryeval.results.scope import matches
 
 
-def gate(metric="f1", *, folder="music", minimum=None, maximum=None, **where):
+def gate(metric="f1", *, folder="music", minimum=None, maximum=None, is_sum=False, **where):
     made = Gate(
         metric=metric,
         where=where,
         minimum=minimum,
         maximum=maximum,
+        is_sum=is_sum,
         folder=Path("/suite/music"),
         location=Location(Path("/suite/music/queryeval.yaml"), 2),
     )
@@ -275,3 +276,88 @@ def test_the_value_of_a_gate_has_as_many_digits_as_it_takes_to_see_why_it_is_mis
     found = result(gate(minimum=0.85), *scored(0.8496))
 
     assert gate_text(found) == "f1 in music: 0.8496, needs at least 0.85 (1 case)"
+
+
+COST = "metadata[cost]"
+
+
+def cost(**limits):
+    return gate(COST, is_sum=True, **limits)
+
+
+def asked(*costs, **changes):
+    """A case with a call that tells its cost, or one for each of several trials; None tells nothing."""
+    calls = [
+        {"predicted": None, "prediction": {"seconds": 1.0, "metadata": {} if known is None else {"cost": known}}}
+        for known in costs
+    ]
+    return entry(**(changes | calls[0]), trials=calls if calls[1:] else [])
+
+
+@pytest.mark.parametrize(
+    ("limits", "ok"),
+    [
+        ({"maximum": 0.3}, True),
+        ({"maximum": 0.29}, False),
+        ({"minimum": 0.3}, True),
+        ({"minimum": 0.4}, False),
+        ({"minimum": 0.1, "maximum": 1}, True),
+    ],
+)
+def test_a_sum_is_over_all_calls(limits, ok):
+    found = result(cost(**limits), asked(0.1), asked(0.1, 0.1))
+
+    assert (found["type"], found["value"], found["n"], found["ok"]) == ("sum", pytest.approx(0.3), 2, ok)
+
+
+def test_a_sum_is_over_the_cases_that_where_names():
+    found = result(cost(maximum=5, tag="x"), asked(4, tags=["x"]), asked(4, tags=["y"]))
+
+    assert (found["value"], found["n"], found["ok"]) == (4, 1, True)
+    assert gate_text(found) == "sum of metadata[cost] where tag is x in music: 4, needs at most 5 (1 case)"
+
+
+def test_a_sum_says_how_many_cases_have_a_value_and_which_errors_do_not_count():
+    """A call that was made has its cost, whatever became of its case."""
+    cases = [
+        asked(4),
+        asked(None),
+        asked(True),
+        asked(8, outcome="error"),
+        entry(outcome="error"),
+        entry(outcome="skipped"),
+    ]
+
+    found = result(cost(maximum=20), *cases)
+
+    assert (found["value"], found["n"], found["errors"], found["ran"], found["ok"]) == (12, 2, 1, 5, True)
+    assert gate_text(found) == (
+        "sum of metadata[cost] in music: 12, needs at most 20 (2 of 5 cases have a value, 1 in error not counted)"
+    )
+
+
+def test_a_sum_without_any_value_is_missed():
+    found = result(cost(maximum=5), asked(None))
+
+    assert (found["ok"], found["reason"]) == (False, "no case has a value of metadata[cost]")
+
+
+@pytest.mark.parametrize(
+    ("limits", "ok"),
+    [({"maximum": 3}, False), ({"maximum": 5}, None), ({"minimum": 3}, True), ({"minimum": 5}, None)],
+)
+def test_a_sum_of_some_cases_decides_where_more_cannot_change_it(limits, ok):
+    assert result(cost(**limits), asked(4), number=2)["ok"] is ok
+
+
+@pytest.mark.parametrize(
+    ("value", "maximum", "shown"),
+    [
+        (1_234_567, 1_000_000, "1,234,567, needs at most 1,000,000"),
+        (5.00001, 5, "5.00001, needs at most 5"),
+        (1_000_000.25, 1_000_000, "1000000.25, needs at most 1,000,000"),
+        (0.0123456, 1, "0.01235, needs at most 1"),
+    ],
+)
+def test_a_sum_is_told_with_the_digits_that_it_takes(value, maximum, shown):
+    assert gate_text(result(cost(maximum=maximum), asked(value))) == f"sum of metadata[cost] in music: {shown} (1 case)"

@@ -96,6 +96,20 @@ def test_a_merge_is_one_run_however_the_cases_were_shared_out(shares):
     assert report == one | {"gates": [evaluate_gate(gate, cases)]}
 
 
+def test_a_merge_sums_the_calls_of_all_parts():
+    costs = [
+        {"prediction": {"source": "p", "seconds": 1.0, "metadata": {"cost": cost}}, "predicted": None}
+        for cost in (1, 2)
+    ]
+    gate = GATE | {"type": "sum", "metric": "metadata[cost]", "min": None, "max": 2.5, "cases": 2}
+    head = {"collected": {"music/s.queryeval.yaml": 2}, "selected": True}
+
+    report = merged(*(part(case(id_, **told), gates=[gate]) | head for id_, told in zip("ab", costs, strict=True)))
+
+    assert report["measures"]["metadata[cost]"]["sum"] == 3
+    assert [(gate["value"], gate["n"], gate["ok"]) for gate in report["gates"]] == [(3, 2, False)]
+
+
 def test_of_a_case_in_several_parts_the_last_counts():
     parts = part(case("a", 0.0), case("b", 0.5)), part(case("a", 1.0))
 

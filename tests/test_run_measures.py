@@ -106,7 +106,7 @@ def test_measures_are_told_for_the_run_and_for_each_group():
     easy, hard = (report["groups"]["difficulty"][level]["measures"] for level in ("easy", "hard"))
 
     assert report["measures"]["prediction_seconds"] == pytest.approx(
-        {"mean": 3.0, "n": 3, "std": 7.0**0.5, "min": 1.0, "median": 2.0, "max": 6.0, "p95": 5.6}
+        {"mean": 3.0, "n": 3, "std": 7.0**0.5, "min": 1.0, "median": 2.0, "max": 6.0, "sum": 9.0, "p95": 5.6}
     )
     assert (easy["prediction_seconds"]["mean"], easy["prediction_seconds"]["std"]) == pytest.approx((1.5, 0.5**0.5))
     assert (easy["metadata[total_execution_time]"]["mean"], easy["execution_seconds"]["n"]) == (3, 1)
@@ -119,7 +119,7 @@ def test_every_trial_is_a_call_that_took_time():
 
     found = measure_statistics([case])["prediction_seconds"]
 
-    assert (found["mean"], found["n"]) == (2.0, 2)
+    assert (found["mean"], found["n"], found["sum"]) == (2.0, 2, 4.0)
 
 
 def test_predictions_that_nobody_was_asked_for_take_no_part():

@@ -7,7 +7,7 @@ from report_maker import make_compared, make_report
 
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.markdown import render_markdown
-from pytest_queryeval.reports.sections import GROUPS_SHOWN, changes_table, group_table, metrics_table
+from pytest_queryeval.reports.sections import GROUPS_SHOWN, amounts_table, changes_table, group_table, metrics_table
 from pytest_queryeval.reports.summary import summary_lines
 
 
@@ -54,6 +54,20 @@ def test_changes_since_the_baseline_have_the_same_cells_in_each_format(monkeypat
     report = make_compared(60)
     rows = rows_of(changes_table(report["baseline"]))
 
+    assert rows <= in_terminal(report)
+    assert rows <= in_markdown(report)
+    assert rows <= in_page(report)
+
+
+def test_sums_of_tokens_and_costs_have_the_same_cells_in_each_format(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.reports.html.charts.drawn", lambda spec: None)
+    report = make_report(8)
+    told = {"mean": 12.5, "n": 8, "std": 1.0, "min": 1.0, "median": 2.0, "max": 6.0, "sum": 1_234_567.8, "p95": 5.6}
+    report["measures"] = {"prediction_seconds": told, "metadata[tokens]": told, "metadata[</td>]": told}
+
+    assert amounts_table(report).rows[0] == ("metadata[tokens]", "1,234,568", "12.5", "8")
+    assert len(amounts_table(report).rows) == 2
+    rows = rows_of(amounts_table(report))
     assert rows <= in_terminal(report)
     assert rows <= in_markdown(report)
     assert rows <= in_page(report)

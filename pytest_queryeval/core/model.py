@@ -71,10 +71,11 @@ class NoRegression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What all cases below `folder` must reach together: the mean of a metric, or the `pass_rate`.
+    """What all cases below `folder` must reach together: the mean of a metric, its sum, or the `pass_rate`.
 
-    `where` narrows the cases to those with the given difficulty, tag, kind, file or source, and its `not` leaves out
-    those that fit all that stands there. With `no_regression` the metric is compared with the baseline's; with
+    The limits are those of the mean, or with `is_sum` those of the sum over all calls. `where` narrows the
+    cases to those with the given difficulty, tag, kind, file or source, and its `not` leaves out those that fit all
+    that stands there. With `no_regression` the metric is compared with the baseline's; with
     `max_regressions` cases are counted that met their thresholds in it and no longer do. There are no limits then.
     """
 
@@ -82,6 +83,7 @@ class Gate:
     where: Where = field(default_factory=lambda: Where())
     minimum: float | None = None
     maximum: float | None = None
+    is_sum: bool = False
     no_regression: NoRegression | None = None
     max_regressions: int | None = None
     folder: Path

@@ -14,7 +14,7 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import FailureKind, GroupName, Outcome, TrialsRule, Where
 
 TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed"]
-GateType: TypeAlias = Literal["limits", "no_regression", "max_regressions"]
+GateType: TypeAlias = Literal["limits", "sum", "no_regression", "max_regressions"]
 ComponentName: TypeAlias = Literal[
     "select",
     "select_no_agg",
@@ -42,8 +42,12 @@ class Spread(TypedDict):
 
 
 class MeasureStatistics(Spread):
-    """A time in seconds, or a number that systems tell of their calls; `p95` is the 95th percentile."""
+    """A time in seconds, or a number that systems tell of their calls, and their `sum`.
 
+    `p95` is the 95th percentile.
+    """
+
+    sum: float
     p95: float
 
 
@@ -144,9 +148,9 @@ class NoRegressionRule(TypedDict):
 class PendingGate(TypedDict):
     """What a gate requires of the cases below `folder` that `where` names.
 
-    `type` tells by which rule: `limits` are `min` and `max`, of which None is open; both others compare with a
-    baseline and have a key of that name. `better` stands beside `no_regression`. `cases` is how many cases the gate is
-    about, None where that is not known.
+    `type` tells by which rule: `limits` are `min` and `max` of a mean, of which None is open, and `sum` those of a sum;
+    both others compare with a baseline and have a key of that name. `better` stands beside `no_regression`. `cases` is
+    how many cases the gate is about, None where that is not known.
     """
 
     type: GateType
@@ -163,6 +167,8 @@ class PendingGate(TypedDict):
 
 class GateMeasurement(TypedDict):
     """The `value` that a gate is about, None without one, over `n` cases, and how many are in error beside them.
+
+    A sum counts all calls of the `n` cases that have a number, those in error as well.
 
     `no_regression` has a value where `before`, `after`, `p` and `detectable` are there: both means, the p of the
     one-sided paired test, and the smallest change that such a test proves in 4 of 5 runs, None where none is.

@@ -15,6 +15,7 @@ from pytest_queryeval.reports.sections import (
     CHANGE,
     CHANGE_NOTE,
     GROUPS_SHOWN,
+    amounts_table,
     changes_besides,
     changes_table,
     dimensions_table,
@@ -124,6 +125,7 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
         shown = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])
         yield _table(f"by {group}", shown, 12_000, is_folded=True)
     yield _table("by SDMX dimension", dimensions_table(report), 12_000, is_folded=True)
+    yield _table("tokens and costs", amounts_table(report), 8_000, is_folded=True)
     lines = spider_lines(report)
     yield Section(
         title="Spider's table",

@@ -8,7 +8,7 @@ from typing import Literal
 from pytest_queryeval.core.model import GroupName
 from pytest_queryeval.core.report import BaselineReport, GroupReport, MetricChange, MetricReport, Report
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.text.formatting import format_interval, format_score, pluralize
+from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
 CHANGE = "change in cases of both"
@@ -96,6 +96,16 @@ def dimensions_table(report: Report) -> Table:
         pairs = [(format_score(one["mean"]), f"{one['n']:,}") if one else ("n/a", "0") for one in known]
         rows.append((Untrusted(name), *pairs[0], *pairs[1]))
     return Table(("dimension", "precision", "n", "recall", "n"), rows)
+
+
+def amounts_table(report: Report) -> Table:
+    """Return the sum and the mean of each number that systems tell of their calls, such as tokens and costs."""
+    rows = [
+        (Untrusted(name), format_amount(found["sum"]), format_amount(found["mean"]), f"{found['n']:,}")
+        for name, found in report["measures"].items()
+        if name.startswith("metadata[")
+    ]
+    return Table(("measure", "sum", "mean", "n"), rows)
 
 
 def spider_lines(report: Report) -> list[str]:

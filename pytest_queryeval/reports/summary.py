@@ -13,6 +13,7 @@ from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines, text_sentence
 from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
+    amounts_table,
     baseline_blocks,
     changes_besides,
     dimensions_table,
@@ -65,6 +66,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
         for group in GROUPS_SHOWN:
             yield from _table(group_table(report, group), width, is_whole=is_whole, max_parts=1)
         yield from _table(dimensions_table(report), width, is_whole=is_whole)
+        yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
     yield from _worst(report, width)
     if not is_short:

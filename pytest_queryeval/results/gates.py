@@ -5,23 +5,34 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias, cast
 
 from pytest_queryeval.core.errors import did_you_mean
-from pytest_queryeval.core.model import GROUPS, OF_TRIALS, PASS_RATE, REGRESSIONS, Case, Gate, GroupName, Threshold
+from pytest_queryeval.core.model import (
+    BASELINE_RULES,
+    GROUPS,
+    OF_TRIALS,
+    PASS_RATE,
+    REGRESSIONS,
+    Case,
+    Gate,
+    GroupName,
+    Threshold,
+)
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
 from pytest_queryeval.results.aggregation import group_values, totals
 from pytest_queryeval.results.baseline.flips import PASS_SCORES
 from pytest_queryeval.results.baseline.regression import measure_against
+from pytest_queryeval.results.measures import measures_of
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
+from pytest_queryeval.text.formatting import format_amount, format_score, limits_text, pluralize
 from pytest_queryeval.text.redaction import redact
 
 GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
@@ -52,6 +63,8 @@ def pending_gate(gate: Gate, folder: str) -> PendingGate:
         "max": gate.maximum,
         "cases": None,
     }
+    if gate.is_sum:
+        pending["type"] = "sum"
     if gate.no_regression is not None:
         pending["type"] = "no_regression"
         pending["no_regression"] = {"alpha": gate.no_regression.alpha, "max_drop": gate.no_regression.max_drop}
@@ -66,13 +79,14 @@ def with_gate_metrics(case: Case, gates: Iterable[Gate], path: str) -> Case:
     """Return the case with the metrics that the gates above it name and it does not request itself.
 
     `path` is that of its file, relative to the root of the run. A case without a source whose own metrics compare texts
-    is not run for a gate alone.
+    is not run for a gate alone. A sum needs no metric: it is one of numbers that are known of every call.
     """
     requested = case.requested_metrics
     added = dict.fromkeys(
         gate.metric
         for gate in gates
         if gate.metric not in (*requested, *OF_TRIALS, PASS_RATE, REGRESSIONS)
+        and not gate.is_sum
         and applies_to(gate.metric, case.kind)
         and matches(gate.where, partial(_values_of, case, path))
         and (case.source is not None or need_answers(requested) or not need_answers([gate.metric]))
@@ -98,7 +112,7 @@ def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
 
 def is_relative(gate: PendingGate) -> bool:
     """Return whether a gate compares with a baseline."""
-    return gate["type"] != "limits"
+    return gate["type"] in BASELINE_RULES
 
 
 def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
@@ -191,9 +205,12 @@ def _result_without_rest(gate: PendingGate, value: float | None, n: int, rest: i
     most = 1.0 if name in (PASS_RATE, *OF_TRIALS) else METRICS[name].max_score if name in METRICS else None
     if most is None or rest is None or value is None:
         return None
-    total = value * n
-    low = total / (n + rest)
-    high = max(value, (total + most * rest) / (n + rest))
+    if gate["type"] == "sum":
+        low, high = value, value + most * rest
+    else:
+        total = value * n
+        low = total / (n + rest)
+        high = max(value, (total + most * rest) / (n + rest))
     limits = Threshold(minimum=gate["min"], maximum=gate["max"])
     if limits.admits(low) and limits.admits(high):
         return True
@@ -211,24 +228,32 @@ def _why_nothing(gate: PendingGate, matching: Sequence[CaseReport], below: Seque
     evaluated = [case for case in matching if case["outcome"] not in ("skipped", "error")]
     if is_relative(gate):
         return NOT_COMPARABLE if evaluated else NOTHING
-    return f"no case has a score of {gate['metric']}" if evaluated and gate["metric"] != PASS_RATE else NOTHING
+    return (
+        f"no case has a {'value' if gate['type'] == 'sum' else 'score'} of {gate['metric']}"
+        if evaluated and gate["metric"] != PASS_RATE
+        else NOTHING
+    )
 
 
 def _measure(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | None) -> tuple[GateMeasurement, bool]:
     """Return the measurement of a gate, and whether it is met.
 
-    The value of a gate with limits is the mean of its metric over the cases that have a score, or the pass rate; None
-    without any case.
+    The value of a gate with limits is the mean of its metric over the cases that have a score, or the pass rate; that
+    of a sum is over all calls of the cases that tell a number, also of those in error. It is None without any case.
     """
     if baseline is not None and is_relative(gate):
         return measure_against(gate, cases, baseline)
-    if gate["metric"] == PASS_RATE:
+    errors = 0
+    if gate["type"] == "sum":
+        calls = [[value for name, value in measures_of(case) if name == gate["metric"]] for case in cases]
+        scores = [math.fsum(values) for values in calls if values]
+        errors = sum(case["outcome"] == "error" and not values for case, values in zip(cases, calls, strict=True))
+    elif gate["metric"] == PASS_RATE:
         scores = [PASS_SCORES[case["outcome"]] for case in cases if case["outcome"] in PASS_SCORES]
-        errors = 0
     else:
         scores = [score for case in cases if (score := case["scores"].get(gate["metric"])) is not None]
         errors = totals(cases)["errors"]
-    value = math.fsum(scores) / len(scores) if scores else None
+    value = math.fsum(scores) / (1 if gate["type"] == "sum" else len(scores)) if scores else None
     is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
     return {"value": value, "n": len(scores), "errors": errors}, is_met
 
@@ -253,7 +278,7 @@ def _subject(gate: GateReport) -> str:
         tolerated = f" of more than {rule['max_drop']:g}" if rule["max_drop"] else ""
         proven = f"without a proven {_worsening(gate)}{tolerated} from the baseline"
         return f"{gate['metric']} {proven} (no_regression, alpha {rule['alpha']:g}){where}"
-    return f"{gate['metric']}{where}"
+    return f"{'sum of ' if gate['type'] == 'sum' else ''}{gate['metric']}{where}"
 
 
 def _result_text(gate: GateReport) -> str:
@@ -263,6 +288,8 @@ def _result_text(gate: GateReport) -> str:
     if gate["ok"] is None:
         return f"{gate['reason']} ({_value_text(gate, value)})"
     about = [] if is_relative(gate) else [pluralize(gate["n"], "case")]
+    if gate["type"] == "sum" and gate["n"] != gate["ran"]:
+        about = [f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"]
     about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
     about += [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
     return f"{_value_text(gate, value)} ({', '.join(about)})" if about else _value_text(gate, value)
@@ -272,19 +299,20 @@ def _value_text(gate: GateReport, value: float) -> str:
     """Return the value and what is required of it."""
     if gate["type"] == "max_regressions":
         return f"{value:,} of {gate['n']:,}"
-    if gate["type"] == "limits":
+    if not is_relative(gate):
         limits = Threshold(minimum=gate["min"], maximum=gate["max"])
-        return f"{_distinct_text(value, limits)}, needs {limits_text(gate['min'], gate['max'])}"
+        shown = _distinct_text(value, limits, format_amount if gate["type"] == "sum" else format_score)
+        return f"{shown}, needs {limits_text(gate['min'], gate['max'])}"
     least, change = gate["detectable"], _worsening(gate)
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
     means = f"{format_score(gate['before'])} before, {format_score(gate['after'])} now over {gate['n']:,}"
     return f"{means} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'})"
 
 
-def _distinct_text(value: float, limits: Threshold) -> str:
-    """Return the value with as many digits as are needed to see on which side of the limits it lies."""
-    texts = (format_score(value), f"{value:.6g}", repr(value))
-    return next((text for text in texts if limits.admits(float(text)) is limits.admits(value)), texts[-1])
+def _distinct_text(value: float, limits: Threshold, number: Callable[[float], str]) -> str:
+    """Return the value as a `number`, or with as many digits as show on which side of the limits it lies."""
+    texts, is_met = (number(value), f"{value:.6g}", repr(value)), limits.admits(value)
+    return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
 
 
 def _worsening(gate: GateReport) -> str:

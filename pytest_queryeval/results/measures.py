@@ -14,7 +14,7 @@ P95 = 0.95
 
 
 def measure_statistics(cases: Iterable[CaseReport]) -> dict[str, MeasureStatistics]:
-    """Return for each measure what `describe` returns, and its 95th percentile `p95` by linear interpolation.
+    """Return for each measure what `describe` returns, the sum, and the 95th percentile `p95` by linear interpolation.
 
     Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
     trial counts, since each is a call. Times of 0 seconds are left out: those predictions stood in a suite or a file,
@@ -22,7 +22,7 @@ def measure_statistics(cases: Iterable[CaseReport]) -> dict[str, MeasureStatisti
     """
     values: defaultdict[str, list[float]] = defaultdict(list)
     for case in cases:
-        for name, value in _measures(case):
+        for name, value in measures_of(case):
             if name in values or len(values) < MAX_MEASURES:
                 values[name].append(value)
     found: dict[str, MeasureStatistics] = {}
@@ -32,7 +32,7 @@ def measure_statistics(cases: Iterable[CaseReport]) -> dict[str, MeasureStatisti
         below = math.floor(place)
         above = min(below + 1, len(ordered) - 1)
         p95 = ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-        found[name] = {**describe(own), "p95": p95}
+        found[name] = {**describe(own), "sum": math.fsum(ordered), "p95": p95}
     return found
 
 
@@ -45,7 +45,8 @@ def describe(values: Sequence[float]) -> Spread:
     return {"mean": mean, "n": n, "std": std, "min": ordered[0], "median": median, "max": ordered[-1]}
 
 
-def _measures(case: CaseReport) -> Iterator[tuple[str, float]]:
+def measures_of(case: CaseReport) -> Iterator[tuple[str, float]]:
+    """Yield the name and the value of each measure of each call of a case."""
     answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
     for answer in answers:
         prediction, predicted = answer["prediction"], answer["predicted"]

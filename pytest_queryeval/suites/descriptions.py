@@ -69,6 +69,7 @@ GATE_DESCRIPTIONS = {
     "where": "which cases count",
     "min": "the least mean over the cases",
     "max": "the greatest mean over the cases",
+    "sum": "the limits of the sum over all calls, for a time or metadata[NAME]: {max: 5}",
     "no_regression": "compares a metric with its value in the baseline",
     "max_regressions": "how many cases may pass in the baseline and no longer do",
     "alpha": "the level of the test whether a drop is chance; default: 0.05",

@@ -100,6 +100,7 @@ MIN_ALPHA, MAX_ALPHA = 0.001, 0.5  # the tests draw random signs 9,999 times
 _CASES_SHAPE = either({**list_shape({"$ref": "#/definitions/case"}), "minItems": 1}, TEXT, CASE_TABLE_SHAPE)
 _ID = re.compile(r"(?!.*::)[\w\-.:/]+")
 _GATE_WORDS = re.compile(r"(\w+)(?:\W+(\d+(?:\.\d+)?))?")  # of a gate that is written as text, as in `pass_rate >= 0.8`
+_SUMMED = re.compile(r"^(prediction_seconds|execution_seconds|metadata\[.+\])$")  # what calls have numbers of
 _MARKER = re.compile(r"[^\W_][\w-]*|-[\w-]*")
 # Without ASCII signs that ids and markers cannot have: not all editors know which other characters are letters.
 _ID_SHAPE: Shape = {**TEXT, "pattern": r"^(?!.*::)[^\s!-,;-@\[-^`{-~]+$"}
@@ -221,11 +222,16 @@ def _ignored(rule: str, node: Node) -> str:
 
 
 def _gate_shape() -> Shape:
-    """Return the shape of a gate: limits of a metric, or one of the rules that compare with a baseline."""
-    names = one_of(name for name in GATE if name not in BASELINE_RULES)
+    """Return the shape of a gate: limits of a mean or a sum, or one of the rules that compare with a baseline."""
+    names = one_of(name for name in GATE if name not in (*BASELINE_RULES, "sum"))
     limits = {"required": ["metric"], "propertyNames": names, **either({"required": ["min"]}, {"required": ["max"]})}
+    summed = {
+        "metric": {"type": "string", "pattern": _SUMMED.pattern},
+        **{name: shape_of(GATE[name]) for name in ("sum", "where")},
+    }
+    sums = {"required": ["metric", "sum"], "propertyNames": one_of(summed), "properties": summed}
     rules = [{"required": [rule], "propertyNames": one_of([rule, "where"])} for rule in BASELINE_RULES]
-    return {**shape_of(mapping_of(GATE, GATE_DESCRIPTIONS)), **either(limits, *rules)}
+    return {**shape_of(mapping_of(GATE, GATE_DESCRIPTIONS)), **either(limits, sums, *rules)}
 
 
 @shape(_gate_shape)
@@ -247,11 +253,24 @@ def _gate(node: Node) -> Gate:
         return gate(metric=REGRESSIONS, max_regressions=found["max_regressions"])
     if "metric" not in found:
         raise node.problem("a gate needs a metric: write {metric: NAME, min: NUMBER}")
-    limits = read_limits(node, found["metric"], found.get("min"), found.get("max"))
-    return gate(metric=found["metric"], minimum=limits.minimum, maximum=limits.maximum)
+    metric, is_sum = found["metric"], "sum" in found
+    if is_sum and ("min" in found or "max" in found):
+        raise node.problem("min and max are limits of the mean, 'sum' has its own: write a gate for each")
+    if is_sum and not _SUMMED.match(metric):
+        raise node.problem(f"'{metric}' has no sum: name metadata[NAME], prediction_seconds or execution_seconds")
+    stated = found["sum"] if is_sum else found
+    limits = read_limits(node, metric, stated.get("min"), stated.get("max"))
+    return gate(metric=metric, minimum=limits.minimum, maximum=limits.maximum, is_sum=is_sum)
 
 
 read_gates = list_of(_gate)
+
+
+@shape({**mapping_shape({name: {"type": "number", "minimum": 0} for name in ("min", "max")}), "minProperties": 1})
+def _sum(node: Node) -> dict[str, float]:
+    if isinstance(node.value, str):
+        raise unexpected(node, "a mapping", ": write {max: NUMBER}")
+    return known_entries(node, {"min": number, "max": number})
 
 
 @shape(lambda: {**shape_of(mapping_of(NO_REGRESSION, GATE_DESCRIPTIONS)), "required": ["metric"]})
@@ -318,6 +337,7 @@ GATE: Mapping[str, Reader[Any]] = {
     "where": mapping_of({**GATE_WHERE, "not": mapping_of(GATE_WHERE)}),
     "min": number,
     "max": number,
+    "sum": _sum,
     "no_regression": _no_regression,
     "max_regressions": whole_number(0),
 }

@@ -10,6 +10,15 @@ def format_score(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
+def format_amount(value: float) -> str:
+    """Return a number of seconds, tokens or a cost with at least four digits.
+
+    >>> format_amount(0.0123456), format_amount(12.0), format_amount(1_234_567.8)
+    ('0.01235', '12', '1,234,568')
+    """
+    return f"{value:.4g}" if abs(value) < 1_000 else f"{value:,.0f}"
+
+
 def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str] = format_score) -> str:
     """Return an interval; empty where there is none."""
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"
@@ -22,7 +31,7 @@ def limits_text(minimum: float | None, maximum: float | None) -> str:
     'at least 0.85 and at most 0.99'
     """
     limits = (("at least", minimum), ("at most", maximum))
-    return " and ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None)
+    return " and ".join(f"{words} {limit:,.10g}" for words, limit in limits if limit is not None)
 
 
 def pluralize(number: int, noun: str) -> str:

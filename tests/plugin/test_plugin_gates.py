@@ -230,6 +230,26 @@ def test_gate_computes_the_metric_that_it_names(suite, write, run_and_parse):
     assert run.result.ret == 0
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_gate_sums_what_the_calls_of_all_workers_tell(suite, write, run_and_parse, options):
+    write("queryeval.yaml", "gates: [{metric: 'metadata[cost]', sum: {max: 0.5}}]")
+    write(
+        "predict.py",
+        "from pytest_queryeval import Prediction, QueryOrAnswer\n\ndef predict(case):\n"
+        f"    stated, metadata = QueryOrAnswer(query={GOLD!r}), {{'cost': 0.25}} if case.id != 'free' else {{}}\n"
+        "    return Prediction(content=stated, predictor='p', metadata=metadata)\n",
+    )
+    suite(unpredicted("a", trials=2), unpredicted("b"), unpredicted("free"), predictor="predict.py:predict")
+
+    run = run_and_parse(*options)
+
+    text = "sum of metadata[cost] in the root folder: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
+    run.result.stdout.fnmatch_lines(["metadata[[]cost]  0.75  0.25  3", f"gate MISSED: {text.replace('[', '[[]')}"])
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert run.report["measures"]["metadata[cost]"]["sum"] == 0.75
+    assert "metadata[cost]" not in run.case("a")["scores"]
+
+
 def test_gate_computes_its_metric_for_the_cases_that_it_is_about_only(suite, write, run_and_parse):
     write(
         "queryeval.yaml",

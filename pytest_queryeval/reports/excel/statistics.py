@@ -21,7 +21,7 @@ from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
 from pytest_queryeval.reports.sections import group_metrics, mean_of
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
-MEASURED = (*NUMBERS, "p95")
+MEASURED = (*NUMBERS, "sum", "p95")
 HEADER = ("metric", *NUMBERS, "95 % low", "95 % high", "missed")
 SCORES: tuple[Literal["accuracy", "recall", "f1"], ...] = ("accuracy", "recall", "f1")
 DATA_QUERY = "Data Query Metrics"
@@ -55,7 +55,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     if kinds.keys() != {SDMX}:
         yield "Metrics", HEADER, _metrics(report["metrics"])
     if report.get("measures"):
-        measured = [[name, *_spread(found), found["p95"]] for name, found in report["measures"].items()]
+        measured = [[name, *_spread(found), found["sum"], found["p95"]] for name, found in report["measures"].items()]
         yield "Times (s), tokens, costs", ("measure", *MEASURED), measured
     if "trials" in report:
         trials = report["trials"]

@@ -15,6 +15,7 @@ from pytest_queryeval.reports.html.templates import HERE, line, template
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     FLIPS,
+    amounts_table,
     changes_table,
     dimensions_table,
     headline,
@@ -59,6 +60,7 @@ def page(report: Report) -> str:
         facts=list(_facts(report)),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
         dimensions=dimensions_table(report),
+        amounts=amounts_table(report),
         spider="\n".join(spider_lines(report)),
         charts=list(charts(report)),
         drawing=lambda chart: Markup(chart.picture.inside),  # noqa: S704 - Vega escapes texts

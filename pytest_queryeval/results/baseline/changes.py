@@ -201,6 +201,8 @@ def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
         of = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
         if gate["type"] == "limits":
             yield from _limit_requirements(gate, *of)
+        elif gate["type"] == "sum":
+            yield from _limit_requirements(gate, *of, gate["type"])
         elif gate["type"] == "no_regression":
             yield (*of, gate["type"]), (gate["no_regression"]["alpha"], -gate["no_regression"]["max_drop"])
         else:
