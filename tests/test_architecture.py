@@ -47,6 +47,7 @@ SHARED_MODULES = {
         "cells",
         "sections",
         "blocks",
+        "leaderboard",
         "markdown",
         "markdown_text",
         "html.bins",

@@ -1,11 +1,14 @@
 """`queryeval compare` and `queryeval render`: what they print and write, and what they refuse."""
 
+import csv
+import io
 import json
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -43,9 +46,9 @@ def write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def write_file(name, *cases):
-        write_report(report(*cases), Path(name))
-        return name
+    def write_file(path, *cases, **about):
+        write_report(report(*cases) | {"name": Path(path).stem} | about, Path(path))
+        return path
 
     return write_file
 
@@ -76,12 +79,15 @@ def test_two_reports_are_compared_in_every_form(write, capsys):
 
     out = capsys.readouterr().out
     assert status == 0
-    assert out.startswith("against the baseline base.json of 2024-05-01T10:00:00+00:00: 3 cases in both, 0 fixes, 1 ")
+    assert out.startswith(
+        "base is best with 0.667; new may be as good\n2 systems by the mean of pass_rate over 3 cases\n"
+    )
+    assert "\nagainst the baseline base.json of 2024-05-01T10:00:00+00:00: 3 cases in both, 0 fixes, 1 " in out
     assert "regressions (1): music/s.queryeval.yaml::c1\n" in out
     assert "report: out.md\nreport: out.html\nreport: out.json\n" in out
     assert "| `f1` | 0.667 | 0.333 | -0.333 |" in Path("out.md").read_text(encoding="utf-8")
-    assert json.loads(Path("out.json").read_bytes())["regressions"] == ["music/s.queryeval.yaml::c1"]
-    assert "new.json against base.json" in Tags(Path("out.html").read_text(encoding="utf-8")).texts
+    found = json.loads(Path("out.json").read_bytes())
+    assert found["baseline"]["regressions"] == found["differing"]["regressed"] == ["music/s.queryeval.yaml::c1"]
 
 
 def test_the_exit_status_is_0_whatever_got_worse(write):
@@ -98,15 +104,19 @@ def test_many_reports_are_a_leaderboard_with_the_best_first(write, capsys):
 
     main(["compare", "weak.json", "best.json", "good.json", "-o", "out.json", "-o", "out.md", "-o", "out.html"])
 
-    first, _, *rest = capsys.readouterr().out.splitlines()
+    first, by, _, *rest = capsys.readouterr().out.splitlines()
     rows = [line.split() for line in rest[:3]]
-    assert first == "3 systems, 10 cases, ranked by the mean of f1"
+    assert first == "best is best with 1.000; good may be as good"
+    assert by == "3 systems by the mean of pass_rate over 10 cases"
     assert [row[:2] for row in rows] == [["best", "1"], ["good", "2"], ["weak", "3"]]
     board = json.loads(Path("out.json").read_bytes())
-    assert [system["p"] for system in board["systems"]] == [None, 1.0, pytest.approx(2 * 2 / 512)]
-    assert [system["metrics"]["f1"]["n"] for system in board["systems"]] == [10, 10, 10]
-    assert "| `good` | 2 | 0.900 | 0.596 to 0.982 | 10 | 1.000 | 9 | 10 |" in Path("out.md").read_text(encoding="utf-8")
-    assert ("th", {"scope": "col"}) in Tags(Path("out.html").read_text(encoding="utf-8")).found
+    good, weak = (system["difference"] for system in board["systems"][1:])
+    assert board["systems"][0]["difference"] is None
+    assert (good["p"], weak["p"]) == (1.0, pytest.approx(2 * 2 / 512))
+    assert (good["change"], weak["change"]) == pytest.approx((-0.1, -0.9))
+    assert [system["score"]["n"] for system in board["systems"]] == [10, 10, 10]
+    markdown = Path("out.md").read_text(encoding="utf-8")
+    assert "| `good` | 2 | 0.900 | 0.596 to 0.982 | 10 | -0.100 | -0.362 to +0.196 | 1.000 | 9 | 10 |" in markdown
 
 
 def test_a_leaderboard_is_ranked_by_the_metric_that_is_named(write, capsys):
@@ -114,24 +124,24 @@ def test_a_leaderboard_is_ranked_by_the_metric_that_is_named(write, capsys):
     write("b.json", case(scores={"f1": 0.0, "valid_query": 1.0}))
     write("c.json", case(scores={"f1": 0.5}))
 
-    main(["compare", "a.json", "b.json", "c.json", "--metric", "valid_query", "-o", "out.json"])
+    main(["compare", "a.json", "b.json", "c.json", "--by", "valid_query", "-o", "out.json"])
 
     board = json.loads(Path("out.json").read_bytes())
     assert [(system["name"], system["rank"]) for system in board["systems"]] == [("b", 1), ("a", 2), ("c", None)]
-    first, _, *rows = capsys.readouterr().out.splitlines()
-    assert first.endswith("ranked by the mean of valid_query")
-    assert [row.split() for row in rows[:3]] == [
-        ["b", "1", "1.000", "0.207", "to", "1.000", "1", "-", "1", "1"],
-        ["a", "2", "0.000", "0.000", "to", "0.793", "1", "1.000", "1", "1"],
-        ["c", "-", "n/a", "-", "0", "-", "1", "1"],
+    _, first, _, *rows = capsys.readouterr().out.splitlines()
+    assert first == "3 systems by the mean of valid_query over 1 case"
+    assert [row.split()[:5] for row in rows[:3]] == [
+        ["b", "1", "1.000", "0.207", "to"],
+        ["a", "2", "0.000", "0.000", "to"],
+        ["c", "-", "n/a", "-", "0"],
     ]
 
 
 def test_two_reports_and_a_metric_are_a_leaderboard(write, capsys):
-    main(["compare", write("old.json", *scores(0.0)), write("new.json", *scores(1.0)), "--metric", "f1"])
+    main(["compare", write("old.json", *scores(0.0)), write("new.json", *scores(1.0)), "--by", "f1"])
 
     out = capsys.readouterr().out
-    assert out.startswith("2 systems, 1 case, ranked by the mean of f1\n")
+    assert out.startswith("new is best with 1.000; old may be as good\n2 systems by the mean of f1 over 1 case\n")
     assert out.index("\nnew ") < out.index("\nold ")
 
 
@@ -139,10 +149,10 @@ def test_of_a_cost_the_lowest_mean_ranks_first(write, capsys):
     for name, seconds in (("slow", 9.0), ("fast", 1.0), ("usual", 3.0)):
         write(f"{name}.json", case(scores={"f1": 1.0, "prediction_seconds": seconds}))
 
-    main(["compare", "slow.json", "fast.json", "usual.json", "--metric", "prediction_seconds"])
+    main(["compare", "slow.json", "fast.json", "usual.json", "--by", "prediction_seconds"])
 
-    head, _, *rows = capsys.readouterr().out.splitlines()[:5]
-    assert head.endswith("ranked by the mean of prediction_seconds, the lowest first")
+    _, head, _, *rows = capsys.readouterr().out.splitlines()[:6]
+    assert head == "3 systems by the mean of prediction_seconds over 1 case, the lowest first"
     assert [line.split()[:3] for line in rows] == [
         ["fast", "1", "1.000"],
         ["usual", "2", "3.000"],
@@ -158,7 +168,8 @@ def test_the_other_metrics_are_rows_where_they_are_more_than_the_systems(write, 
     main(["compare", "a.json", *names, "-o", "out.md"])
 
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[lines.index(["mean", "a", "b", "c"]) + 1] == ["recall[0]", "0.000", "0.000", "0.000"]
+    at = lines.index(["mean", "a", "b", "c"])
+    assert lines[at + 1 : at + 3] == [["f1", "1.000", "0.750", "0.750"], ["recall[0]", "0.000", "0.000", "0.000"]]
     markdown = Path("out.md").read_text(encoding="utf-8")
     assert "\n| mean | `a` | `b` | `c` |\n" in markdown
     assert "\n| `recall[1]` | 0.200 (n 2) | 0.100 (n 1) | 0.100 (n 1) |\n" in markdown
@@ -166,22 +177,23 @@ def test_the_other_metrics_are_rows_where_they_are_more_than_the_systems(write, 
 
 
 def test_the_other_metrics_are_columns_where_they_are_not_more_than_the_systems(write, capsys):
-    names = [write(f"{name}.json", case(scores={"f1": 1.0, "valid_query": 0.5})) for name in "ab"]
+    names = [write(f"{name}.json", case(scores={"f1": 1.0, "valid_query": 0.5})) for name in "abc"]
 
-    main(["compare", *names, "--metric", "f1"])
+    main(["compare", *names, "--by", "f1"])
 
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[lines.index(["mean", "valid_query"]) + 1 :] == [["a", "0.500"], ["b", "0.500"]]
+    at = lines.index(["mean", "valid_query"])
+    assert lines[at + 1 : at + 4] == [["a", "0.500"], ["b", "0.500"], ["c", "0.500"]]
 
 
 def test_reports_without_any_score_have_no_rank(write, capsys):
-    names = [write(f"{name}.json", case(scores={})) for name in "abc"]
+    names = [write(f"{name}.json", case(scores={}, outcome="skipped")) for name in "abc"]
 
     main(["compare", *names])
 
-    first, _, row, *_ = capsys.readouterr().out.splitlines()
-    assert first == "3 systems, 1 case, no score to rank by"
-    assert row.split() == ["a", "-", "n/a", "-", "0", "-", "1", "1"]
+    first, _, _, row, *_ = capsys.readouterr().out.splitlines()
+    assert first == "no system has a score of pass_rate"
+    assert row.split() == ["a", "-", "n/a", "-", "0", "-", "-", "-", "0", "1"]
 
 
 def asked(id_="a", value=1.0, **fingerprint):
@@ -215,7 +227,7 @@ def test_cases_that_are_gone_are_told_once_and_not_of_each_system(write, capsys)
     main(["compare", "best.json", *names])
 
     out = capsys.readouterr().out
-    assert out.count("only 1 of 2 cases with a score of f1 have one in all ranked systems") == 1
+    assert out.count("only 1 of 2 cases with a score of pass_rate has one in all ranked systems") == 1
     assert "changed besides" not in out
     assert "removed" not in out
 
@@ -225,7 +237,7 @@ def left_out(id_, **changes):
     return asked(id_) | {"outcome": "skipped", "scores": {}} | changes
 
 
-def test_a_leaderboard_tells_that_the_best_system_left_cases_out(write, capsys):
+def test_a_system_that_left_cases_out_gains_nothing_by_it(write, capsys):
     write("honest.json", asked("a"), asked("b", 0.0), asked("c", 0.0))
     write("sly.json", asked("a"), left_out("b"), left_out("c"))
     write("weak.json", asked("a", 0.0), asked("b", 0.0), asked("c", 0.0))
@@ -233,13 +245,14 @@ def test_a_leaderboard_tells_that_the_best_system_left_cases_out(write, capsys):
     main(["compare", "honest.json", "sly.json", "weak.json", "-o", "out.json", "-o", "out.md"])
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].split()[:3] == ["sly", "1", "1.000"]
-    assert "changed besides the system in sly against honest, weak: cases newly skipped (2 cases)" in lines
+    assert lines[0] == "honest, sly are level with 1.000"
+    assert "sly: 2 cases skipped: music/s.queryeval.yaml::b, music/s.queryeval.yaml::c" in lines
+    assert "changed besides the system in sly against honest: cases newly skipped (2 cases)" in lines
     told = Path("out.md").read_text("utf-8")
-    assert "only 1 of 3 cases with a score of `f1` have one in all ranked systems: means are over other cases" in told
-    assert "changed besides the system in `sly` against `honest`, `weak`: cases newly skipped (2 cases)" in told
+    assert "only 1 of 3 cases with a score of `pass_rate` has one in all ranked systems" in told
     board = json.loads(Path("out.json").read_bytes())
     assert (board["cases"], board["scored"], board["common"]) == (3, 3, 1)
+    assert [system["score"]["mean"] for system in board["systems"]] == [1.0, 1.0, 0.0]
 
 
 BOTH = {"f1": 1.0, "valid_query": 1.0}
@@ -283,23 +296,24 @@ def test_a_system_without_a_score_and_a_case_without_one_leave_the_means_over_th
     write("none.json", case("a", scores={}))
     names = [write(f"{name}.json", case("a"), case("of another kind", scores={"valid_query": 1.0})) for name in "bc"]
 
-    main(["compare", "none.json", *names, "--metric", "f1"])
+    main(["compare", "none.json", *names, "--by", "f1"])
 
-    assert "only" not in capsys.readouterr().out
+    assert "have one in all" not in capsys.readouterr().out
 
 
-def test_a_leaderboard_is_not_ranked_by_a_cost_unless_it_is_told_to(write, capsys):
+def test_a_leaderboard_is_ranked_by_the_pass_rate_unless_told_otherwise(write, capsys):
     scored = {"prediction_seconds": 3.0, "f1": 1.0}
     names = [write(f"{name}.json", case(scores=scored)) for name in "abc"]
 
     main(["compare", *names])
 
-    assert capsys.readouterr().out.startswith("3 systems, 1 case, ranked by the mean of f1\n")
+    assert "\n3 systems by the mean of pass_rate over 1 case\n" in capsys.readouterr().out
 
 
 def test_systems_with_the_same_mean_share_a_rank_and_one_without_a_score_has_none():
     board = leaderboard(
-        {"a": report(*scores(1.0)), "b": report(*scores(1.0)), "c": report(*scores(0.0)), "d": report(*scores(None))}
+        {"a": report(*scores(1.0)), "b": report(*scores(1.0)), "c": report(*scores(0.0)), "d": report(*scores(None))},
+        "f1",
     )
 
     assert [(system["name"], system["rank"]) for system in board["systems"]] == [
@@ -310,6 +324,190 @@ def test_systems_with_the_same_mean_share_a_rank_and_one_without_a_score_has_non
     ]
 
 
+def every_sign(differences):
+    """The sums of the differences with every choice of signs."""
+    return [
+        sum(s * d for s, d in zip(signs, differences, strict=True))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "test"),
+    [
+        (
+            {"a": [1, 1, 1, 1, 1, 1, 0, 1], "b": [1, 0, 0, 0, 0, 1, 1, 0], "c": [0] * 8, "d": [1, 1, 1, 0, 1, 1, 0, 1]},
+            "mcnemar",
+        ),
+        ({"a": [0.9, 1, 0.75, 1, 0.5], "b": [0.5, 1, 0.25, 1, 0.75], "c": [0.125] * 5}, "sign_flip"),
+    ],
+)
+def test_differences_and_their_p_equal_those_of_every_choice_of_signs(values, test):
+    board = leaderboard({name: report(*scores(*map(float, own))) for name, own in values.items()}, "f1")
+
+    found = {system["name"]: system["difference"] for system in board["systems"] if system["difference"]}
+    differences = {name: [own - best for own, best in zip(values[name], values["a"], strict=True)] for name in found}
+    raw = {
+        name: sum(abs(total) >= abs(sum(own)) - 1e-9 for total in every_sign(own)) / 2 ** len(own)
+        for name, own in differences.items()
+    }
+    ordered = sorted(raw, key=raw.get)
+    steps = [min(1.0, raw[name] * (len(ordered) - place)) for place, name in enumerate(ordered)]
+    adjusted = {name: max(steps[: place + 1]) for place, name in enumerate(ordered)}
+    assert found.keys() == values.keys() - {"a"}
+    assert {name: own["p"] for name, own in found.items()} == pytest.approx(adjusted)
+    assert {own["test"] for own in found.values()} == {test}
+    changes = {name: sum(own) / len(own) for name, own in differences.items()}
+    assert {name: own["change"] for name, own in found.items()} == pytest.approx(changes)
+    assert all(own["ci95"][0] <= own["change"] <= own["ci95"][1] for own in found.values() if own["ci95"])
+
+
+def test_of_one_case_nothing_but_the_difference_is_known():
+    best, other = leaderboard({"a": report(*scores(0.75)), "b": report(*scores(0.5))}, "f1")["systems"]
+
+    assert best["score"] == {"mean": 0.75, "n": 1, "ci95": None}
+    assert other["difference"] == {"change": -0.25, "ci95": None, "p": 1.0, "test": "sign_flip"}
+
+
+def test_identical_systems_are_level(write, capsys):
+    names = [write(f"{name}.json", *scores(1.0, 0.0, 0.5)) for name in "abc"]
+
+    main(["compare", *names, "--by", "f1", "-o", "out.json", "-o", "out.tex"])
+
+    board = json.loads(Path("out.json").read_bytes())
+    assert capsys.readouterr().out.startswith("a, b, c are level with 0.500\n")
+    assert [system["rank"] for system in board["systems"]] == [1, 1, 1]
+    assert [system["difference"]["p"] for system in board["systems"][1:]] == [1.0, 1.0]
+    assert board["differing"] == {"first": "a", "last": "c", "regressed": [], "fixed": [], "others": []}
+
+
+def test_a_case_that_one_system_lacks_counts_for_none_and_its_reason_is_known():
+    whole = report(case("a"), case("b"), case("c"), case("d", 0.0), case("e"))
+    part = report(
+        case("a", 0.0),
+        case("b", outcome="skipped", scores={}),
+        case("c", outcome="error", scores={}),
+        case("d", outcome="failed", scores={"f1": None}),
+    )
+    without = report(case("a", scores={"other": 1.0}))
+
+    board = leaderboard({"whole": whole, "part": part, "without": without}, "f1")
+
+    assert (board["cases"], board["scored"], board["common"]) == (5, 5, 1)
+    assert [
+        (system["name"], system["rank"], system["score"] and system["score"]["n"]) for system in board["systems"]
+    ] == [
+        ("whole", 1, 1),
+        ("part", 2, 1),
+        ("without", None, None),
+    ]
+    assert board["systems"][1]["left_out"] == {
+        reason: [f"music/s.queryeval.yaml::{name}"]
+        for reason, name in (("skipped", "b"), ("in error", "c"), ("without a score", "d"), ("not in the report", "e"))
+    }
+
+
+def in_groups(values, **changes):
+    """Cases of two kinds with enough of each, and of one with too few."""
+    kinds = ["sql"] * 10 + ["json"] * 10 + ["sdmx"] * 9
+    return report(
+        *(case(f"c{n}", value, kind=kind, **changes) for n, (kind, value) in enumerate(zip(kinds, values, strict=True)))
+    )
+
+
+def test_groups_with_enough_cases_tell_who_is_best_in_each():
+    first = in_groups([1.0] * 10 + [0.0] * 10 + [1.0] * 9)
+    second = in_groups([0.0] * 5 + [1.0] * 5 + [0.0] * 9 + [1.0] + [0.0] * 9)
+
+    groups = leaderboard({"first": first, "second": second})["groups"]
+
+    assert groups == {
+        "kind": {
+            "sql": {"n": 10, "means": {"first": 1.0, "second": 0.5}, "best": ["first"]},
+            "json": {"n": 10, "means": {"first": 0.0, "second": 0.1}, "best": ["second"]},
+        }
+    }
+
+
+def test_of_a_group_with_equal_means_nobody_is_best_and_of_a_cost_the_lowest_is():
+    scored = [{"prediction_seconds": float(n)} for n in (1, 2, 2)]
+    reports = {name: in_groups([1.0] * 29, scores=own) for name, own in zip(("a", "b", "c"), scored, strict=True)}
+
+    by_pass_rate, by_cost = (
+        leaderboard(reports, metric)["groups"]["kind"] for metric in ("pass_rate", "prediction_seconds")
+    )
+
+    assert [found["best"] for found in by_pass_rate.values()] == [[], []]
+    assert [found["best"] for found in by_cost.values()] == [["a"], ["a"]]
+
+
+def test_cases_that_differ_are_regressed_or_fixed_from_the_first_report_to_the_last():
+    boards = {
+        "a": report(*scores(1.0, 0.0, 0.5, 1.0)),
+        "b": report(*scores(0.0, 0.0, 1.0, 1.0)),
+        "c": report(*scores(0.5, 1.0, 0.5, 1.0)),
+    }
+
+    found = leaderboard(boards, "f1")["differing"]
+
+    assert (found["first"], found["last"]) == ("a", "c")
+    assert [[nodeid[-2:] for nodeid in found[name]] for name in ("regressed", "fixed", "others")] == [
+        ["c0"],
+        ["c1"],
+        ["c2"],
+    ]
+
+
+NASTY = "50% & a_b #1 ${x} ~^\\ <|>\"--`'\u202e"
+
+
+def test_latex_of_any_name_has_no_command_but_ours(write):
+    names = [write(f"{n}.json", *scores(float(n), 1.0), name=f"{NASTY}{n}") for n in range(2)]
+
+    main(["compare", *names, "-o", "out.tex"])
+
+    text = Path("out.tex").read_text(encoding="utf-8")
+    (row,) = (line for line in text.splitlines() if line.strip().startswith("2 &"))
+    assert row.strip().startswith(
+        r"2 & 50\% \& a\_b \#1 \$\{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} "
+        r"\textless{}\textbar{}\textgreater{}''{}-{}-{}`{}'{}\textbackslash{}u202e0 & 0.500 & "
+    )
+    assert row.endswith(r" & $-$0.500 & [$-$1.000, $+$0.563] & 1.000 \\")
+    unescaped = re.sub(r"\\([%&_#${}]|\\$)", "", text, flags=re.MULTILINE)
+    assert unescaped.count("{") == unescaped.count("}")
+    assert set(re.findall(r"\\[a-z]+", unescaped)) == {
+        *(r"\usepackage", r"\begin", r"\end", r"\centering", r"\caption", r"\label"),
+        *(r"\toprule", r"\midrule", r"\bottomrule"),
+        *(r"\textasciitilde", r"\textasciicircum", r"\textbackslash", r"\textless", r"\textbar", r"\textgreater"),
+    }
+    assert all(line.count("&") == 6 for line in unescaped.splitlines() if line.strip().startswith(("1 ", "2 ", "& ")))
+
+
+def test_the_caption_of_latex_has_n_and_the_tests(write):
+    write("a.json", *scores(1.0, 1.0))
+    write("b.json", *scores(1.0, 0.0))
+    write("c.json", *scores(0.5, 0.5))
+
+    main(["compare", "a.json", "b.json", "c.json", "--by", "f1", "-o", "out.tex"])
+
+    (caption,) = (line for line in Path("out.tex").read_text("utf-8").splitlines() if "caption" in line)
+    assert "Mean f1 over 2 common cases" in caption
+    assert "by the exact McNemar test or the paired randomisation test, adjusted by Holm's method" in caption
+
+
+def test_csv_has_all_digits_and_no_name_that_is_a_formula(write):
+    write("a.json", *scores(1.0, 1.0, 1.0), name="=cmd()")
+    write("b.json", *scores(1.0, 0.0, 1.0))
+    write("c.json", case("c0", outcome="skipped", scores={}))
+
+    main(["compare", "a.json", "b.json", "c.json", "-o", "out.csv"])
+
+    first, second, third = csv.DictReader(io.StringIO(Path("out.csv").read_text("utf-8-sig")))
+    assert (first["system"], first["rank"], first["difference"]) == ("'=cmd()", "1", "")
+    assert (second["mean"], second["difference"], second["test"]) == (repr(2 / 3), repr(-1 / 3), "mcnemar")
+    assert (third["rank"], third["n"], third["mean"], third["p"]) == ("", "0", "", "")
+
+
 def test_a_leaderboard_over_different_cases_says_so(write, capsys):
     write("a.json", case("one"), case("two"))
     write("b.json", case("one"))
@@ -317,7 +515,10 @@ def test_a_leaderboard_over_different_cases_says_so(write, capsys):
 
     main(["compare", "a.json", "b.json", "c.json"])
 
-    assert "only 1 of 2 cases with a score of f1 have one in all ranked systems" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "\n3 systems by the mean of pass_rate over 1 common one of 2 cases\n" in out
+    assert "\nonly 1 of 2 cases with a score of pass_rate has one in all ranked systems, and only these count\n" in out
+    assert "\nb: 1 case not in the report: music/s.queryeval.yaml::two\n" in out
 
 
 def test_of_costs_the_rise_that_is_detected_may_be_larger_than_any_cost_seen(write):
@@ -327,16 +528,32 @@ def test_of_costs_the_rise_that_is_detected_may_be_larger_than_any_cost_seen(wri
 
     main(["compare", "base.json", "new.json", "-o", "out.json"])
 
-    assert json.loads(Path("out.json").read_bytes())["metrics"]["prediction_seconds"]["detectable"] > 5.0
+    found = json.loads(Path("out.json").read_bytes())["baseline"]
+    assert found["metrics"]["prediction_seconds"]["detectable"] > 5.0
 
 
-def test_reports_of_one_name_are_told_apart_by_their_paths(write, capsys):
-    names = [write(f"{folder}/report.json", case()) for folder in ("a", "b")]
+def test_runs_of_one_name_are_told_apart_by_date_and_path(write, capsys):
+    first, second = (write(f"{folder}/report.json", case()) for folder in ("a", "b"))
+    later = write("later.json", case(), name="report", created="2024-05-02T12:30:00+00:00")
 
-    main(["compare", *names, write("c.json", case())])
+    main(["compare", first, second, later, write("c.json", case()), "-o", "out.json"])
 
-    out = capsys.readouterr().out
-    assert all(any(line.startswith(name) for line in out.splitlines()) for name in (*names, "c"))
+    board = json.loads(Path("out.json").read_bytes())
+    assert [system["name"] for system in board["systems"]] == [
+        "report (2024-05-01 10:00) (a/report.json)",
+        "report (2024-05-01 10:00) (b/report.json)",
+        "report (2024-05-02 12:30)",
+        "c",
+    ]
+
+
+def test_a_run_with_the_name_that_another_is_given_hides_none(write):
+    names = ["r", "r", "r (2024-05-01 10:00) (a.json)"]
+    paths = [write(f"{path}.json", case(), name=name) for path, name in zip("abc", names, strict=True)]
+
+    main(["compare", *paths, "-o", "out.json"])
+
+    assert {system["name"] for system in json.loads(Path("out.json").read_bytes())["systems"]} == set(paths)
 
 
 @pytest.mark.parametrize("others", [["new.json"], ["new.json", "third.json"]], ids=["two", "many"])
@@ -365,7 +582,7 @@ def test_foreign_text_is_never_markup(write, capsys, others):
         (["base.json", "new.json", "-o", "out.xlsx"], "no comparison as '.xlsx' for out.xlsx: known are"),
         (["base.json", "new.json", "-o", "base.json/out.md"], "report base.json/out.md cannot be written: "),
         (["base.json", "new.json", "-o", "./new.json"], "new.json: is a report to compare, and would be lost"),
-        (["base.json", "new.json", "--metric", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
+        (["base.json", "new.json", "--by", "ff1"], "no report has a score of 'ff1': did you mean 'f1'?"),
     ],
 )
 def test_calls_that_cannot_be_served_end_with_2_and_one_line(write, capsys, arguments, message):
@@ -488,7 +705,7 @@ def test_a_folder_that_may_not_be_written_to_ends_with_2_before_anything_is_made
 def test_names_that_look_like_commands_are_no_commands(write, capsys):
     names = [write(f"{name}.json", case(value=value)) for name, value in (("::error::a", 1.0), ("b\x1b[31m\n::c", 0.0))]
 
-    main(["compare", *names, "--metric", "f1", "-o", "::warning::\n::error::.md"])
+    main(["compare", *names, "--by", "f1", "-o", "::warning::\n::error::.md"])
 
     out = capsys.readouterr().out
     assert "::error::a" in out
@@ -520,7 +737,7 @@ def test_json_is_one_object_and_the_lines_go_to_standard_error(write, capsys):
         return status, json.loads(out), err
 
     status, found, err = printed("compare", "old.json", "new.json", "-o", "out.md")
-    assert (status, found["metrics"]["f1"]["after"], found["reports"]) == (0, 1.0, ["out.md"])
+    assert (status, found["baseline"]["metrics"]["f1"]["after"], found["reports"]) == (0, 1.0, ["out.md"])
     assert "report: out.md" in err
 
     _, found, _ = printed("compare", "old.json", "new.json", "best.json")
@@ -537,7 +754,7 @@ def test_render_keeps_a_baseline(write):
     head = HEAD | {"created": "2024-05-01T10:00:00+00:00"}
     write("base.json", case())
     main(["compare", write("old.json", case(value=0.0)), "base.json", "-o", "comparison.json"])
-    found = json.loads(Path("comparison.json").read_bytes())
+    found = json.loads(Path("comparison.json").read_bytes())["baseline"]
     whole = aggregate([case()], gates=(), about=head | {"baseline": found})
     write_report(whole, Path("whole.json"))
 
@@ -656,7 +873,9 @@ def test_reports_without_a_common_case_are_not_ranked(write, capsys):
         main(["compare", "one.json", "two.json", "three.json"])
 
     assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith("nothing to rank: no case has a score of 'f1' in all reports; node ids")
+    assert capsys.readouterr().err.startswith(
+        "nothing to rank: no case has a score of 'pass_rate' in all reports; node ids"
+    )
 
 
 def test_the_console_script_tells_its_version(capsys):

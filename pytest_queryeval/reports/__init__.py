@@ -67,6 +67,19 @@ def check_target(target: Path) -> None:
     """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written."""
     if str(target) == STEP_SUMMARY:
         raise ReportError(f"'{STEP_SUMMARY}' is for `--queryeval-report` only: call a folder otherwise")
+    check_place(target)
+    if is_folder(target):
+        return
+    suffix = target.suffix.removeprefix(".")
+    if suffix not in REPORTS:
+        raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
+    if missing := REPORTS[suffix].missing:
+        hint = f"pip install 'pytest-queryeval[{REPORTS[suffix].extra}]'"
+        raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
+
+
+def check_place(target: Path) -> None:
+    """Raise `ReportError` unless a file or folder can be written."""
     try:
         is_file = not is_folder(target)
         file = Path(os.path.realpath(target)) if target.is_symlink() else target
@@ -77,12 +90,6 @@ def check_target(target: Path) -> None:
         irregular = [path for path in files if path.exists() and not path.is_file()]
     except OSError as error:  # a folder without permission, a name that no file can have
         raise ReportError(f"report {target} cannot be written: {error.strerror or error}") from error
-    suffix = target.suffix.removeprefix(".")
-    if is_file and suffix not in REPORTS:
-        raise ReportError(f"no report format '.{suffix}' for {target}{did_you_mean(suffix, REPORTS.names())}")
-    if is_file and (missing := REPORTS[suffix].missing):
-        hint = f"pip install 'pytest-queryeval[{REPORTS[suffix].extra}]'"
-        raise ReportError(f"report {target} needs {' and '.join(missing)}: {hint}")
     if not writable:
         raise ReportError(f"report {target} cannot be written: {nearest} is no folder that can be written to")
     if irregular:  # a folder, which would be replaced, or a pipe, which blocks until somebody reads it

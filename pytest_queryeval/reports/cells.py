@@ -12,6 +12,10 @@ from pytest_queryeval.text.escaping import escape_invisible
 Cell: TypeAlias = str | int | float | None
 # As they stand in the metadata of a prediction.
 TIMES = ("sql_execution_time", "vector_store_search_time", "llm_time", "total_execution_time")
+# A spreadsheet may run a text that begins with one of these as a formula, those in full width too. The apostrophe,
+# which is put before such a text, is one of them: so a reader can take one apostrophe away without a doubt.
+ACTING = frozenset("=+-@'＝＋－＠")  # noqa: RUF001 - in full width
+LEADING = frozenset("\t\n")
 
 
 def cell(value: Any) -> Cell:
@@ -19,6 +23,17 @@ def cell(value: Any) -> Cell:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     return escape_invisible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def guarded(value: Any) -> Any:
+    """Return the value as a cell; a text that a spreadsheet could take for a formula gets an apostrophe before it."""
+    if value is None or type(value) is float:  # as most are
+        return value
+    known = escape_invisible(value) if type(value) is str else cell(value)
+    if not isinstance(known, str):
+        return known
+    acts = known[:1] in LEADING or known.lstrip()[:1] in ACTING
+    return f"'{known}" if acts else known
 
 
 def metric_names(cases: Iterable[CaseReport]) -> list[str]:

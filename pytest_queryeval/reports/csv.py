@@ -8,13 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
-from pytest_queryeval.reports.cells import TIMES, cell, metric_names, part
-from pytest_queryeval.text.escaping import escape_invisible
-
-# A spreadsheet may run a text that begins with one of these as a formula, those in full width too. The apostrophe,
-# which is put before such a text, is one of them: so a reader can take one apostrophe away without a doubt.
-ACTING = frozenset("=+-@'＝＋－＠")  # noqa: RUF001 - in full width
-LEADING = frozenset("\t\n")
+from pytest_queryeval.reports.cells import TIMES, guarded, metric_names, part
 
 COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
     "path": lambda case: case["path"],
@@ -59,14 +53,3 @@ def render_csv(report: Report) -> bytes:
         values += [case["scores"].get(name) for name in metrics]
         writer.writerow([guarded(value) for value in values])
     return file.getvalue().encode("utf-8-sig")
-
-
-def guarded(value: Any) -> Any:
-    """Return the value as a cell; a text that a spreadsheet could take for a formula gets an apostrophe before it."""
-    if value is None or type(value) is float:  # as most are
-        return value
-    known = escape_invisible(value) if type(value) is str else cell(value)
-    if not isinstance(known, str):
-        return known
-    acts = known[:1] in LEADING or known.lstrip()[:1] in ACTING
-    return f"'{known}" if acts else known

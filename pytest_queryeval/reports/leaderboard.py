@@ -1,58 +1,181 @@
-"""What a leaderboard says, as tables and sentences."""
+"""What a leaderboard says, as tables and sentences; the ranking as CSV and as a table of LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.reports.sections import first_names, p_text
-from pytest_queryeval.results.baseline.leaderboard import Leaderboard, System
+from pytest_queryeval.core.model import ALPHA
+from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
+from pytest_queryeval.reports.cells import guarded
+from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text, signed
+from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Differing, Leaderboard, System
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize
+from pytest_queryeval.text.truncation import escape_line
 
 MAX_METRICS = 100  # beside that of the ranking
-RANKING_HEADER = ("system", "rank", "mean", "95 % interval", "n", "p", "passed", "cases")
-NOTE = (
-    "p: paired test against the best, adjusted for the number of systems; those with a p above 0.05 may be as good as "
-    "the best"
+RANKING_HEADER = (
+    *("system", "rank", "mean", "95 % interval", "n"),
+    *("difference", "95 % interval", "p", "passed", "cases"),
 )
-OTHER_CASES = "means are over other cases, and each p is over those that a system shares with the best"
+NOTE = (
+    "difference: to the best system, over the same cases; p: two-sided paired test of 'no difference', adjusted for "
+    "the number of systems; those with a p above 0.05 may be as good as the best"
+)
+TESTS: Mapping[Literal["mcnemar", "sign_flip"], str] = {
+    "mcnemar": "exact McNemar test",
+    "sign_flip": "paired randomisation test",
+}
+CSV_HEADER = (
+    *("rank", "system", "metric", "n", "mean", "mean_low", "mean_high"),
+    *("difference", "difference_low", "difference_high", "p", "test", "passed", "cases"),
+)
+# Characters that mean something to LaTeX, or that its oldest encoding of fonts shows as others.
+LATEX = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "%&_#${}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": "`{}",
+        "'": "'{}",
+        '"': "''{}",
+        "-": "-{}",  # two of them are another character
+    }
+)
 
 
 def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
-    """Yield the ranking by one metric, the means of the others, and what makes the systems hard to compare."""
-    systems, metric = board["systems"], board["metric"]
-    start = f"{pluralize(len(systems), 'system')}, {pluralize(board['cases'], 'case')}, "
-    first = ", the lowest first" if board["better"] == "lower" else ""
-    ranked = () if metric is None else (start, "ranked by the mean of ", Untrusted(metric), first)
-    yield ranked or (start, "no score to rank by")
-    yield Table(RANKING_HEADER, [_ranked(system, metric) for system in systems])
-    if metric is not None:
+    """Yield who is best, the ranking, means by group and of other metrics, and what makes systems hard to compare."""
+    yield finding(board)
+    yield ranked_by(board)
+    yield ranking_table(board)
+    if board["common"]:
         yield (NOTE,)
-    yield from _other_metrics(systems, metric)
-    if metric is not None and board["common"] < board["scored"]:
-        shared = f"only {board['common']:,} of {pluralize(board['scored'], 'case')} with a score of "
-        yield (shared, Untrusted(metric), f" have one in all ranked systems: {OTHER_CASES}")
-    yield from _changes(systems)
+    yield from coverage(board)
+    if "baseline" not in board:  # which has both of these
+        yield from suite_differences(board["systems"])
+        yield from other_metrics(board["systems"])
+    if board["groups"]:
+        yield (f"means by group, of groups with at least {MIN_GROUP} common cases; the best ones have an asterisk",)
+        yield from group_tables(board)
+    if "baseline" in board:
+        yield from baseline_blocks(board["baseline"])
+    elif board["common"]:
+        yield differing(board["differing"], board["common"])
 
 
-def _ranked(system: System, metric: str | None) -> Sequence[str]:
-    found, counts = None if metric is None else system["metrics"].get(metric), system["totals"]
+def finding(board: Leaderboard) -> Sentence:
+    """Return in one sentence which system is best, and which others may be as good."""
+    ranked = [system for system in board["systems"] if system["score"] is not None]
+    if not ranked:
+        return ("no system has a score of ", Untrusted(board["metric"]))
+    best, *others = ranked
+    first = [system["name"] for system in ranked if system["rank"] == 1]
+    unproven = [system["name"] for system in others if system["difference"] and system["difference"]["p"] > ALPHA]
+    mean = format_score(best["score"]["mean"] if best["score"] else None)
+    if not others:
+        return (Untrusted(best["name"]), " is the only system with a score, ", mean)
+    if len(first) > 1:
+        return (*first_names(first, MAX_EXAMPLES), f" are level with {mean}")
+    leads = (Untrusted(best["name"]), f" is best with {mean}; ")
+    if unproven:
+        return (*leads, *first_names(unproven, MAX_EXAMPLES), " may be as good")
+    return (*leads, f"each difference to it is significant (p at most {ALPHA:g})")
+
+
+def ranked_by(board: Leaderboard) -> Sentence:
+    """Return what is ranked by which metric, over which cases."""
+    first = ", the lowest first" if board["better"] == "lower" else ""
+    cases, common = board["cases"], board["common"]
+    some = f"{pluralize(common, 'common one')} of " if common < cases else ""
+    return (
+        f"{pluralize(len(board['systems']), 'system')} by the mean of ",
+        Untrusted(board["metric"]),
+        f" over {some}{pluralize(cases, 'case')}{first}",
+    )
+
+
+def ranking_table(board: Leaderboard) -> Table:
+    """Return the ranking; `NOTE` explains its columns."""
+    return Table(RANKING_HEADER, [_ranked(system) for system in board["systems"]])
+
+
+def _ranked(system: System) -> Sequence[str]:
+    score, difference, counts = system["score"], system["difference"], system["totals"]
     return (
         Untrusted(system["name"]),
         "-" if system["rank"] is None else str(system["rank"]),
-        format_score(found["mean"] if found else None),
-        (format_interval(found["ci95"]) if found else "") or "-",
-        f"{found['n'] if found else 0:,}",
-        "-" if system["p"] is None else p_text(system["p"]),
+        format_score(score["mean"] if score else None),
+        (format_interval(score["ci95"]) if score else "") or "-",
+        f"{score['n'] if score else 0:,}",
+        signed(difference["change"]) if difference else "-",
+        (format_interval(difference["ci95"], signed) if difference else "") or "-",
+        p_text(difference["p"]) if difference else "-",
         f"{counts['passed']:,}",
         f"{counts['cases']:,}",
     )
 
 
-def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Block]:
+def coverage(board: Leaderboard) -> Iterator[Sentence]:
+    """Yield why cases with a score are not common: of each system, how many it lacks for which reason."""
+    if board["common"] == board["scored"]:
+        return
+    shared = f"only {board['common']:,} of {pluralize(board['scored'], 'case')} with a score of "
+    yield (
+        shared,
+        Untrusted(board["metric"]),
+        f" {'has' if board['common'] == 1 else 'have'} one in all ranked systems, and only these count",
+    )
+    for system in board["systems"]:
+        if system["score"] is not None:
+            for reason, nodeids in system["left_out"].items():
+                cases = pluralize(len(nodeids), "case")
+                yield (Untrusted(system["name"]), f": {cases} {reason}: ", *first_names(nodeids, MAX_EXAMPLES))
+
+
+def suite_differences(systems: Sequence[System]) -> Iterator[Sentence]:
+    """Yield how suites differ from that of the best system, and where that of the best requires less."""
+    best = Untrusted(systems[0]["name"])
+    for changes, names in _names_by_changes(systems, "changes").items():
+        yield ("changed besides the system in ", *first_names(names), " against ", best, f": {changes}")
+    for changes, names in _names_by_changes(systems, "eased").items():
+        yield ("changed besides the system in ", best, " against ", *first_names(names), f": {changes}")
+
+
+def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eased"]) -> dict[str, list[str]]:
+    """Return the names of the systems with changes, by these changes in words."""
+    found: dict[str, list[str]] = {}
+    for system in systems:
+        if changes := [f"{change['what']} ({pluralize(len(change['cases']), 'case')})" for change in system[member]]:
+            found.setdefault(", ".join(changes), []).append(system["name"])
+    return found
+
+
+def group_tables(board: Leaderboard) -> Iterator[Table]:
+    """Yield a table of means for each group."""
+    for group, values in board["groups"].items():
+        names = [system["name"] for system in board["systems"] if system["score"] is not None]
+        rows = [
+            (
+                Untrusted(value),
+                f"{found['n']:,}",
+                *(f"{format_score(found['means'][name])}{'*' if name in found['best'] else ' '}" for name in names),
+            )
+            for value, found in values.items()
+        ]
+        yield Table((group, "n", *map(Untrusted, names)), rows)
+
+
+def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
     """Yield a table of means, with systems or metrics as columns: those of which there are fewer."""
-    names = list(dict.fromkeys(name for system in systems for name in system["metrics"] if name != metric))
+    names = list(dict.fromkeys(name for system in systems for name in system["metrics"]))
     shown = names[:MAX_METRICS]
     if not shown:
         return
@@ -73,19 +196,66 @@ def _other_metrics(systems: Sequence[System], metric: str | None) -> Iterator[Bl
         yield (f"and {pluralize(len(names) - len(shown), 'metric')} more: the JSON form has all",)
 
 
-def _changes(systems: Sequence[System]) -> Iterator[Sentence]:
-    """Yield how suites differ from that of the best system, and where that of the best requires less."""
-    best = Untrusted(systems[0]["name"])
-    for changes, names in _names_by_changes(systems, "changes").items():
-        yield ("changed besides the system in ", *first_names(names), " against ", best, f": {changes}")
-    for changes, names in _names_by_changes(systems, "eased").items():
-        yield ("changed besides the system in ", best, " against ", *first_names(names), f": {changes}")
+def differing(found: Differing, common: int) -> Sentence:
+    """Return how many cases have other scores, and in which direction from the first report to the last."""
+    regressed, fixed, others = (len(found[name]) for name in ("regressed", "fixed", "others"))
+    counts = f"systems differ in {regressed + fixed + others:,} of {pluralize(common, 'common case')}: {regressed:,} "
+    ends = (Untrusted(found["first"]), " to ", Untrusted(found["last"]))
+    return (counts, "regressed from ", *ends, f", {fixed:,} fixed, {others:,} between them only")
 
 
-def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eased"]) -> dict[str, list[str]]:
-    """Return the names of the systems with changes, by these changes in words."""
-    found: dict[str, list[str]] = {}
-    for system in systems:
-        if changes := [f"{change['what']} ({pluralize(len(change['cases']), 'case')})" for change in system[member]]:
-            found.setdefault(", ".join(changes), []).append(system["name"])
-    return found
+def leaderboard_csv(board: Leaderboard) -> bytes:
+    """Return the ranking as CSV with all digits, in UTF-8 with a byte order mark; the means of other metrics follow."""
+    names = list(dict.fromkeys(name for system in board["systems"] for name in system["metrics"]))
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow([*CSV_HEADER, *(guarded(f"mean {name}") for name in names)])
+    for system in board["systems"]:
+        score, difference, counts = system["score"], system["difference"], system["totals"]
+        writer.writerow(
+            [
+                *(system["rank"], guarded(system["name"]), guarded(board["metric"])),
+                *((score["n"], score["mean"], *(score["ci95"] or (None, None))) if score else (0, None, None, None)),
+                *((difference["change"], *(difference["ci95"] or (None, None))) if difference else (None, None, None)),
+                *((difference["p"], difference["test"]) if difference else (None, None)),
+                *(counts["passed"], counts["cases"]),
+                *(found["mean"] if (found := system["metrics"].get(name)) else None for name in names),
+            ]
+        )
+    return file.getvalue().encode("utf-8-sig")
+
+
+def leaderboard_latex(board: Leaderboard) -> bytes:
+    """Return the ranking as a table of LaTeX with the package booktabs; its caption has n and the test."""
+    tests = dict.fromkeys(TESTS[system["difference"]["test"]] for system in board["systems"] if system["difference"])
+    tested = f", difference to the best, and its $p$ by the {' or the '.join(tests)}, adjusted by Holm's method"
+    tested = tested if tests else ""
+    cases = pluralize(board["common"], "common case")
+    lines = [
+        r"% \usepackage{booktabs}",
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{Mean {_latex(board['metric'])} over {cases} with its 95\,\% interval{tested}.}}",
+        r"  \label{tab:leaderboard}",
+        r"  \begin{tabular}{rlrrrrr}",
+        r"    \toprule",
+        r"    & system & mean & 95\,\% interval & difference & 95\,\% interval & $p$ \\",
+        r"    \midrule",
+    ]
+    for system in board["systems"]:
+        rank, name = ("--" if system["rank"] is None else str(system["rank"])), _latex(system["name"])
+        _, _, mean, ci95, _, change, change_ci95, p, *_ = _ranked(system)
+        numbers = map(_latex_number, (mean, ci95, change, change_ci95, p))
+        lines.append(rf"    {' & '.join((rank, name, *numbers))} \\")
+    lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}", ""]
+    return "\n".join(lines).encode(errors="backslashreplace")
+
+
+def _latex(text: str) -> str:
+    return escape_line(text, NAME_CHARACTERS).translate(LATEX)
+
+
+def _latex_number(text: str) -> str:
+    """Return a number or an interval with signs of mathematics; two hyphens, which are a dash, where there is none."""
+    number = re.sub("[-+<]", r"$\g<0>$", text) if text != "-" else "--"
+    return f"[{number.replace(' to ', ', ')}]" if " to " in number else number

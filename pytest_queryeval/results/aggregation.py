@@ -128,16 +128,21 @@ def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics
     found: dict[str, MetricStatistics] = {}
     for name, scores in values.items():
         metric = METRICS[name] if name in METRICS else None  # noqa: SIM401 - a registry has no get()
-        max_score = 1.0 if metric is None or metric.max_score is None else metric.max_score
         is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
         n = len(scores) + errors[name]
         found[name] = {
-            **statistics(scores, max_score=max_score),
+            **statistics_of(name, scores),
             "mean_with_errors": math.fsum(scores) / n if is_share else None,
             "n_with_errors": n if is_share else None,
             "missed": missed[name],
         }
     return found
+
+
+def statistics_of(metric: str, scores: Sequence[float]) -> ScoreStatistics:
+    """Return the `statistics` of scores of a metric, which may have an upper bound other than 1."""
+    max_score = METRICS[metric].max_score if metric in METRICS else None
+    return statistics(scores, max_score=1.0 if max_score is None else max_score)
 
 
 def statistics(values: Sequence[float], *, max_score: float = 1.0) -> ScoreStatistics:
@@ -208,13 +213,13 @@ def _dimensions(cases: Sequence[CaseReport]) -> dict[str, DimensionStatistics]:
             for metric, values in (("precision", precision), ("recall", recall)):
                 if isinstance(found, dict) and isinstance(score := found.get(metric), float):
                     values[name].append(score)
-    statistics_of: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
-    for name, found_statistics in statistics_of.items():
+    by_dimension: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
+    for name, found_statistics in by_dimension.items():
         if name in precision:
             found_statistics["precision"] = statistics(precision[name])
         if name in recall:
             found_statistics["recall"] = statistics(recall[name])
-    return statistics_of
+    return by_dimension
 
 
 def _trials(cases: Sequence[CaseReport]) -> TrialsReport | None:

@@ -87,12 +87,13 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
 
 def paired_scores(metric: str, common: Iterable[tuple[CaseReport, CaseReport]]) -> list[tuple[float, float]]:
     """Return the scores of a metric, or of `pass_rate`, of the cases that have one in both reports."""
-
-    def score(case: CaseReport) -> float | None:
-        return PASS_SCORES.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
-
-    scores = ((score(old), score(new)) for old, new in common)
+    scores = ((score_of(metric, old), score_of(metric, new)) for old, new in common)
     return [(old, new) for old, new in scores if old is not None and new is not None]
+
+
+def score_of(metric: str, case: CaseReport) -> float | None:
+    """Return the score of a metric, or what a case adds to `pass_rate`; None where it has none."""
+    return PASS_SCORES.get(case["outcome"]) if metric == PASS_RATE else case["scores"].get(metric)
 
 
 def in_scope(path: str, run: RunFacts) -> bool:

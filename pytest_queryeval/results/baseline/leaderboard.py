@@ -1,20 +1,25 @@
-"""Many reports of the same suite as a table: the best first, and which of the others may be as good."""
+"""Reports of the same suite as a table: the best system first, and which of the others may be as good."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import TypedDict
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.report import Report, SuiteChange, Totals
-from pytest_queryeval.results.aggregation import costs, metric_statistics, totals
+from pytest_queryeval.core.model import PASS_RATE, GroupName
+from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, SuiteChange, Totals
+from pytest_queryeval.results.aggregation import costs, group_values, metric_statistics, statistics_of, totals
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
-from pytest_queryeval.results.baseline.flips import match_cases, paired_scores
+from pytest_queryeval.results.baseline.flips import match_cases, score_of
 
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
 EASED = (SKIPPED, XFAIL, METRICS)  # changes that are found in one direction only
+GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "source")
+MIN_GROUP = 10  # cases, below which the means of a group say little
+Reason: TypeAlias = Literal["not in the report", "skipped", "in error", "expected to fail", "without a score"]
 
 
 class Mean(TypedDict):
@@ -25,96 +30,161 @@ class Mean(TypedDict):
     ci95: list[float] | None
 
 
+class Difference(TypedDict):
+    """The mean of a system less that of the best one, over the same cases.
+
+    `ci95` are the ends of its 95 % interval; `p` is that of the two-sided paired `test`, adjusted for all systems.
+    """
+
+    change: float
+    ci95: list[float] | None
+    p: float
+    test: Literal["mcnemar", "sign_flip"]
+
+
 class System(TypedDict):
     """A system of a leaderboard; `leaderboard` says what its members are."""
 
     name: str
     rank: int | None
     totals: Totals
+    score: Mean | None
+    difference: Difference | None
     metrics: dict[str, Mean]
-    p: float | None
+    left_out: dict[Reason, list[str]]
     changes: list[SuiteChange]
     eased: list[SuiteChange]
 
 
-class Coverage(TypedDict):
-    """How many cases there are, have a score of the metric in some report, and in every one that has any at all."""
+class GroupMeans(TypedDict):
+    """The mean of each system over `n` common cases; `best` are those with the best one, none where all are equal."""
 
+    n: int
+    means: dict[str, float]
+    best: list[str]
+
+
+class Differing(TypedDict):
+    """The node ids of common cases with other scores: worse or better in the `last` report than in the `first`."""
+
+    first: str
+    last: str
+    regressed: list[str]
+    fixed: list[str]
+    others: list[str]
+
+
+class Leaderboard(TypedDict):
+    """Systems, the best first, ranked by `metric`; `baseline` compares the second of two reports with the first."""
+
+    metric: str
+    better: Better
     cases: int
     scored: int
     common: int
-
-
-class Leaderboard(Coverage):
-    """Systems, the best first, ranked by `metric`, None where there is no score."""
-
-    metric: str | None
-    better: Better
     systems: list[System]
+    groups: dict[GroupName, dict[str, GroupMeans]]
+    differing: Differing
+    baseline: NotRequired[BaselineReport]
 
 
-def leaderboard(reports: Mapping[str, Report], metric: str | None = None) -> Leaderboard:
-    """Return the systems by name, ranked by the mean of `metric`: where None is given, the first one that is no cost.
+def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leaderboard:
+    """Return the systems by name, ranked by the mean of `metric` over the common cases.
 
-    Each has `rank` (None without a score, shared by equal means), its `totals`, its `metrics` with mean, n and 95 %
-    interval, and `p` of the two-sided paired test against the best system over the cases that both have scores of,
-    adjusted by Holm; `p` is None for the best itself and where there is no such case. `changes` are those of cases that
-    its suite evaluates otherwise than that of the best system, `eased` what the suite of the best system left out that
-    its own required. `better` tells which means of the metric come first. Counted are all `cases`, those `scored` by
-    the metric in any report, and those `common` to all reports that have scores of it.
+    Of all `cases`, some are `scored` by the metric in any report; `common` ones have a score in every report that has
+    any at all. All statistics are over these. Each system has `rank`, shared by equal means, and `score`; both are None
+    without any score. `difference` is that to the best system, None for this one itself. `metrics` are the means of the
+    other metrics, `left_out` the scored cases that are not common because of this system, by the reason. `changes` are
+    those of cases that its suite evaluates otherwise than that of the best system, `eased` what the suite of the best
+    system left out that its own required. `groups` are those with several values of at least MIN_GROUP cases.
 
     Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
     """
-    means: dict[str, dict[str, Mean]] = {
-        name: {
-            each: {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
-            for each, found in metric_statistics(report["cases"]).items()
-        }
-        for name, report in reports.items()
-    }
-    lower = {name for report in reports.values() for name in costs(report["metrics"])}
-    known = list(dict.fromkeys(name for found in means.values() for name in found))
-    if metric is not None and metric not in known:
+    by_nodeid = {name: {case["nodeid"]: case for case in report["cases"]} for name, report in reports.items()}
+    known = dict.fromkeys([PASS_RATE, *(each for report in reports.values() for each in report["metrics"])])
+    if metric not in known:
         raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
-    ranked_by = metric or next((name for name in known if name not in lower), "")
-    coverage = _coverage(reports.values(), ranked_by)
-    if coverage["scored"] and not coverage["common"]:
-        raise ReportError(f"nothing to rank: no case has a score of '{ranked_by}' in all reports; {NOT_COMMON}")
-    sign = -1.0 if ranked_by in lower else 1.0
-    points = {
-        name: sign * found[ranked_by]["mean"] if ranked_by in found else -math.inf for name, found in means.items()
+    scores = {
+        name: {nodeid: score for nodeid, case in cases.items() if (score := score_of(metric, case)) is not None}
+        for name, cases in by_nodeid.items()
     }
-    ranks = {name: 1 + sum(other > own for other in points.values()) for name, own in points.items()}
+    ranked = {name: own for name, own in scores.items() if own}
+    scored = dict.fromkeys(nodeid for own in ranked.values() for nodeid in own)
+    common = [nodeid for nodeid in scored if all(nodeid in own for own in ranked.values())]
+    if scored and not common:
+        raise ReportError(f"nothing to rank: no case has a score of '{metric}' in all reports; {NOT_COMMON}")
+    is_lower = any(metric in costs(report["metrics"]) for report in reports.values())
+    sign = -1.0 if is_lower else 1.0
+    values = {name: [own[nodeid] for nodeid in common] for name, own in ranked.items()}
+    means = {name: statistics_of(metric, own) for name, own in values.items()}
+    points = {name: sign * means[name]["mean"] if name in means else -math.inf for name in reports}
     best, *others = sorted(reports, key=lambda name: -points[name])
-    p_values = _p_values({name: reports[name] for name in others}, reports[best], ranked_by)
-    return {
-        "metric": ranked_by or None,
-        "better": "lower" if ranked_by in lower else "higher",
-        **coverage,
-        "systems": [
+    differences = _differences(values, best)
+    systems: list[System] = []
+    for name in (best, *others):
+        found, cases = means.get(name), by_nodeid[name]
+        others_means = metric_statistics(cases[nodeid] for nodeid in common if nodeid in cases)
+        systems.append(
             {
                 "name": name,
-                "rank": ranks[name] if ranked_by in means[name] else None,
+                "rank": 1 + sum(other > points[name] for other in points.values()) if found else None,
                 "totals": totals(reports[name]["cases"]),
-                "metrics": means[name],
-                "p": p_values.get(name),
+                "score": {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]} if found else None,
+                "difference": differences.get(name),
+                "metrics": {
+                    each: {"mean": one["mean"], "n": one["n"], "ci95": one["ci95"]}
+                    for each, one in others_means.items()
+                    if each != metric
+                },
+                "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
                 "changes": _changes(reports[best], reports[name]) if name != best else [],
                 "eased": _eased(reports[best], reports[name]) if name != best else [],
             }
-            for name in (best, *others)
-        ],
-    }
-
-
-def _coverage(reports: Iterable[Report], metric: str) -> Coverage:
-    cases = [{case["nodeid"]: case["scores"].get(metric) for case in report["cases"]} for report in reports]
-    scored = [{nodeid for nodeid, score in own.items() if score is not None} for own in cases]
-    ranked = [own for own in scored if own]
+        )
     return {
-        "cases": len(set[str]().union(*cases)),
-        "scored": len(set[str]().union(*scored)),
-        "common": len(set.intersection(*ranked)) if ranked else 0,
+        "metric": metric,
+        "better": "lower" if is_lower else "higher",
+        "cases": len(set[str]().union(*by_nodeid.values())),
+        "scored": len(scored),
+        "common": len(common),
+        "systems": systems,
+        "groups": _groups(reports[best], [by_nodeid[best][nodeid] for nodeid in common], values, sign),
+        "differing": _differing(common, values, sign),
     }
+
+
+def _differences(values: Mapping[str, Sequence[float]], best: str) -> dict[str, Difference]:
+    """Return the differences of the other systems to the best one, with p values adjusted by Holm's method."""
+    if len(values) < 2:
+        return {}
+    # scipy.stats takes long to import.
+    from pytest_queryeval.results.baseline.statistics import Pairs, fitting_test, holm, interval, p_value
+
+    pairs = {name: Pairs(before=values[best], after=own) for name, own in values.items() if name != best}
+    adjusted = holm([p_value(own) for own in pairs.values()])
+    return {
+        name: {"change": own.change, "ci95": interval(own), "p": p, "test": fitting_test(own)}
+        for (name, own), p in zip(pairs.items(), adjusted, strict=True)
+    }
+
+
+def _left_out(nodeids: Sequence[str], cases: Mapping[str, CaseReport]) -> dict[Reason, list[str]]:
+    """Return why cases that others have scores of have none in a report."""
+    found: defaultdict[Reason, list[str]] = defaultdict(list)
+    for nodeid in nodeids:
+        outcome = cases[nodeid]["outcome"] if nodeid in cases else None
+        match outcome:
+            case None:
+                found["not in the report"].append(nodeid)
+            case "skipped":
+                found["skipped"].append(nodeid)
+            case "error":
+                found["in error"].append(nodeid)
+            case "xfailed" | "xpassed":
+                found["expected to fail"].append(nodeid)
+            case _:
+                found["without a score"].append(nodeid)
+    return dict(found)
 
 
 def _changes(best: Report, other: Report) -> list[SuiteChange]:
@@ -129,10 +199,38 @@ def _eased(best: Report, other: Report) -> list[SuiteChange]:
     return [change for change in changes(other, best, match_cases(other, best)) if change["what"] in EASED]
 
 
-def _p_values(others: Mapping[str, Report], best: Report, metric: str) -> dict[str, float]:
-    """Return the adjusted p of each system that shares scored cases with the best one."""
-    from pytest_queryeval.results.baseline.statistics import Pairs, holm, p_value
+def _groups(
+    best: Report, common: Sequence[CaseReport], values: Mapping[str, Sequence[float]], sign: float
+) -> dict[GroupName, dict[str, GroupMeans]]:
+    """Return the means by the groups of the best system's report, in its order."""
+    found: dict[GroupName, dict[str, GroupMeans]] = {}
+    for group in GROUPS:
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, case in enumerate(common):
+            for value in group_values(case, group):
+                places[value].append(place)
+        large = [value for value in best["groups"].get(group, {}) if len(places[value]) >= MIN_GROUP]
+        if len(large) < 2:
+            continue
+        found[group] = {}
+        for value in large:
+            own = places[value]
+            means = {name: math.fsum(scores[at] for at in own) / len(own) for name, scores in values.items()}
+            top = max(sign * mean for mean in means.values())
+            winners = [name for name, mean in means.items() if sign * mean == top]
+            found[group][value] = {
+                "n": len(own),
+                "means": means,
+                "best": winners if len(winners) < len(means) else [],
+            }
+    return found
 
-    scores = {name: paired_scores(metric, match_cases(best, other).common) for name, other in others.items()}
-    shared = {name: Pairs(*zip(*pairs, strict=True)) for name, pairs in scores.items() if pairs}
-    return dict(zip(shared, holm([p_value(pairs) for pairs in shared.values()]), strict=True))
+
+def _differing(common: Sequence[str], values: Mapping[str, Sequence[float]], sign: float) -> Differing:
+    names = list(values) or [""]
+    found: Differing = {"first": names[0], "last": names[-1], "regressed": [], "fixed": [], "others": []}
+    for nodeid, *scores in zip(common, *values.values(), strict=True):
+        if len(set(scores)) > 1:
+            change = sign * (scores[-1] - scores[0])
+            found["regressed" if change < 0 else "fixed" if change > 0 else "others"].append(nodeid)
+    return found
