@@ -13,17 +13,28 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+import pytest_queryeval
+
 pytestmark = pytest.mark.process
 
 DOCS = Path(__file__).parent.parent / "docs"
 GATING = (DOCS / "gating.md").read_text(encoding="utf-8")
 GITHUB = yaml.safe_load((DOCS / "ci/github-actions.yml").read_text(encoding="utf-8"))
 GITLAB = yaml.safe_load((DOCS / "ci/gitlab-ci.yml").read_text(encoding="utf-8"))
+STARTER = Path(pytest_queryeval.__file__).parent / "cli/starter"
+STARTERS = {
+    name: yaml.safe_load((STARTER / f"{name}.yml").read_text(encoding="utf-8").replace("FOLDER", "queries"))
+    for name in ("github", "gitlab")
+}
+STARTER_STEPS = {step["name"]: step for step in STARTERS["github"]["jobs"]["queries"]["steps"] if "name" in step}
 STEPS = {step["name"]: step for step in GITHUB["jobs"]["queries"]["steps"] if "name" in step}
 JOB = GITLAB["queries"]
 EVALUATE = STEPS["Evaluate"]["run"]
 SCRIPT = "\n".join(JOB["script"])
-EVERY_COMMAND = [step["run"] for step in STEPS.values() if "run" in step] + JOB["before_script"] + JOB["script"]
+EVERY_COMMAND = [
+    *(step["run"] for step in (*STEPS.values(), *STARTER_STEPS.values()) if "run" in step),
+    *(line for job in (JOB, STARTERS["gitlab"]["queries"]) for line in (*job["before_script"], *job["script"])),
+]
 REPORTS = {"report.json", "report.md", "report.csv", "report.html", "report.xlsx", "junit.xml"}
 BASELINES = {"github": Path("baseline/report.json"), "gitlab": Path("queries/baseline.json")}
 COMMANDS = {"github": EVALUATE, "gitlab": SCRIPT}
@@ -38,6 +49,14 @@ WORSE = """
 def predict(case):
     number = int(case.id.removeprefix("double-"))
     return f"SELECT {number} * {2 + number % 2}"
+"""
+# The runs 3, 2 and 1 on main, of which only those in a file have a report that did not expire.
+GH = """#!/bin/sh
+echo "$@" >> asked.txt
+case "$1 $2" in
+  "run list") printf '3\\n2\\n1\\n' ;;
+  "run download") grep -qx "$3" kept.txt && mkdir baseline && cp main.json baseline/report.json ;;
+esac
 """
 GONE = """
 def predict(case):
@@ -86,7 +105,7 @@ def run(project, command, shell=("bash", "-e")):
     known = {
         name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI_", "PYTEST_XDIST"))
     }
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join((str(project / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
     told = {"PATH": path, "GITHUB_STEP_SUMMARY": str(project / "summary.md"), "MODEL_API_KEY": "0000", "CI": "true"}
     file = project / "step.sh"
     file.write_text(command, encoding="utf-8")
@@ -157,6 +176,34 @@ def test_the_baseline_is_fetched_from_where_it_was_kept():
     assert f"--workflow {workflow.partition(':')[0]} " in fetch["run"]
     assert fetch["if"] == "github.event_name == 'pull_request'"
     assert GITHUB[True]["push"]["branches"] == ["main"]  # YAML reads `on` as true
+
+
+def test_the_file_that_init_writes_fetches_the_baseline_in_the_same_way():
+    assert STARTER_STEPS["Fetch the baseline"] == STEPS["Fetch the baseline"]
+    assert STARTERS["github"]["permissions"] == GITHUB["permissions"]
+    assert STARTER_STEPS["Keep the reports"]["with"].items() <= STEPS["Keep the reports"]["with"].items()
+    assert (STARTER_STEPS["Evaluate"]["run"], STARTER_STEPS["Keep the reports"]["if"]) == (EVALUATE, "always()")
+
+
+@pytest.mark.parametrize(("kept", "asked"), [("3\n2\n", 1), ("1\n", 3), ("", 3)])
+def test_the_baseline_is_the_last_report_of_main_that_is_left(project, baseline, kept, asked):
+    (project / "bin").mkdir()
+    (project / "bin/gh").write_text(GH, encoding="utf-8")
+    (project / "bin/gh").chmod(0o755)
+    (project / "kept.txt").write_text(kept, encoding="utf-8")
+    shutil.copy(baseline, project / "main.json")
+
+    fetched, result = run(project, STEPS["Fetch the baseline"]["run"]), evaluate(project, "github")
+
+    calls = (project / "asked.txt").read_text(encoding="utf-8").splitlines()
+    assert "--status completed" in calls[0]  # failed ones too
+    assert (fetched.returncode, result.returncode, len(calls)) == (0, 0, 1 + asked)
+    assert ("::warning title=No baseline::" in fetched.stdout) is (not kept)
+    assert verdicts(project) == ([True, True, True] if kept else [True, None, None])
+
+
+def test_a_list_of_runs_that_cannot_be_read_is_a_warning(project):
+    assert run(project, STEPS["Fetch the baseline"]["run"]).stdout.startswith("::warning title=No baseline::")
 
 
 def test_both_files_keep_the_reports_of_runs_that_failed():

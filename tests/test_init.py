@@ -138,8 +138,8 @@ def test_the_workflow_is_at_the_root_of_the_repository(here, monkeypatch):
     init("suites", "--ci", "github")
 
     workflow = yaml.safe_load((here / ".github/workflows/queries.yml").read_text(encoding="utf-8"))
-    commands = [step.get("run", "") for step in workflow["jobs"]["queries"]["steps"]]
-    assert "pytest evaluation/suites --queryeval-report=reports --queryeval-report=github" in commands
+    commands = "".join(step.get("run", "") for step in workflow["jobs"]["queries"]["steps"])
+    assert '\npytest evaluation/suites --queryeval-report=reports --queryeval-report=github "$@"\n' in commands
     assert 'pip install "pytest-queryeval[html,excel] @ git+URL"' in commands
 
 

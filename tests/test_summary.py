@@ -264,7 +264,9 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
         for number in range(2)
     ]
 
-    report = report_of(*cases, gates=[GATE | {"ok": False, "folder": hostile}], unreadable_files=[hostile], name=hostile)
+    report = report_of(
+        *cases, gates=[GATE | {"ok": False, "folder": hostile}], unreadable_files=[hostile], name=hostile
+    )
     lines = [line for line, _ in summary_lines(report, width=80, verbosity=verbosity)]
     lines += [line for line, _ in (*missed_gate_lines(report), verdict_line(report))]
 
