@@ -74,6 +74,8 @@ OWNERS = {
     "duckdb": {"engines.duckdb_child", "engines.duckdb_build", "documents.tables.parquet"},
     "openpyxl": {"documents.tables.xlsx"},
     "sqlglot": {
+        "languages.sql.aligned",
+        "languages.sql.edits",
         "languages.sql.order",
         "languages.sql.rewriting",
         "languages.sql.dialects",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 CauseMode: TypeAlias = Literal["auto", "off", "full"]
 CauseLabel: TypeAlias = Literal[
@@ -53,6 +54,8 @@ CauseLabel: TypeAlias = Literal[
     "too-large",
     "rejected",
 ]
+MAX_EDITS = 2
+NOTHING = "nothing"  # in the text of a change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +77,17 @@ class Cause:
 
     edits: tuple[CausingEdit, ...]
     repaired_query: str | None = None
+
+
+class QueryEdits(Protocol):
+    """Single edits of a predicted query from its differences to gold, each known by its number."""
+
+    @property
+    def edits(self) -> Sequence[CausingEdit]:
+        """All edits."""
+
+    def combinations(self) -> Iterator[tuple[int, ...]]:
+        """Yield which edits to make together, in the order in which they are to be tried: each alone, then pairs."""
+
+    def applied(self, numbers: Sequence[int]) -> str | None:
+        """Return the predicted query after these edits; None where that cannot be a query."""

@@ -16,6 +16,7 @@ from pytest_queryeval.core.errors import (
     SourceError,
 )
 from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Prediction, QueryOrAnswer, Trial
+from pytest_queryeval.evaluation.causes import find_cause
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import result_of, threshold_violations
@@ -51,7 +52,8 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
         progress.prediction = None
         progress.prediction = session.predict(case, number)
         trials.append(_score(case, golds, progress.prediction, session))
-    return result_of(case, trials)
+    result = result_of(case, trials)
+    return replace(result, cause=find_cause(result, session))
 
 
 def fault_location(case: Case, fault: Exception) -> Location:

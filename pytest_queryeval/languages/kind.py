@@ -8,12 +8,22 @@ from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.core.cause import Cause, CauseLabel, QueryEdits
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Answer, Case, Execution, Failure, FailureKind, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.sandbox.host import Hosts
+
+FAILURE_LABELS: Mapping[FailureKind, CauseLabel] = {
+    "invalid": "syntax",
+    "timeout": "timeout",
+    "unsafe": "unsafe",
+    "too_large": "too-large",
+    "empty": "empty",
+    "rejected": "rejected",
+}
 
 
 class Kind(ABC):
@@ -86,6 +96,18 @@ class Kind(ABC):
     @abstractmethod
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         """Return where two answers differ, at most `limit` rows of each type; None where they cannot be compared."""
+
+    def failure_label(self, failure: Failure) -> CauseLabel:
+        """Return what the failure of a prediction is called in causes."""
+        return FAILURE_LABELS[failure.kind]
+
+    def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
+        """Return why a wrong answer that no query gave is wrong; None where that is not known."""
+        return None
+
+    def edits(self, predicted: str, gold: str, dialect: str, schema: Schema) -> QueryEdits | None:
+        """Return the single edits from a predicted query to gold; None where there are none, or one is unreadable."""
+        return None
 
     def text(self, answer: Answer) -> str | None:
         """Return an answer as text for reports, where it is not a table."""

@@ -7,8 +7,9 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
-from pytest_queryeval.core.table import Row
+from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.languages.json.equality import canonical_text, equal
 from pytest_queryeval.languages.json.paths import path_text
 from pytest_queryeval.text.redaction import redact
@@ -18,6 +19,8 @@ COLUMNS = ("path", "value")
 MAX_VALUE = 200  # characters
 # Normalization of a hostile key of combining characters takes time that grows with the square of its length.
 MAX_NORMALIZED = 200
+# The type of a value by the first character of its canonical text; that of a number has several.
+_TYPES = {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean", "n": "null"}
 # The path to a value, from the end: the path to its container, and the last step.
 Path: TypeAlias = "tuple[Path, str | int] | None"
 
@@ -78,6 +81,25 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Differ
         counts=(found.lost + found.altered, found.added + found.altered),
         summary=summary,
     )
+
+
+def difference_cause(gold: JsonAnswer, predicted: JsonAnswer) -> Cause | None:
+    """Return the first differences: of paths that are missing, then of extra ones, then of other values.
+
+    >>> difference_cause(JsonAnswer({"year": 1990}), JsonAnswer({"year": "1990"})).edits
+    (CausingEdit(label='wrong-type', clause='$.year', change='"1990" → 1990'),)
+    """
+    found = difference(gold, predicted, limit=MAX_EDITS)
+    edits = [_edit("missing-member", path, NOTHING, value) for path, value in found.missing]
+    edits += [_edit("extra-member", path, value, NOTHING) for path, value in found.extra]
+    for (path, right), (_, value) in found.changed:
+        is_other_type = _TYPES.get(str(right)[:1]) != _TYPES.get(str(value)[:1])
+        edits.append(_edit("wrong-type" if is_other_type else "wrong-value", path, value, right))
+    return Cause(edits=tuple(edits[:MAX_EDITS])) if edits else None
+
+
+def _edit(label: CauseLabel, path: Cell, *change: Cell) -> CausingEdit:
+    return CausingEdit(label=label, clause=str(path), change=" → ".join(map(str, change)))
 
 
 def _compare(gold: JsonValue, predicted: JsonValue, path: Path, found: _Found) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
@@ -16,7 +17,7 @@ from pytest_queryeval.documents.json_nodes import json_within, read_json
 from pytest_queryeval.documents.values import json_value
 from pytest_queryeval.languages.answer_text import answer_text, read_json_text, refusal
 from pytest_queryeval.languages.files import stated_file, text_file
-from pytest_queryeval.languages.json.difference import difference
+from pytest_queryeval.languages.json.difference import difference, difference_cause
 from pytest_queryeval.languages.json.options import check_options
 from pytest_queryeval.languages.json.schema import check_untrusted, violations
 from pytest_queryeval.languages.kind import Kind
@@ -85,6 +86,11 @@ class Json(Kind):
         if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
             return None
         return difference(gold, predicted, limit=limit)
+
+    def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
+        if not isinstance(gold, JsonAnswer) or not isinstance(predicted, JsonAnswer):
+            return None
+        return difference_cause(gold, predicted)
 
     def text(self, answer: Answer) -> str | None:
         return json.dumps(answer.value, ensure_ascii=False, indent=2) if isinstance(answer, JsonAnswer) else None

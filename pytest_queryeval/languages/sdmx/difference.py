@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
 from pytest_queryeval.core.selection import Selection, Term
 from pytest_queryeval.core.table import Row
 from pytest_queryeval.languages.sdmx.lookup import list_names
 from pytest_queryeval.languages.sdmx.scores import dataset_ids, match_dimensions, rename_as_in_gold
+from pytest_queryeval.text.truncation import one_line
 
 COLUMNS = ("dimension", "id", "name")
 MAX_DATASETS = 4
+MAX_CODES = 4  # in a cause
+_ORDER = ("wrong-dataset", "missing-dimension", "extra-dimension", "wrong-code")
 MAX_CHARACTERS = 60  # of the id of a dataset
 
 
@@ -45,6 +49,39 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
         summary=summary,
         columns=COLUMNS,
     )
+
+
+def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
+    """Return the first differences: of datasets, then of dimensions that one side lacks, then of codes."""
+    rename, golds = rename_as_in_gold(gold), dataset_ids(gold)
+    others = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
+    found: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
+    extra, missing = ([one for one in these if one not in those] for these, those in ((others, golds), (golds, others)))
+    if extra or missing:
+        found.append(("wrong-dataset", "", extra, missing))
+    for name, matched in match_dimensions(gold, predicted).items():
+        sides = (matched.false_positives, matched.false_negatives)
+        chosen, lacking = ([_name(term) for term in terms] for terms in sides)
+        if not chosen and not lacking:
+            continue
+        label: CauseLabel = "wrong-code"
+        if not matched.true_positives and not (chosen and lacking):
+            label = "missing-dimension" if lacking else "extra-dimension"
+        found.append((label, name, chosen, lacking))
+    found.sort(key=lambda each: _ORDER.index(each[0]))
+    edits = [
+        CausingEdit(
+            label=label,
+            clause=one_line(name),
+            change=" → ".join(list_names(names, MAX_CODES, MAX_CHARACTERS) if names else NOTHING for names in change),
+        )
+        for label, name, *change in found[:MAX_EDITS]
+    ]
+    return Cause(edits=tuple(edits)) if edits else None
+
+
+def _name(term: Term) -> str:
+    return term.id or term.name or term.label or ""
 
 
 def _rows(terms: Iterable[tuple[str, Term]]) -> Iterator[Row]:

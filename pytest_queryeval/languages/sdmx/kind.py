@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer
@@ -21,7 +22,7 @@ from pytest_queryeval.languages.kind import Kind
 from pytest_queryeval.languages.sdmx.checks import add_labels, violations
 from pytest_queryeval.languages.sdmx.data_query import FORMS, is_data_query, read_data_query
 from pytest_queryeval.languages.sdmx.details import selection_text
-from pytest_queryeval.languages.sdmx.difference import difference
+from pytest_queryeval.languages.sdmx.difference import difference, difference_cause
 from pytest_queryeval.languages.sdmx.reading import read_selection
 from pytest_queryeval.languages.sdmx.scores import check_options
 from pytest_queryeval.sandbox.host import Hosts
@@ -92,6 +93,11 @@ class Sdmx(Kind):
         if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
             return None
         return difference(gold, predicted, limit=limit)
+
+    def difference_cause(self, gold: Answer, predicted: Answer) -> Cause | None:
+        if not isinstance(gold, Selection) or not isinstance(predicted, Selection):
+            return None
+        return difference_cause(gold, predicted)
 
     def text(self, answer: Answer) -> str | None:
         return selection_text(answer) if isinstance(answer, Selection) else None

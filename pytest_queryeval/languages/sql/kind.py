@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
+from pytest_queryeval.core.cause import CauseLabel, QueryEdits
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
-from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.model import Case, Failure
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
-from pytest_queryeval.languages.sql.unknown_names import nearest_name
+from pytest_queryeval.languages.sql.unknown_names import nearest_name, unknown_name_label
 
 
 class Sql(QueryLanguage):
@@ -29,6 +30,14 @@ class Sql(QueryLanguage):
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         return nearest_name(query, message, schema)
+
+    def failure_label(self, failure: Failure) -> CauseLabel:
+        return (failure.kind == "invalid" and unknown_name_label(failure.message)) or super().failure_label(failure)
+
+    def edits(self, predicted: str, gold: str, dialect: str, schema: Schema) -> QueryEdits | None:
+        from pytest_queryeval.languages.sql.edits import sql_edits
+
+        return sql_edits(predicted, gold, schema, dialect)
 
     def difficulty(self, query: str, dialect: str) -> str | None:
         from pytest_queryeval.languages.sql.hardness import query_hardness

@@ -5,12 +5,29 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import did_you_mean
 
 _NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _TABLE_OR_COLUMN = re.compile(r"\b(?:(table|relation|object|view)|column)\b", re.IGNORECASE)
+_UNKNOWN = re.compile(
+    r"no such|not found|not exist|doesn't exist|unknown|cannot find|could not be resolved", re.IGNORECASE
+)
 _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECASE)
+
+
+def unknown_name_label(message: str) -> CauseLabel | None:
+    """Return what a database's message says is unknown, a table or a column; None where it is about neither.
+
+    >>> unknown_name_label("no such column: nme"), unknown_name_label('relation "singers" does not exist')
+    ('unknown-column', 'unknown-table')
+    >>> unknown_name_label('near "FORM": syntax error')
+    """
+    about = _TABLE_OR_COLUMN.search(message)
+    if about is None or not _UNKNOWN.search(message):
+        return None
+    return "unknown-table" if about[1] else "unknown-column"
 
 
 def nearest_name(query: str, message: str, schema: Schema) -> str:

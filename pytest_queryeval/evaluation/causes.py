@@ -1,0 +1,71 @@
+"""Why a prediction is wrong: the fewest edits after which it answers as gold does, found by running it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from pytest_queryeval.core.cause import Cause, CausingEdit
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.text.truncation import one_line
+
+BUDGET = 50  # executions for each case: a count, so that reports do not depend on the machine
+DECIDING = "execution_accuracy"
+MESSAGE_CHARACTERS = 200
+
+
+def find_cause(result: CaseResult, session: Session) -> Cause | None:
+    """Return why the shown trial is wrong; None where it is right, and where no cause is known.
+
+    The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
+    combination of edits after which the query, run on the same source under the same limits, has gold's answer.
+    """
+    case, trial = result.case, result.shown
+    gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.kind]
+    if session.cause_mode == "off":
+        return None
+    if predicted.error is not None:
+        change = one_line(predicted.error.message, MESSAGE_CHARACTERS)
+        return Cause(edits=(CausingEdit(label=kind.failure_label(predicted.error), clause="", change=change),))
+    if gold.answer is None or predicted.answer is None:
+        return None
+    if not kind.has_queries:
+        return kind.difference_cause(gold.answer, predicted.answer)
+    if gold.query is None or predicted.query is None or case.source is None:
+        return None
+    is_local = bool(ENGINES[case.source.engine].fingerprint.files(case.source))
+    if not is_local and session.cause_mode == "auto":
+        return None
+    with suppress(SourceError):  # as in a replay, where nothing is recorded of a repaired query
+        return _repaired(case, trial, gold.query, predicted.query, session)
+    return None
+
+
+def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session) -> Cause | None:
+    gold = session.execute_cached(case.golds[trial.gold_index], case)
+
+    def score(execution: Execution) -> float | None:
+        return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
+
+    if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
+        return None
+    found = KINDS[case.kind].edits(predicted_query, gold_query, case.dialect, session.schema(case))
+    tried: set[str] = set()
+    for numbers in found.combinations() if found is not None else ():
+        query = found.applied(numbers) if found is not None else None
+        if query is None or query in tried:
+            continue
+        if len(tried) == BUDGET:
+            break
+        tried.add(query)
+        execution = session.execute_cached(QueryOrAnswer(query=query), case)
+        if execution.error is not None:
+            if execution.error.kind == "timeout":
+                break
+        elif score(execution) == 1.0 and found is not None:
+            return Cause(edits=tuple(found.edits[number] for number in numbers), repaired_query=query)
+    return None

@@ -1,0 +1,252 @@
+"""Two SQL queries in one naming: every column with its table, gold's tables by the names that predicted gives them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import permutations
+
+from sqlglot import exp
+
+from pytest_queryeval.core.db_schema import Schema
+
+MAX_SAME_TABLE = 4  # of which every assignment to gold's is tried
+CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "order", "limit", "offset")
+_QUOTED_TEXTS = frozenset(("", "sqlite"))  # dialects in which "x" is a text where no column has that name
+_COMMUTATIVE = (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Add, exp.Mul)
+_SWAPPED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE}
+_LAYOUT = frozenset(("big_int", "alias"))  # arguments that do not change what an expression means
+_SORTED_ALIASES = ("group", "having", "order")  # clauses that may name items of SELECT
+
+
+def sources(select: exp.Expr) -> dict[str, exp.Expr]:
+    """Return the tables and nested queries in FROM by the names, in lower case, that their columns have."""
+    first = select.args.get("from_")
+    found: list[exp.Expr] = [first.this] if first is not None else []
+    found += [join.this for join in select.args.get("joins") or ()]
+    return {source.alias_or_name.lower(): source for source in found}
+
+
+def key(node: exp.Expr | str | float | bool | None) -> str:
+    """Return a text that is the same for expressions that mean the same, whatever their layout.
+
+    >>> from sqlglot import parse_one
+    >>> key(parse_one("(a > 1) AND B = 2.0")) == key(parse_one("2 = b AND 1 < A"))
+    True
+    """
+    if not isinstance(node, exp.Expr):
+        return str(node)
+    match node:
+        case exp.Paren() | exp.Alias():
+            return key(node.this)
+        case exp.Column():
+            return ".".join(part.name.lower() for part in node.parts)
+        case exp.Identifier():
+            return node.name.lower()
+        case exp.Literal():
+            return _literal_key(node)
+        case exp.Table():
+            return f"{node.name.lower()} {node.alias_or_name.lower()} {key_of_parts(node.args.get('joins'))}"
+        case exp.Connector():
+            return f"{node.key}({' '.join(sorted(key(each) for each in node.flatten()))})"
+    kind, parts = type(node), [key(node.args.get("this")), key(node.args.get("expression"))]
+    if kind in _SWAPPED:
+        kind, parts = _SWAPPED[kind], parts[::-1]
+    elif isinstance(node, _COMMUTATIVE):
+        parts.sort()
+    others = (
+        f"{name}={key_of_parts(value) if isinstance(value, list) else key(value)}"
+        for name, value in sorted(node.args.items())
+        if name not in ("this", "expression") and name not in _LAYOUT and value not in (None, False, [])
+    )
+    return f"{kind.__name__}({' '.join((*parts, *others))})"
+
+
+def _literal_key(literal: exp.Literal) -> str:
+    if not literal.is_string:
+        with suppress(ValueError):
+            return str(float(literal.name))
+    return repr(literal.name)
+
+
+def key_of_parts(parts: Iterable[exp.Expr] | None) -> str:
+    """Return the keys of several expressions in their order."""
+    return " ".join(map(key, parts or ()))
+
+
+def query_within(node: exp.Expr | None) -> exp.Expr | None:
+    """Return the query in a subquery of any number of parentheses; None for what is no query."""
+    while isinstance(node, exp.Subquery | exp.Paren | exp.CTE):
+        node = node.this
+    return node if isinstance(node, exp.Query) else None
+
+
+def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
+    """Name the tables of both queries alike: those of gold are renamed, and all columns get the name of their table.
+
+    Aliases and numbers that ORDER BY, GROUP BY and HAVING use for items of SELECT become these items.
+    """
+    owners = _qualify(gold, schema, dialect)
+    _qualify(predicted, schema, dialect)
+    names: dict[int, str] = {}
+    for select, other in _pairs(predicted, gold):
+        _match_sources(select, other, names)
+    for source in [*gold.find_all(exp.Table), *gold.find_all(exp.Subquery)]:
+        name = names.get(id(source))
+        if name is not None:
+            is_own_name = isinstance(source, exp.Table) and source.name.lower() == name.lower()
+            source.set("alias", None if is_own_name else exp.TableAlias(this=exp.to_identifier(name)))
+    for column, owner in owners:
+        if id(owner) in names:
+            column.set("table", exp.to_identifier(names[id(owner)]))
+
+
+def _qualify(tree: exp.Expr, schema: Schema, dialect: str) -> list[tuple[exp.Column, exp.Expr]]:
+    """Give every column the name of its table, and return those columns with their tables."""
+    for select in list(tree.find_all(exp.Select)):
+        _expand_aliases(select)
+    queries = {cte.alias.lower(): cte.this for cte in tree.find_all(exp.CTE)}
+    known: dict[int, Mapping[str, exp.Expr]] = {id(select): sources(select) for select in tree.find_all(exp.Select)}
+    owners = []
+    for column in list(tree.find_all(exp.Column)):
+        name, table = column.name.lower(), column.table.lower()
+        inner: exp.Expr | None = column.find_ancestor(exp.Select)
+        owner: exp.Expr | None = None
+        while inner is not None and owner is None:
+            members = known[id(inner)]
+            if table:
+                owner = members.get(table)
+            else:
+                listed = {each: _columns(source, schema, queries) for each, source in members.items()}
+                alias = next((each for each, columns in listed.items() if columns and name in columns), None)
+                if alias is None and [*listed.values()] == [None]:
+                    alias = next(iter(members))
+                owner = None if alias is None else members[alias]
+            inner = inner.find_ancestor(exp.Select)
+        if owner is not None:
+            column.set("table", exp.to_identifier(owner.alias_or_name))
+            owners.append((column, owner))
+        elif column.this.args.get("quoted") and not table and dialect in _QUOTED_TEXTS:
+            column.replace(exp.Literal.string(column.name))
+    return owners
+
+
+def _expand_aliases(select: exp.Select) -> None:
+    items = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    for clause in _SORTED_ALIASES:
+        found = select.args.get(clause)
+        if found is None:
+            continue
+        for column in list(found.find_all(exp.Column)):
+            item = None if column.table else items.get(column.name.lower())
+            if item is not None and column.find_ancestor(exp.Select) is select:
+                column.replace(item.copy())
+        for place in list(found.expressions) if clause != "having" else ():
+            number = place.this if isinstance(place, exp.Ordered) else place
+            if isinstance(number, exp.Literal) and number.name.isdigit() and not number.is_string:
+                at = int(number.name) - 1
+                if 0 <= at < len(select.expressions) and not select.expressions[at].is_star:
+                    number.replace(select.expressions[at].unalias().copy())
+
+
+def _columns(source: exp.Expr, schema: Schema, queries: Mapping[str, exp.Expr]) -> set[str] | None:
+    """Return the columns of a table or a nested query, None where they are not known."""
+    query = queries.get(source.name.lower()) if isinstance(source, exp.Table) else query_within(source)
+    if isinstance(query, exp.Query):
+        return None if query.is_star else {name.lower() for name in query.named_selects}
+    known = schema.tables.get(source.name.lower())
+    return None if known is None else set(known)
+
+
+def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[exp.Select, exp.Select]]:
+    """Yield the SELECTs of both queries that have the same place."""
+    if predicted is None or gold is None:
+        return
+    yield from _pairs_of_lists(_common_queries(predicted), _common_queries(gold))
+    if isinstance(predicted, exp.Select) and isinstance(gold, exp.Select):
+        yield predicted, gold
+        for clause in CLAUSES:
+            yield from _pairs_of_lists(_nested(predicted, clause), _nested(gold, clause))
+    elif isinstance(predicted, exp.SetOperation) and isinstance(gold, exp.SetOperation):
+        yield from _pairs(query_within(predicted.this), query_within(gold.this))
+        yield from _pairs(query_within(predicted.expression), query_within(gold.expression))
+    elif isinstance(gold, exp.SetOperation):
+        yield from _pairs(predicted, query_within(gold.this))
+    elif isinstance(predicted, exp.SetOperation):
+        yield from _pairs(query_within(predicted.this), gold)
+
+
+def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> Iterator[tuple[exp.Select, exp.Select]]:
+    for one, other in zip(predicted, gold, strict=False):
+        yield from _pairs(one, other)
+
+
+def _common_queries(query: exp.Expr) -> list[exp.Expr]:
+    common = query.args.get("with_")
+    return [] if common is None else [cte.this for cte in common.expressions]
+
+
+def _nested(select: exp.Expr, clause: str) -> list[exp.Expr]:
+    """Return the outermost queries within a clause, in the order of the text."""
+    found = select.args.get(clause)
+    parts = found if isinstance(found, list) else [found] if found is not None else []
+    queries = [query for part in parts for query in part.find_all(exp.Query, bfs=False)]
+    queries = [query for query in queries if not isinstance(query, exp.Subquery | exp.Table)]
+    inner = {id(each) for query in queries for each in query.find_all(exp.Query) if each is not query}
+    return [query for query in queries if id(query) not in inner]
+
+
+def _match_sources(predicted: exp.Select, gold: exp.Select, names: dict[int, str]) -> None:
+    """Add the name that each source of a gold SELECT gets: that of its partner, else one that is not taken."""
+    mine, others = _by_table(predicted), _by_table(gold)
+    matched: dict[str, str] = {}
+    for table, aliases in others.items():
+        matched |= _best_match(aliases, mine.get(table, []), predicted, gold)
+    members, taken = sources(gold), {*sources(predicted)}
+    for alias in members:
+        if alias not in matched:
+            free = (alias, *(f"{alias}_{number}" for number in range(2, len(members) + len(taken) + 2)))
+            matched[alias] = next(name for name in free if name not in taken)
+            taken.add(matched[alias])
+    written = {alias: source.alias_or_name for alias, source in sources(predicted).items()}
+    for alias, source in members.items():
+        names[id(source)] = written.get(matched[alias], matched[alias])
+
+
+def _by_table(select: exp.Expr) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for alias, source in sources(select).items():
+        found[source.name.lower() if isinstance(source, exp.Table) else ""].append(alias)
+    return found
+
+
+def _best_match(
+    golds: Sequence[str], aliases: Sequence[str], predicted: exp.Select, gold: exp.Select
+) -> dict[str, str]:
+    """Return the aliases of predicted for those of gold, all of one table, by the conditions that then agree."""
+    if len(golds) == len(aliases) == 1 or max(len(golds), len(aliases)) > MAX_SAME_TABLE:
+        return dict(zip(golds, aliases, strict=False))
+    uses, gold_uses = _uses(predicted), _uses(gold)
+    padded = [*aliases, *[""] * (len(golds) - len(aliases))]
+
+    def agreement(order: Sequence[str]) -> int:
+        renamed = dict(zip(golds, order, strict=False))
+        moved = Counter((renamed.get(alias, alias), use) for (alias, use), times in gold_uses.items() for _ in [times])
+        return sum((moved & uses).values())
+
+    best = max(permutations(padded, len(golds)), key=agreement, default=())
+    return {one: other for one, other in zip(golds, best, strict=False) if other}
+
+
+def _uses(select: exp.Select) -> Counter[tuple[str, str]]:
+    """Return how each source is used: its alias, with the clause and the expression around a column of it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for clause in CLAUSES:
+        part = select.args.get(clause)
+        for node in part if isinstance(part, list) else [part] if part is not None else []:
+            for column in node.find_all(exp.Column):
+                around = column.parent
+                literal = around.find(exp.Literal) if isinstance(around, exp.Binary) else None
+                found[column.table.lower(), f"{clause} {column.name.lower()} {literal.name if literal else ''}"] += 1
+    return found
