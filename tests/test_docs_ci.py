@@ -35,7 +35,7 @@ EVERY_COMMAND = [
     *(step["run"] for step in (*STEPS.values(), *STARTER_STEPS.values()) if "run" in step),
     *(line for job in (JOB, STARTERS["gitlab"]["queries"]) for line in (*job["before_script"], *job["script"])),
 ]
-REPORTS = {"report.json", "report.md", "report.csv", "report.html", "report.xlsx", "junit.xml"}
+REPORTS = {f"report.{suffix}" for suffix in ("json", "md", "csv", "codequality", "html", "xlsx")} | {"junit.xml"}
 BASELINES = {"github": Path("baseline/report.json"), "gitlab": Path("queries/baseline.json")}
 COMMANDS = {"github": EVALUATE, "gitlab": SCRIPT}
 SHELLS = {"github": ("bash", "-e"), "gitlab": ("bash", "-eo", "pipefail")}
@@ -250,6 +250,15 @@ def test_junit_is_written_where_gitlab_looks_for_it(evaluated):
 
     junit = ElementTree.parse(project / JOB["artifacts"]["reports"]["junit"])
     assert len(list(junit.iter("testcase"))) == len(CASES)
+
+
+@pytest.mark.parametrize(("system", "broken"), [(GOOD, 0), (WORSE, 6)])
+def test_code_quality_is_written_where_gitlab_looks_for_it(evaluated, system, broken):
+    project, _ = evaluated("gitlab", system)
+
+    issues = json.loads((project / JOB["artifacts"]["reports"]["codequality"]).read_text(encoding="utf-8"))
+    assert [issue["location"]["path"] for issue in issues] == ["queries/doubles.queryeval.yaml"] * broken
+    assert STARTERS["gitlab"]["queries"]["artifacts"]["reports"] == JOB["artifacts"]["reports"]
 
 
 def test_gitlab_without_a_baseline_stops_and_says_so(project):

@@ -52,6 +52,7 @@ REPORTS = ReportRegistry(
         "json": f"{__name__}.json:render_json",
         "md": f"{__name__}.markdown:render_markdown",
         "csv": f"{__name__}.csv:render_csv",
+        "codequality": f"{__name__}.code_quality:render_code_quality",
         "html": f"{__name__}.html:HTML",
         "xlsx": f"{__name__}.excel:EXCEL",
     },
