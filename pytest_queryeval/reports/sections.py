@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pytest_queryeval.core.model import GroupName
-from pytest_queryeval.core.report import BaselineReport, GroupReport, MetricChange, MetricReport, Report
+from pytest_queryeval.core.report import (
+    BaselineReport,
+    GroupReport,
+    MetricChange,
+    MetricReport,
+    Report,
+    ScoreStatistics,
+)
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
+from pytest_queryeval.results.aggregation import statistics
+from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
@@ -86,6 +96,70 @@ def by_weight(report: Report) -> list[str]:
     """Return the metrics by weight: those of gates, those with missed thresholds, those of most cases."""
     metrics, gated = report["metrics"], {gate["metric"] for gate in report["gates"]}
     return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
+
+
+def pass_rate(report: Report) -> ScoreStatistics | None:
+    """Return the share of the cases that passed with its interval; expected failures and skipped cases do not count."""
+    totals = report["totals"]
+    others = totals["failed"] + totals["missed"] + totals["errors"]
+    return statistics([1.0] * totals["passed"] + [0.0] * others) if totals["passed"] + others else None
+
+
+def percent(share: float) -> str:
+    """Return a share in percent with one decimal; only 1 is 100, and only 0 is 0.
+
+    >>> percent(0.79333), percent(0.9999), percent(1.0)
+    ('79.3', '99.9', '100')
+    """
+    return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{min(max(100 * share, 0.1), 99.9):.1f}"
+
+
+def points(change: float) -> str:
+    """Return a change of a share in percentage points, with its sign.
+
+    >>> points(-0.064), points(0.0)
+    ('\N{MINUS SIGN}6.4', '0.0')
+    """
+    return f"{100 * change:+.1f}".replace("-", "\N{MINUS SIGN}") if abs(change) >= 0.0005 else "0.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRow:
+    """A gate in few words: whether it is met, what it is about, its value, and what is needed over how many cases."""
+
+    word: str
+    subject: str
+    value: str
+    about: str
+
+
+def gate_rows(report: Report) -> list[GateRow]:
+    """Return the gates: the missed ones first, then those that were not evaluated."""
+    ordered = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
+    return [GateRow(word=GATE_WORDS[gate["ok"]], **gate_parts(gate)._asdict()) for gate in ordered]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
+    """Cases that did not pass and have something in common: the `value` of a group, or of `cause`."""
+
+    group: str
+    value: str
+    faults: int
+    cases: int
+
+
+def weaknesses(report: Report) -> list[Weakness]:
+    """Return where cases did not pass: the values of kind and difficulty, those with the largest share first."""
+    found = [
+        Weakness(group=group, value=value, faults=faults, cases=totals["cases"])
+        for group in ("difficulty", "kind")
+        if len(report["groups"][group]) > 1
+        for value, member in report["groups"][group].items()
+        for totals in (member["totals"],)
+        if (faults := totals["failed"] + totals["missed"] + totals["errors"])
+    ]
+    return sorted(found, key=lambda one: -one.faults / one.cases)
 
 
 def dimensions_table(report: Report) -> Table:

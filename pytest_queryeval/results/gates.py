@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from pytest_queryeval.core.errors import did_you_mean
 from pytest_queryeval.core.model import (
@@ -261,6 +261,35 @@ def _measure(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | 
 def gate_text(gate: GateReport) -> str:
     """Return what a gate is about, its folder and its result, in words."""
     return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
+
+
+class GateParts(NamedTuple):
+    """What a gate is about, its value, and what is needed over how many cases or why there is no result."""
+
+    subject: str
+    value: str
+    about: str
+
+
+def gate_parts(gate: GateReport) -> GateParts:
+    """Return a gate and its result in few words, each part for a place of its own."""
+    where, value, n = where_text(gate["where"]), gate["value"], gate["n"]
+    subject = {
+        "limits": gate["metric"],
+        "no_regression": f"no regression of {gate['metric']}",
+        "max_regressions": "number of regressions",
+    }[gate["type"]]
+    subject += where + (f" in {gate['folder']}" if gate["folder"] not in ("", ".") else "")
+    if value is None or gate["reason"]:
+        return GateParts(subject, "", gate["reason"])
+    if gate["type"] == "no_regression":
+        change = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+        return GateParts(subject, change, f"p {gate['p']:.3f} · {pluralize(n, 'pair')}")
+    if gate["type"] == "max_regressions":
+        return GateParts(subject, f"{value:,.0f}", f"at most {gate['max_regressions']:,} · {pluralize(n, 'case')}")
+    limits = Threshold(minimum=gate["min"], maximum=gate["max"])
+    needed = f"needs {limits_text(gate['min'], gate['max'])} · {pluralize(n, 'case')}"
+    return GateParts(subject, _distinct_text(value, limits), needed)
 
 
 def gate_line(gate: GateReport) -> str:

@@ -55,7 +55,17 @@ def test_charts_fit_into_a_window_of_a_thousand_pixels(browser, request, page):
             "return [...document.querySelectorAll('figure > .scroll')].map(one => one.scrollWidth - one.clientWidth)"
         )
 
-    assert hidden == [0] * 6
+    assert hidden == [0, 0]
+
+
+def test_charts_are_scrolled_sideways_in_a_window_of_five_hundred_pixels(browser, small_page):
+    with browser.window(500):
+        browser.open(small_page)
+        wide = browser.run(
+            "return [...document.querySelectorAll('figure > .scroll')].map(one => one.scrollWidth > one.clientWidth)"
+        )
+
+    assert wide == [True, True]
 
 
 def test_every_column_of_the_cases_is_reached_in_a_window_of_five_hundred_pixels(browser, small_page):

@@ -5,15 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, PredictionReport, QueryReport, Report
+from pytest_queryeval.results.verdict import first_line, worst_first
 from pytest_queryeval.text.truncation import truncate
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
 SCORE_DIGITS = 6
+ORDER = ("failed", "error", "missed")  # of the cases that come first
+FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
+    "regressions": "regressions",
+    "fixes": "fixes",
+    "new-errors": "errors",
+}
 Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # In the list already, or not shown in the page of a case.
@@ -51,15 +58,22 @@ def exact(value: Any) -> Any:
 def listed(report: Report) -> dict[str, object]:
     """Return what the table of cases shows, sorts and searches: a list for each column, in the order of the report.
 
-    `scores` has such a list for each metric. A `nodeid` is None where it is the path and the id.
+    `scores` has such a list for each metric. A `nodeid` is None where it is the path and the id. `worst` are the places
+    of the cases that come first, `views` those of the cases that a filter shows beside those of one outcome.
     """
     cases = report["cases"]
+    places = {id(case): place for place, case in enumerate(cases)}
+    worst = sorted(worst_first(report), key=lambda case: ORDER.index(case["outcome"]))
+    flipped = report.get("baseline")
+    views = {name: frozenset(flipped[key] if flipped else ()) for name, key in FLIPPED.items()}
     names = list(dict.fromkeys(name for case in cases for name in case["scores"]))
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
+        "why": [truncate(_why(case), TEXT_CHARACTERS) for case in cases],
+        "label": [_label(case) for case in cases],
         "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
         "scores": {
             name: [
@@ -67,7 +81,28 @@ def listed(report: Report) -> dict[str, object]:
             ]
             for name in names
         },
+        "worst": [places[id(case)] for case in worst],
+        "views": {
+            **{
+                name: [place for place, case in enumerate(cases) if case["nodeid"] in nodeids]
+                for name, nodeids in views.items()
+            },
+            "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
+        },
     }
+
+
+def _why(case: CaseReport) -> str:
+    """Return what is wrong with an answer; empty where nothing is."""
+    if case["predicted"] is not None and (error := case["predicted"]["error"]) is not None:
+        return error["message"]
+    return case["difference"]["summary"] if case["difference"] is not None else first_line(case)
+
+
+def _label(case: CaseReport) -> str | None:
+    """Return in a word why an answer is wrong, where that is known."""
+    error = case["predicted"]["error"] if case["predicted"] is not None else None
+    return None if error is None else error["kind"]
 
 
 def pieces(cases: Sequence[CaseReport]) -> Iterator[tuple[int, str]]:

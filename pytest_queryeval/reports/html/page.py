@@ -5,45 +5,76 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
+from pytest_queryeval.reports.html.bins import is_unit
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
 from pytest_queryeval.reports.html.templates import HERE, line, template
 from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
-    FLIPS,
+    GROUPS_SHOWN,
     amounts_table,
+    by_weight,
     changes_table,
     dimensions_table,
+    gate_rows,
+    group_metrics,
     headline,
     metrics_table,
+    pass_rate,
     spider_lines,
     unknown_changes,
+    weaknesses,
 )
-from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.aggregation import TOTAL_OF
 from pytest_queryeval.results.verdict import changes_text, verdict
+from pytest_queryeval.text.formatting import pluralize
 
 SCRIPTS = ("text", "values", "texts_differ", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
-# For each total, the outcome that the list of cases filters by, and the words beside the number.
-TOTALS = {
-    "passed": ("passed", "passed"),
-    "failed": ("failed", "failed"),
-    "missed": ("missed", "missed"),
-    "errors": ("error", "in error"),
-    "skipped": ("skipped", "skipped"),
-    "xfailed": ("xfailed", "expected to fail"),
-    "xpassed": ("xpassed", "passed unexpectedly"),
+GATES_SHOWN = 6
+WEAKNESSES_SHOWN = 6
+VALUES_SHOWN, METRICS_SHOWN = 20, 12  # of a group
+# The filters of the list of cases by name, and their words.
+VIEWS = {
+    "regressions": "Regressions",
+    "new-errors": "Newly in error",
+    "faults": "Not passed",
+    "failed": "Failed",
+    "error": "In error",
+    "missed": "Missed",
+    "fixes": "Fixes",
+    "ties": "Ties",
+    "xpassed": "Passed unexpectedly",
+    "xfailed": "Expected failures",
+    "skipped": "Skipped",
+    "passed": "Passed",
+    "all": "All",
 }
+# The page begins with the first of these that has cases, else with all.
+FIRST = ("regressions", "new-errors", "faults", "failed", "error", "missed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A filter of the list of cases, and how many cases it shows."""
+
+    name: str
+    words: str
+    count: int
+    is_first: bool
 
 
 def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     from markupsafe import Markup
 
+    baseline = report.get("baseline")
     style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
     # Nothing is loaded, and only our own style and script count; the icon, the one picture, is in the page.
     policy = (
@@ -53,19 +84,27 @@ def page(report: Report) -> str:
     return template("report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
+        name=line(report["name"]) or "queryeval",
+        about=list(_about(report)),
+        rate=pass_rate(report),
+        change=baseline["metrics"].get(PASS_RATE) if baseline else None,
+        gates=gate_rows(report),
+        gates_shown=GATES_SHOWN,
+        weak=weaknesses(report)[:WEAKNESSES_SHOWN],
         changes=changes_text(report, line),
-        case_link=case_link,
-        totals=[(total, *TOTALS[total], number) for total, number in report["totals"].items() if total in TOTALS],
-        gates=[(GATE_WORDS[gate["ok"]], gate_text(gate)) for gate in report["gates"]],
-        facts=list(_facts(report)),
+        views=_views(report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
+        is_unit=is_unit,
         dimensions=dimensions_table(report),
         amounts=amounts_table(report),
         spider="\n".join(spider_lines(report)),
+        groups=list(_groups(report)),
         charts=list(charts(report)),
         drawing=lambda chart: Markup(chart.picture.inside),  # noqa: S704 - Vega escapes texts
+        facts=list(_facts(report)),
         packed=list(packed_cases(report)),
-        **(_comparison(report["baseline"]) if "baseline" in report else {}),
+        **(_comparison(baseline) if baseline else {}),
+        link=link,
         links_shown=LINKS_SHOWN,
         style=Markup(style),  # noqa: S704 - our own
         script=Markup(script),  # noqa: S704 - our own
@@ -73,9 +112,73 @@ def page(report: Report) -> str:
     )
 
 
-def case_link(nodeid: str) -> str:
-    """Return the fragment of a URL that opens a case."""
-    return f"#case={quote(nodeid.encode(errors='backslashreplace'), safe='')}"
+def link(**state: str) -> str:
+    """Return the fragment of a URL that shows the page in a state: with a case open, or with some of the cases."""
+    return f"#{'&'.join(f'{name}={_encoded(value)}' for name, value in state.items())}"
+
+
+def _encoded(text: str) -> str:
+    return quote(text.encode(errors="backslashreplace"), safe="")
+
+
+def _about(report: Report) -> Iterator[str]:
+    """Yield what the head of the page tells beside the name of the run."""
+    if (sources := ", ".join(report["predictor"]["sources"])) not in report["name"]:
+        yield sources
+    yield pluralize(report["totals"]["cases"], "case")
+    yield _minute(report["created"])
+    if "baseline" in report:
+        yield f"against {report['baseline']['path']} of {_minute(report['baseline']['created'])}"
+
+
+def _minute(created: str) -> str:
+    return created[:16].replace("T", " ")
+
+
+def _views(report: Report) -> list[View]:
+    """Return the filters that have cases, and that of all cases."""
+    totals, cases = report["totals"], report["cases"]
+    baseline = report.get("baseline")
+    faults = [totals["failed"], totals["errors"], totals["missed"]]
+    counts: dict[str, int] = {
+        "regressions": len(baseline["regressions"]) if baseline else 0,
+        "new-errors": len(baseline["errors"]) if baseline else 0,
+        # the same as one of the next three where the others have no cases
+        "faults": sum(faults) if sum(map(bool, faults)) > 1 else 0,
+        "fixes": len(baseline["fixes"]) if baseline else 0,
+        "ties": sum(case["depends_on_tie"] for case in cases),
+        "all": len(cases),
+    } | {str(outcome): totals[total] for outcome, total in TOTAL_OF.items()}
+    first = next((name for name in FIRST if counts[name]), "all")
+    return [
+        View(name=name, words=words, count=counts[name], is_first=name == first)
+        for name, words in VIEWS.items()
+        if counts[name] or name == "all"
+    ]
+
+
+def _groups(report: Report) -> Iterator[dict[str, object]]:
+    """Yield the groups that tell cases apart: of many values those with the most cases, of many metrics the first."""
+    for name in GROUPS_SHOWN:
+        members = report["groups"][name]
+        largest = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
+        shown = {value: member for value, member in members.items() if value in largest}
+        metrics = group_metrics(by_weight(report), shown)
+        left_out = [
+            f"Of {len(all_of):,} {word}, {few} are shown."
+            for all_of, limit, word, few in (
+                (members, VALUES_SHOWN, "values", f"the {VALUES_SHOWN} with the most cases"),
+                (metrics, METRICS_SHOWN, "metrics", f"the first {METRICS_SHOWN}"),
+            )
+            if len(all_of) > limit
+        ]
+        if len(members) > 1:
+            yield {
+                "name": name,
+                "members": shown,
+                "metrics": metrics[:METRICS_SHOWN],
+                "left_out": " ".join(left_out),
+            }
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -106,7 +209,6 @@ def _comparison(baseline: BaselineReport) -> dict[str, Any]:
         "unknown": ["".join(sentence) for sentence in unknown_changes(baseline)],
         "metric_changes": changes_table(baseline),
         "metric_note": CHANGE_NOTE,
-        "flips": FLIPS,
     }
 
 

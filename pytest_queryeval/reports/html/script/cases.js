@@ -1,12 +1,12 @@
-// The table of all cases: packed lists, filters, order, pages. Its state is in the fragment of the address.
+// The table of cases: packed lists, filters, order, pages. Its state is in the fragment of the address.
 
 const ROWS = 100;
 const SCORES_SHOWN = 4;
 const FAULTS = ["failed", "missed", "error"];
-const TEXT_COLUMNS = new Map([["id", "case"], ["outcome", "outcome"], ["kind", "kind"], ["difficulty", "difficulty"], ["tags", "tags"]]);
-const PREDICTION = "prediction seconds";
-const SCORE = /^score /; // what a metric is sorted by that has the name of another column
 const LEVELS = ["easy", "simple", "medium", "moderate", "hard", "challenging", "extra"];
+const PREDICTION = "prediction seconds";
+const TEXT_COLUMNS = new Map([["id", "Case"], ["question", "Question"], ["why", "What is wrong"]]);
+const SCORE = /^score /; // what a metric is sorted by that has the name of another column
 
 async function unpacked(element) {
   const bytes = Uint8Array.from(atob(element.textContent), (character) => character.charCodeAt(0));
@@ -19,9 +19,10 @@ class Cases {
     this.list = list;
     this.size = list.id.length;
     this.scores = new Map(Object.entries(list.scores));
-    this.frequent = mostFrequent(this.scores);
-    this.order = Array.from({ length: this.size }, (_, place) => place);
-    this.texts = this.order.map((place) => this.searched(place));
+    this.order = [...new Set([...list.worst, ...list.id.keys()])];
+    this.texts = list.id.map((_, place) => this.searched(place));
+    this.views = new Map(Object.entries(list.views).map(([name, places]) => [name, new Set(places)]));
+    this.first = document.querySelector("#filters [aria-current]").dataset.show;
     this.pieces = Array.from(document.querySelectorAll("script.packed"), (element) => ({ element, first: Number(element.dataset.first) }));
     this.places = new Map();
     for (let place = this.size - 1; place >= 0; place -= 1) this.places.set(this.nodeid(place), place);
@@ -42,8 +43,8 @@ class Cases {
   }
 
   searched(place) {
-    const { question, message, tags } = this.list;
-    return [this.nodeid(place), question[place], message[place], ...tags[place]].join("\n").toLowerCase();
+    const { question, message, why, tags } = this.list;
+    return [this.nodeid(place), question[place], message[place], why[place], ...tags[place]].join("\n").toLowerCase();
   }
 
   async details(place) {
@@ -54,7 +55,7 @@ class Cases {
 
   value(name, place) {
     if (name === PREDICTION) return this.list.seconds[place];
-    if (TEXT_COLUMNS.has(name)) return this.list[name][place];
+    if (TEXT_COLUMNS.has(name)) return this.list[name][place] || null;
     return this.score(this.scores.has(name) ? name : name.replace(SCORE, ""), place);
   }
 
@@ -62,24 +63,32 @@ class Cases {
     return this.scores.get(name)?.[place];
   }
 
+  shows(view, place) {
+    const outcome = this.list.outcome[place];
+    if (view === "all") return true;
+    if (view === "faults") return FAULTS.includes(outcome);
+    return this.views.get(view)?.has(place) ?? outcome === view;
+  }
+
   matching(state) {
-    const { q = "", outcome, kind, tag, difficulty } = state;
+    const { q = "", show = this.first, kind, tag, difficulty, label } = state;
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const { list } = this;
     const found = this.order.filter(
       (place) =>
-        (!outcome || (outcome === "faults" ? FAULTS.includes(list.outcome[place]) : list.outcome[place] === outcome)) &&
+        this.shows(show, place) &&
         (!kind || list.kind[place] === kind) &&
         (!tag || list.tags[place].includes(tag)) &&
         (!difficulty || list.difficulty[place] === difficulty) &&
+        (!label || list.label[place] === label) &&
         words.every((word) => this.texts[place].includes(word)),
     );
     return state.sort ? this.sorted(found, state.sort, state.order === "desc" ? -1 : 1) : found;
   }
 
-  // In place where values are the same; cases without a value come last in both directions.
+  // In the order of the report where values are the same; cases without a value come last in both directions.
   sorted(places, name, sign) {
-    const keys = new Map(places.map((place) => [place, sortKey(name, this.value(name, place))]));
+    const keys = new Map(places.map((place) => [place, this.value(name, place) ?? null]));
     return places.sort((first, second) => {
       const [one, other] = [keys.get(first), keys.get(second)];
       if (one === null || other === null) return (one === null) - (other === null) || first - second;
@@ -88,34 +97,37 @@ class Cases {
   }
 }
 
-function sortKey(name, value) {
-  if (value === null || value === undefined) return null;
-  if (name === "difficulty") return `${LEVELS.includes(value) ? LEVELS.indexOf(value) : 9}${value}`;
-  if (name === "tags") return value.length ? value.join("\n") : null;
-  return value;
-}
-
 // The controls above the table; `change` is called with what they set.
 function filters(cases, change) {
   const { list } = cases;
-  const input = make("input", { type: "search", id: "filter-q", autocomplete: "off", placeholder: "question, id, message" });
+  const links = document.querySelectorAll("#filters [data-show]");
+  for (const link of links) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      change({ show: link.dataset.show });
+    });
+  }
+  const input = document.getElementById("filter-q");
   input.addEventListener("input", () => change({ q: input.value.trim() }));
-  const outcomes = unique(list.outcome).map((outcome) => [outcome, outcome]);
-  if (list.outcome.some((outcome) => FAULTS.includes(outcome))) outcomes.unshift(["faults", "failed, missed or in error"]);
+  addEventListener("keydown", (event) => {
+    const isTyping = event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select, textarea");
+    if (event.key !== "/" || isTyping || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    input.focus();
+  });
+  const levels = (level) => (LEVELS.includes(level) ? LEVELS.indexOf(level) : LEVELS.length);
   const selects = [
-    choice("outcome", outcomes, change),
-    choice("kind", unique(list.kind).map(twice), change),
-    choice("difficulty", unique(list.difficulty).sort((one, other) => (sortKey("difficulty", one) < sortKey("difficulty", other) ? -1 : 1)).map(twice), change),
-    choice("tag", unique(list.tags.flat()).sort().map(twice), change),
-  ];
-  const clear = make("button", { type: "button" }, "Clear");
-  clear.addEventListener("click", () => change({ q: "", outcome: "", kind: "", difficulty: "", tag: "" }));
-  const form = document.getElementById("filters");
-  form.append(make("label", { class: "wide" }, make("span", {}, "Search"), input), ...selects.filter(Boolean), clear);
-  form.addEventListener("submit", (event) => event.preventDefault());
+    choice("kind", "kinds", unique(list.kind), change),
+    choice("difficulty", "difficulties", unique(list.difficulty).sort((one, other) => levels(one) - levels(other)), change),
+    choice("tag", "tags", unique(list.tags.flat()).sort(), change),
+    choice("label", "causes", unique(list.label).sort(), change),
+  ].filter(Boolean);
+  document.getElementById("choices").append(...selects);
+  input.form.addEventListener("submit", (event) => event.preventDefault());
   return (state) => {
     if (document.activeElement !== input) input.value = state.q ?? "";
-    for (const select of form.querySelectorAll("select")) select.value = state[select.name] ?? "";
+    for (const select of selects) select.value = state[select.name] ?? "";
+    for (const link of links) link.setAttribute("aria-current", link.dataset.show === (state.show ?? cases.first));
   };
 }
 
@@ -123,51 +135,46 @@ function unique(values) {
   return [...new Set(values)].filter((value) => value !== null && value !== undefined);
 }
 
-function twice(value) {
-  return [value, value];
-}
-
-function choice(name, options, change) {
-  if (options.length < 2) return null;
-  const select = make("select", { name }, make("option", { value: "" }, "all"));
-  for (const [value, words] of options) {
-    const option = make("option", {}, oneLine(words, 60));
+function choice(name, several, values, change) {
+  if (values.length < 2) return null;
+  const select = make("select", { name, "aria-label": name }, make("option", { value: "" }, `all ${several}`));
+  for (const value of values) {
+    const option = make("option", {}, oneLine(value, 60));
     option.value = value;
     select.append(option);
   }
   select.addEventListener("change", () => change({ [name]: select.value }));
-  return make("label", {}, make("span", {}, name), select);
+  return select;
 }
 
-// The few metrics that most cases have a score of, in the order of the report.
-function mostFrequent(scores) {
-  const counts = new Map([...scores].map(([name, values]) => [name, values.filter((value) => value !== null).length]));
-  const largest = new Set([...scores.keys()].sort((one, other) => counts.get(other) - counts.get(one)).slice(0, SCORES_SHOWN));
-  return [...scores.keys()].filter((name) => largest.has(name));
+// The scores that have columns: those that the address names, else those that tell the rows apart, else the first.
+function scoreColumns(cases, state, rows) {
+  const known = [...cases.scores].map(([name, values]) => [name, unique(rows.map((place) => values[place]))]);
+  const scored = known.filter(([, values]) => values.length);
+  if (state.scores !== undefined) {
+    const wanted = new Set(state.scores.split(",").map(decoded));
+    return scored.map(([name]) => name).filter((name) => wanted.has(name));
+  }
+  const telling = scored.filter(([, values]) => values.length > 1);
+  const names = (telling.length ? telling : scored).map(([name]) => name).slice(0, SCORES_SHOWN);
+  const sorted = state.sort?.replace(SCORE, "");
+  return names.includes(sorted) || !scored.some(([name]) => name === sorted) ? names : [sorted, ...names.slice(1)];
 }
 
-// Which scores have columns: those that the address names, else the most frequent ones.
-function scoreColumns(cases, state) {
+function columnChoice(cases, change) {
   const names = [...cases.scores.keys()];
-  if (state.scores === undefined) return cases.frequent;
-  const wanted = new Set(state.scores.split(",").map(decoded));
-  return names.filter((name) => wanted.has(name));
-}
-
-function columnChoice(cases, current, change) {
-  const names = [...cases.scores.keys()];
-  const fieldset = document.querySelector("#columns fieldset");
+  const details = document.getElementById("columns");
   const boxes = names.map((name) => {
     const box = make("input", { type: "checkbox" });
-    box.checked = scoreColumns(cases, current()).includes(name);
     box.addEventListener("change", () => {
       const chosen = names.filter((_, place) => boxes[place].box.checked);
       change({ scores: chosen.length ? chosen.map(encoded).join(",") : "," });
     });
     return { box, label: make("label", {}, box, " ", oneLine(name, 80)) };
   });
-  fieldset.append(...boxes.map(({ label }) => label));
-  document.getElementById("columns").hidden = names.length <= SCORES_SHOWN;
+  details.querySelector("fieldset").append(...boxes.map(({ label }) => label));
+  details.hidden = !names.length;
+  return (shown) => boxes.forEach(({ box }, place) => (box.checked = shown.includes(names[place])));
 }
 
 // Long names of metrics may be broken after their underscores.
@@ -175,7 +182,7 @@ function breakable(text) {
   return text.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
 }
 
-function headCell(name, words, state, change) {
+function headCell(name, words, state, change, kind) {
   const isSorted = state.sort === name;
   const direction = isSorted ? (state.order === "desc" ? "descending" : "ascending") : null;
   const button = make("button", { type: "button", "data-sort": name }, breakable(oneLine(words, 60)), make("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "↑", descending: "↓" }[direction] ?? ""));
@@ -183,24 +190,28 @@ function headCell(name, words, state, change) {
     change({ sort: name, order: direction === "ascending" ? "desc" : "" });
     for (const other of document.querySelectorAll("#table thead button")) if (other.dataset.sort === button.dataset.sort) other.focus();
   });
-  return make("th", { scope: "col", "aria-sort": direction, class: TEXT_COLUMNS.has(name) ? null : "number" }, button);
+  return make("th", { scope: "col", "aria-sort": direction, class: kind }, button);
 }
 
 function caseRow(cases, place, scores, state) {
   const { list } = cases;
   const outcome = list.outcome[place];
   const link = make("a", { href: cases.link(place, state) }, oneLine(list.id[place], 80));
-  return make(
+  const about = [list.kind[place], list.difficulty[place]].filter(Boolean).map((text) => oneLine(text, 40)).join(" · ");
+  const label = list.label[place];
+  const row = make(
     "tr",
     {},
-    make("th", { scope: "row" }, link, make("span", { class: "quiet" }, oneLine(list.question[place] || list.path[place], 90))),
-    make("td", {}, make("span", { class: `chip ${outcome}` }, outcome)),
-    make("td", {}, list.kind[place]),
-    make("td", {}, list.difficulty[place] ?? ""),
-    make("td", {}, oneLine(list.tags[place].join(", "), 60)),
+    make("th", { scope: "row" }, link, make("span", { class: "sub" }, make("span", { class: `chip ${outcome}` }, outcome), about)),
+    make("td", {}, make("span", { class: "clamped" }, oneLine(list.question[place], 300))),
+    make("td", {}, label && make("span", { class: `chip ${outcome}` }, oneLine(label, 40)), make("span", { class: "clamped" }, oneLine(list.why[place], 300))),
     scores.map((name) => make("td", { class: "number" }, cases.score(name, place) === null ? "" : score(cases.score(name, place)))),
     make("td", { class: "number" }, seconds(list.seconds[place])),
   );
+  row.addEventListener("click", (event) => {
+    if (!event.target.closest("a") && !getSelection().toString()) link.click();
+  });
+  return row;
 }
 
 function pager(found, page, change) {
@@ -217,14 +228,22 @@ function pager(found, page, change) {
   for (const button of nav.querySelectorAll("button:enabled")) if (focused === button.textContent) button.focus();
 }
 
-function showTable(cases, state, change) {
+// The rows of a page in a table; `check` ticks the boxes of the scores that have columns.
+function showTable(cases, state, change, check) {
   const found = cases.matching(state);
   const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), Math.max(1, Math.ceil(found.length / ROWS)));
-  const scores = scoreColumns(cases, state);
-  const head = [...TEXT_COLUMNS, ...scores.map((name) => [TEXT_COLUMNS.has(name) || name === PREDICTION ? `score ${name}` : name, name]), [PREDICTION, "prediction"]].map(([name, words]) => headCell(name, words, state, change));
-  const rows = found.slice((page - 1) * ROWS, page * ROWS).map((place) => caseRow(cases, place, scores, state));
+  const rows = found.slice((page - 1) * ROWS, page * ROWS);
+  const scores = scoreColumns(cases, state, rows);
+  check(scores);
+  const head = [
+    ...[...TEXT_COLUMNS].map(([name, words]) => headCell(name, words, state, change, name === "id" ? "case" : null)),
+    ...scores.map((name) => headCell(TEXT_COLUMNS.has(name) || name === PREDICTION ? `score ${name}` : name, name, state, change, "number score")),
+    headCell(PREDICTION, "Prediction", state, change, "number took"),
+  ];
   const caption = make("caption", { class: "unseen" }, "Cases. The buttons in the first row sort them.");
-  document.getElementById("table").replaceChildren(make("table", {}, caption, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)));
+  const body = rows.map((place) => caseRow(cases, place, scores, state));
+  const shownRows = rows.length ? make("table", {}, caption, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body)) : make("p", { class: "nothing" }, cases.size ? "No case fits." : "There are no cases.");
+  document.getElementById("table").replaceChildren(shownRows);
   const few = found.length === cases.size ? "" : ` of ${number(cases.size)}`;
   document.getElementById("count").textContent = `${number(found.length)}${few} case${found.length === 1 && !few ? "" : "s"}`;
   pager(found.length, page, change);

@@ -1,6 +1,6 @@
 // The page comes to life: themes, the table, and cases by their address.
 
-const FILTERS = ["q", "outcome", "kind", "difficulty", "tag"];
+const FILTERS = ["q", "show", "kind", "difficulty", "tag", "label"];
 
 function stored(value) {
   try {
@@ -51,7 +51,7 @@ function follow(cases) {
     if (wanted === listed) return;
     listed = wanted;
     setFilters(state);
-    found = showTable(cases, withoutCase(), change);
+    found = showTable(cases, withoutCase(), change, check);
   };
   function change(changes) {
     const isFilter = FILTERS.some((name) => name in changes) || "sort" in changes;
@@ -69,7 +69,7 @@ function follow(cases) {
     if (location.hash.includes("=")) document.getElementById("cases").scrollIntoView();
   };
   const setFilters = filters(cases, change);
-  columnChoice(cases, () => state, change);
+  const check = columnChoice(cases, change);
   dialog.addEventListener("close", () => {
     if (state.case === undefined) return;
     state = withoutCase();
@@ -85,7 +85,6 @@ async function start() {
   const waiting = document.getElementById("unpacking");
   waiting.hidden = false;
   const cases = new Cases(await unpacked(document.getElementById("packed-list")));
-  for (const id of ["filters", "table"]) document.getElementById(id).hidden = false;
   await follow(cases);
   waiting.hidden = true;
   performance.mark("queryeval-ready");
