@@ -273,23 +273,23 @@ class GateParts(NamedTuple):
 
 def gate_parts(gate: GateReport) -> GateParts:
     """Return a gate and its result in few words, each part for a place of its own."""
-    where, value, n = where_text(gate["where"]), gate["value"], gate["n"]
+    value = gate["value"]
     subject = {
         "limits": gate["metric"],
+        "sum": f"sum of {gate['metric']}",
         "no_regression": f"no regression of {gate['metric']}",
         "max_regressions": "number of regressions",
     }[gate["type"]]
-    subject += where + (f" in {gate['folder']}" if gate["folder"] not in ("", ".") else "")
+    subject += where_text(gate["where"]) + (f" in {gate['folder']}" if gate["folder"] not in ("", ".") else "")
     if value is None or gate["reason"]:
         return GateParts(subject, "", gate["reason"])
+    about = [pluralize(gate["n"], "case")] * is_relative(gate) + _about(gate)
     if gate["type"] == "no_regression":
-        change = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
-        return GateParts(subject, change, f"p {gate['p']:.3f} · {pluralize(n, 'pair')}")
+        return GateParts(subject, f"{value:+.3f}", " · ".join((f"p {gate['p']:.3f}", *about)))
+    needed = limits_text(gate["min"], gate["max"])
     if gate["type"] == "max_regressions":
-        return GateParts(subject, f"{value:,.0f}", f"at most {gate['max_regressions']:,} · {pluralize(n, 'case')}")
-    limits = Threshold(minimum=gate["min"], maximum=gate["max"])
-    needed = f"needs {limits_text(gate['min'], gate['max'])} · {pluralize(n, 'case')}"
-    return GateParts(subject, _distinct_text(value, limits), needed)
+        needed = f"at most {gate['max_regressions']:,}"
+    return GateParts(subject, _shown_value(gate, value), " · ".join((f"needs {needed}", *about)))
 
 
 def gate_line(gate: GateReport) -> str:
@@ -316,22 +316,32 @@ def _result_text(gate: GateReport) -> str:
         return gate["reason"]
     if gate["ok"] is None:
         return f"{gate['reason']} ({_value_text(gate, value)})"
+    about = _about(gate)
+    return f"{_value_text(gate, value)} ({', '.join(about)})" if about else _value_text(gate, value)
+
+
+def _about(gate: GateReport) -> list[str]:
+    """Return over how many cases a gate was evaluated, and how many were left out."""
     about = [] if is_relative(gate) else [pluralize(gate["n"], "case")]
     if gate["type"] == "sum" and gate["n"] != gate["ran"]:
         about = [f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"]
     about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
-    about += [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
-    return f"{_value_text(gate, value)} ({', '.join(about)})" if about else _value_text(gate, value)
+    return about + [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
+
+
+def _shown_value(gate: GateReport, value: float) -> str:
+    if gate["type"] == "max_regressions":
+        return f"{value:,}"
+    limits = Threshold(minimum=gate["min"], maximum=gate["max"])
+    return _distinct_text(value, limits, format_amount if gate["type"] == "sum" else format_score)
 
 
 def _value_text(gate: GateReport, value: float) -> str:
     """Return the value and what is required of it."""
     if gate["type"] == "max_regressions":
-        return f"{value:,} of {gate['n']:,}"
+        return f"{_shown_value(gate, value)} of {gate['n']:,}"
     if not is_relative(gate):
-        limits = Threshold(minimum=gate["min"], maximum=gate["max"])
-        shown = _distinct_text(value, limits, format_amount if gate["type"] == "sum" else format_score)
-        return f"{shown}, needs {limits_text(gate['min'], gate['max'])}"
+        return f"{_shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
     least, change = gate["detectable"], _worsening(gate)
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
     means = f"{format_score(gate['before'])} before, {format_score(gate['after'])} now over {gate['n']:,}"
