@@ -28,6 +28,7 @@ LAYERS = (
     "predictors",
     "suites",
     "evaluation",
+    "strength",
     "results",
     "reports",
     "api",
@@ -56,7 +57,7 @@ SHARED_MODULES = {
         "html.drawing",
         "html.page",
     },
-    "cli": {"conftests", "output", "reported_case"},
+    "cli": {"conftests", "output", "progress", "reported_case"},
     "languages": {
         "kind",
         "query_language",

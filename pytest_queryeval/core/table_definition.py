@@ -24,13 +24,17 @@ class ForeignKey(NamedTuple):
 
 
 class TableDefinition(NamedTuple):
-    """A table or a view, with names as the database spells them; `schema` is empty for the default one."""
+    """A table or a view, with names as the database spells them; `schema` is empty for the default one.
+
+    `unique` are the sets of columns that are declared unique, without the primary key.
+    """
 
     name: str
     columns: Sequence[ColumnDefinition]
     primary_key: Sequence[str] = ()
     foreign_keys: Sequence[ForeignKey] = ()
     schema: str = ""
+    unique: Sequence[Sequence[str]] = ()
 
 
 def create_table(table: TableDefinition, quote: Callable[[str], str]) -> str:

@@ -62,9 +62,9 @@ class Session:
         self.cause_mode = cause
         self._tell = tell
         self._recording = recording
-        schemas = SchemaTexts(self._listed_ddl)
+        self._schema_texts = SchemaTexts(self._listed_ddl)
         self._predictors = PredictorPool(
-            tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=schemas
+            tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=self._schema_texts
         )
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
@@ -185,6 +185,13 @@ class Session:
             source = case.source
             self._schemas[key] = capture_error(lambda: self._listed(source, case.timeout), SourceError)
         return unwrap(self._schemas[key])
+
+    def schema_text(self, case: Case) -> str:
+        """Return the schema that a case's predictor sees: CREATE TABLE statements for SQL; empty where there is none.
+
+        Raise `SourceError`, the same one every time.
+        """
+        return self._schema_texts.of(case)() or ""
 
     def _listed(self, source: Source, timeout: float) -> Schema:
         found = None if self._recording is None else self._recording.load_schema(source)

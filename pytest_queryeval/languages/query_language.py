@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
 from pytest_queryeval.comparison.difference import Difference, difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
+from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Cell, Table
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import text
@@ -68,6 +70,14 @@ class QueryLanguage(Kind):
 
     def extract_query(self, answer: str) -> tuple[str, str]:
         return extract_query(answer, self.language)
+
+    def mutants(self, query: str, case: Case, ddl: str, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+        """Return wrong variants of a gold query, none of them twice; none for a query that cannot be read.
+
+        `ddl` are the statements that make the tables of the source, empty where there are none. `run` returns the
+        answer of another query on the source, None where it fails.
+        """
+        return ()
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> Difference | None:
         if not isinstance(gold, Table) or not isinstance(predicted, Table):

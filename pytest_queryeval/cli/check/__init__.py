@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from pytest_queryeval.cli.check.gold_run import GoldRun
 from pytest_queryeval.cli.check.suite_rules import SUITE_RULES, Suites
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.cli.progress import with_progress
 from pytest_queryeval.core.errors import QueryEvalWarning, SourceError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import file_at
@@ -27,7 +27,6 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval check suites --strict"
 OK, FOUND = 0, 1
 MESSAGE_CHARACTERS = 1_000
-PROGRESS_SECONDS = 5.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +81,7 @@ def _gold_findings(
     faults: dict[str, list[CaseLevels]] = defaultdict(list)
     to_check = [levels for levels in cases if levels.case.skip is None]
     with Session(_tell) as session:
-        for levels in _with_progress(to_check):
+        for levels in with_progress(to_check, _tell):
             try:
                 yield from _findings_of(levels, columns, session, run_queries=run_queries)
             except SourceError as error:
@@ -117,18 +116,6 @@ def _findings_of(
                     case=case.id,
                     silenced=case.ignored_rules.get(rule, ""),
                 )
-
-
-def _with_progress(cases: Sequence[CaseLevels]) -> Iterator[CaseLevels]:
-    """Yield the cases, and tell from time to time how many are left."""
-    began = shown = time.monotonic()
-    for number, levels in enumerate(cases):
-        now = time.monotonic()
-        if number and now - shown >= PROGRESS_SECONDS:
-            shown = now
-            left = (now - began) / number * (len(cases) - number)
-            _tell(f"{number:,} of {pluralize(len(cases), 'case')}, about {left:.0f} s left")
-        yield levels
 
 
 def _line(finding: Finding) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.cause import CauseLabel, QueryEdits
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Case, Failure
+from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages.extract_query import SQL_TEXT
 from pytest_queryeval.languages.query_language import QueryLanguage
@@ -73,6 +74,11 @@ class Sql(QueryLanguage):
         from pytest_queryeval.languages.sql.rewriting import normal_text
 
         return normal_text(query, dialect)
+
+    def mutants(self, query: str, case: Case, ddl: str, run: Callable[[str], Table | None]) -> Sequence[Mutant]:
+        from pytest_queryeval.languages.sql.mutants import mutants
+
+        return mutants(query, case.dialect, ddl, case.policy)
 
 
 SQL = Sql()

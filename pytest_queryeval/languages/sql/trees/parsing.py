@@ -66,7 +66,7 @@ def parse(query: str, dialect: str) -> Parsed:
         raise UnreadableError(f"longer than {MAX_CHARACTERS} characters")
     broken = ""
     try:
-        with _without_warnings():
+        with without_warnings():
             rules = _dialect(dialect)
             tokens = rules.tokenize(query)
             check_budgets(tokens)
@@ -201,7 +201,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Suppress the warnings that sqlglot logs about unknown statements, which quote them."""
     logger = logging.getLogger("sqlglot")
     disabled, logger.disabled = logger.disabled, True

@@ -1,0 +1,151 @@
+"""Finds weak cases: runs wrong variants of every gold query, and lists those that answer as gold does.
+
+A wrong prediction like that would pass. No predictor is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.cli.progress import with_progress
+from pytest_queryeval.core.errors import GoldError, Location, QueryEvalWarning, SourceError
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.evaluation.evaluation import fault_location
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
+from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
+
+EXAMPLE = "queryeval strength suites"
+OK, FOUND = 0, 1
+MAX_CASES = 10
+MAX_CHANGES = 3  # of a case
+CHANGE_CHARACTERS = 100
+MESSAGE_CHARACTERS = 1_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the suites, and when the command fails."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where a wrong variant passes, too")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Measure; 1 where a gold does not run, with `--strict` also where a variant passes, else 0.
+
+    Raise `SuiteError` for suites that cannot be read.
+    """
+    import_conftests(arguments.path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", QueryEvalWarning)
+        suites = load_suites(arguments.path, require_prediction=False)
+    for warning in caught:
+        _tell(f"not measured: {warning.message}")
+    cases = [case for suite in suites for case in suite.cases if case.skip is None]
+    measured: list[CaseStrength] = []
+    problems: dict[tuple[Location, str], list[Case]] = defaultdict(list)
+    with Session(_tell) as session:
+        for case in with_progress(cases, _tell):
+            try:
+                strength = measure_strength(case, session)
+            except (GoldError, SourceError) as error:
+                problems[fault_location(case, error), one_line(str(error), MESSAGE_CHARACTERS)].append(case)
+            else:
+                measured += [] if strength is None else [strength]
+    measured.sort(key=lambda one: (1.0 if one.share is None else one.share, -len(one.survivors)))
+    return Result(
+        status=FOUND if problems or (arguments.strict and any(one.survivors for one in measured)) else OK,
+        lines=[
+            *(
+                f"{place}: {message} (of {pluralize(len(failed), 'case')}, first '{failed[0].id}')"
+                for (place, message), failed in problems.items()
+            ),
+            *_lines(measured),
+        ],
+        data={
+            "cases": [
+                {
+                    "id": one.case.id,
+                    "path": _location(one.case).path.as_posix(),
+                    "line": _location(one.case).line,
+                    **_counts([one]),
+                    "survivors": [
+                        {
+                            "query": mutant.query,
+                            "operator": mutant.operator,
+                            "clause": mutant.clause,
+                            "change": mutant.change,
+                        }
+                        for mutant in one.survivors
+                    ],
+                }
+                for one in measured
+            ],
+            "problems": [
+                {"path": place.path.as_posix(), "line": place.line, "message": message}
+                for place, message in problems
+            ],
+            "summary": {
+                **_counts(measured),
+                "survivors": sum(len(one.survivors) for one in measured),
+                "operators": _operators(measured),
+            },
+        },
+    )
+
+
+def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
+    """Yield the weakest cases with what passes, then the operators."""
+    weak = [one for one in measured if one.survivors]
+    for one in weak[:MAX_CASES]:
+        every = len(one.killed) + len(one.survivors)
+        yield f"{_location(one.case)}: case '{one.case.id}': {len(one.survivors):,} of {every:,} wrong variants pass"
+        for mutant in one.survivors[:MAX_CHANGES]:
+            yield f"  {mutant.clause}: {one_line(mutant.change, CHANGE_CHARACTERS)}"
+        if len(one.survivors) > MAX_CHANGES:
+            yield f"  and {len(one.survivors) - MAX_CHANGES:,} more"
+    if len(weak) > MAX_CASES:
+        yield f"and {len(weak) - MAX_CASES:,} more cases: --json lists all of them"
+    operators = _operators(measured)
+    wide = max(map(len, operators), default=0)
+    for name, counts in operators.items():
+        if counts["survivors"]:
+            yield f"{name:<{wide}}  {counts['survivors']:,} of {counts['killed'] + counts['survivors']:,} pass"
+    counts = _counts(measured)
+    survivors = sum(len(one.survivors) for one in measured)
+    yield (
+        f"{survivors:,} of {pluralize(counts['mutants'] - counts['equivalent'], 'wrong variant')} pass, "
+        f"in {len(weak):,} of {pluralize(len(measured), 'case')}; {counts['equivalent']:,} more answer as gold on any data"
+    )
+
+
+def _counts(measured: Sequence[CaseStrength]) -> dict[str, int]:
+    killed, equivalent = (sum(len(getattr(one, name)) for one in measured) for name in ("killed", "equivalent"))
+    survivors = sum(len(one.survivors) for one in measured)
+    return {"mutants": killed + equivalent + survivors, "killed": killed, "equivalent": equivalent}
+
+
+def _operators(measured: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
+    """Return what became of the mutants of each operator, those first of which most survive."""
+    counts: dict[str, dict[str, int]] = {}
+    for one in measured:
+        for outcome in ("killed", "equivalent", "survivors"):
+            for mutant in getattr(one, outcome):
+                counts.setdefault(mutant.operator, {"killed": 0, "equivalent": 0, "survivors": 0})[outcome] += 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1]["survivors"], item[0])))
+
+
+def _location(case: Case) -> Location:
+    return case.row or case.location
+
+
+def _tell(message: str) -> None:
+    write_lines([f"queryeval strength: {message}"], sys.stderr)

@@ -1,0 +1,129 @@
+"""Wrong variants of a SQL query, each with one change that people and models make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
+
+from sqlglot import exp
+
+from pytest_queryeval.core.mutant import Mutant
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.languages.sql.mutants import clauses, conditions
+from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
+from pytest_queryeval.languages.sql.table_definitions import Tables, read_tables
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.text.truncation import truncate
+
+MAX_MUTANTS = 200  # of a query
+CHANGE_CHARACTERS = 200
+_OF_SELECT = (
+    *(conditions.comparisons, conditions.values, conditions.connectors, conditions.dropped_clauses),
+    *(conditions.null_tests, conditions.ranges, conditions.patterns),
+    *(clauses.distinct, clauses.counts, clauses.aggregates, clauses.joins, clauses.orders, clauses.groups),
+    *(clauses.columns, clauses.arithmetic),
+)
+_OF_SET_OPERATION = (clauses.set_operations, clauses.set_orders)
+_CLAUSES: dict[type[exp.Expr], str] = {
+    exp.From: "FROM",
+    exp.Join: "FROM",
+    exp.Where: "WHERE",
+    exp.Group: "GROUP",
+    exp.Having: "HAVING",
+    exp.Order: "ORDER",
+    exp.Limit: "LIMIT",
+    exp.SetOperation: "SET",
+    exp.Select: "SELECT",
+}
+
+
+def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Mutant]:
+    """Return the mutants of a query, none of them twice; none of a query that cannot be parsed.
+
+    `ddl` are the statements that make the tables it is about, `policy` how answers are compared. Of more than
+    `MAX_MUTANTS` those are returned that come first when the operators take turns.
+    """
+    try:
+        tree, broken = parse(query, dialect)
+    except UnreadableError:
+        return ()
+    if broken:
+        return ()
+    tree = tree.copy()
+    tables = read_tables(ddl, dialect)
+    common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    tables = {name: table for name, table in tables.items() if name not in common}
+    _quote_texts(tree, tables)
+    known = {tree.sql(dialect=dialect)}
+    found: dict[str, list[Mutant]] = {}
+    for edit in _edits(tree, tables, policy, dialect):
+        text = _edited(tree, edit, dialect)
+        if text in known:
+            continue
+        known.add(text)
+        mutant = Mutant(
+            query=text,
+            operator=edit.operator,
+            clause=_clause(edit.node),
+            change=truncate(edit.change or _change(edit, dialect), CHANGE_CHARACTERS),
+            equivalent=edit.equivalent,
+        )
+        found.setdefault(edit.operator, []).append(mutant)
+    turns = chain.from_iterable(zip_longest(*found.values()))
+    return [mutant for mutant in turns if mutant is not None][:MAX_MUTANTS]
+
+
+def _edits(tree: exp.Expr, tables: Tables, policy: Policy, dialect: str) -> Iterator[Edit]:
+    for query in [*tree.find_all(exp.Query)]:
+        if isinstance(query, exp.Select):
+            site = Site(select=query, tables=tables, policy=policy, dialect=dialect)
+            for operator in _OF_SELECT:
+                yield from operator(site)
+            yield from clauses.limits(query, site)
+        elif isinstance(query, exp.SetOperation):
+            site = Site(select=exp.Select(), tables=tables, policy=policy, dialect=dialect)
+            for operator_ in _OF_SET_OPERATION:
+                yield from operator_(query, site)
+            yield from clauses.limits(query, site)
+
+
+def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
+    """Return the text of the tree with an edit, and leave the tree as it was."""
+    node, new = edit.node, edit.new
+    if node is tree:
+        return new.sql(dialect=dialect) if new is not None else ""
+    parent, key, index = node.parent, node.arg_key, node.index
+    assert parent is not None
+    assert key is not None
+    parent.set(key, new, index)
+    try:
+        return tree.sql(dialect=dialect)
+    finally:
+        parent.set(key, node, index, overwrite=new is not None)
+
+
+def _clause(node: exp.Expr) -> str:
+    """Return the name of the clause that a node is in."""
+    place: exp.Expr | None = node
+    while place is not None:
+        for type_, name in _CLAUSES.items():
+            if isinstance(place, type_):
+                return name
+        place = place.parent
+    return ""
+
+
+def _change(edit: Edit, dialect: str) -> str:
+    before = edit.node.sql(dialect=dialect).strip()
+    return f"{before} dropped" if edit.new is None else f"{before} → {edit.new.sql(dialect=dialect).strip()}"
+
+
+def _quote_texts(tree: exp.Expr, tables: Tables) -> None:
+    """Put texts in single quotes: where no column has a name in double quotes, it is a text for SQLite and MySQL."""
+    names = {column.name.lower() for table in tables.values() for column in table.columns}
+    names |= {alias.alias.lower() for alias in tree.find_all(exp.Alias, exp.TableAlias)}
+    for column in [*tree.find_all(exp.Column)] if tables else ():
+        identifier = column.this
+        is_quoted = isinstance(identifier, exp.Identifier) and identifier.args.get("quoted")
+        if is_quoted and not column.table and column.name.lower() not in names:
+            column.replace(exp.Literal.string(column.name))

@@ -1,0 +1,315 @@
+"""Wrong clauses: columns, aggregates, DISTINCT, joins, grouping, order, limits and set operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import Dialect, exp
+
+from pytest_queryeval.languages.sql.mutants.edit import Edit, Site, of_type, replaced
+from pytest_queryeval.languages.sql.mutants.facts import (
+    Facts,
+    ignores_duplicates,
+    ignores_order,
+    is_scalar,
+    own_nodes,
+)
+
+NO_DUPLICATES = "no row occurs twice"
+DUPLICATES_IGNORED = "duplicates do not matter"
+ORDER_IGNORED = "the order does not matter"
+ONE_ROW = "there is one row at most"
+ONE_VALUE = "there is one value in each group"
+NEVER_NULL = "the column is never NULL"
+DETERMINED = "the other keys determine it"
+NO_UNMATCHED = "every row has a match, or those without one are left out"
+SAME_COLUMN = "the columns are equal"
+ONE_MATTERS = "only the first row, or whether there is one, matters"
+
+_AGGREGATES: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.Min: exp.Max,
+    exp.Max: exp.Min,
+    exp.Sum: exp.Avg,
+    exp.Avg: exp.Sum,
+}
+_ARITHMETIC: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.Add: exp.Sub,
+    exp.Sub: exp.Add,
+    exp.Mul: exp.Div,
+    exp.Div: exp.Mul,
+}
+_SET_OPERATIONS: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+    exp.Union: (exp.Intersect,),
+    exp.Intersect: (exp.Union, exp.Except),
+    exp.Except: (exp.Intersect, exp.Union),
+}
+
+
+def distinct(site: Site) -> Iterator[Edit]:
+    """Drop or add DISTINCT."""
+    select, same = site.select, ""
+    if ignores_duplicates(select, site.policy):
+        same = DUPLICATES_IGNORED
+    elif site.facts.has_unique_rows:
+        same = NO_DUPLICATES
+    if select.args.get("distinct") is None:
+        yield Edit(select, replaced(select, distinct=exp.Distinct()), "distinct", "DISTINCT added", same)
+    elif not select.args["distinct"].args.get("on"):
+        yield Edit(select, replaced(select, distinct=None), "distinct", "DISTINCT dropped", same)
+
+
+def counts(site: Site) -> Iterator[Edit]:
+    """Exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
+    facts = site.facts
+    groups = facts.plain(facts.group_keys)
+    for node in _parts(site):
+        if not isinstance(node, exp.Count):
+            continue
+        inner = node.this
+        is_distinct = isinstance(inner, exp.Distinct) and len(inner.expressions) == 1
+        argument = inner.expressions[0] if is_distinct else inner
+        if isinstance(argument, exp.Star):
+            column = _countable(site)
+        else:
+            column = argument if isinstance(argument, exp.Column) else None
+        if column is None:
+            continue
+        never_null = facts.not_null(column)
+        names = facts.plain([column])
+        is_unique = bool(names) and facts.determine_rows(groups | names)
+        every: dict[str, exp.Expr] = {
+            "rows": exp.Star(),
+            "values": column.copy(),
+            "different": exp.Distinct(expressions=[column.copy()]),
+        }
+        own = "rows" if isinstance(argument, exp.Star) else "different" if is_distinct else "values"
+        for name, new in every.items():
+            if name == own:
+                continue
+            same = (never_null or "rows" not in (name, own)) and (is_unique or "different" not in (name, own))
+            reason = (NO_DUPLICATES if "different" in (name, own) else NEVER_NULL) if same else ""
+            yield Edit(node, replaced(node, this=new), "count", equivalent=reason)
+
+
+def aggregates(site: Site) -> Iterator[Edit]:
+    """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of SUM and AVG."""
+    facts = site.facts
+    groups = facts.plain(facts.group_keys)
+    single = facts.determine_rows(groups)
+    for node in _parts(site):
+        if type(node) not in _AGGREGATES or isinstance(node.parent, exp.Window) or node.args.get("expressions"):
+            continue
+        fixed = isinstance(node, exp.Min | exp.Max) and facts.determined(node.this, groups)
+        same = ONE_VALUE if single or fixed else ""
+        yield Edit(node, of_type(node, _AGGREGATES[type(node)]), "aggregate", equivalent=same)
+
+
+def joins(site: Site) -> Iterator[Edit]:
+    """Exchange inner and left joins."""
+    for join in site.select.args.get("joins") or ():
+        if join.args.get("kind") == "CROSS" or not (join.args.get("on") or join.args.get("using")):
+            continue
+        if join.side not in ("", "LEFT") or join.args.get("method"):
+            continue
+        facts = Facts(site.select, site.tables, loosened=join)
+        alias = join.alias_or_name.lower()
+        kept_out = alias not in facts.extended or facts.aggregates_only(alias) or facts.partner_exists(join)
+        same = NO_UNMATCHED if kept_out else ""
+        table = join.this.sql(dialect=site.dialect)
+        if join.side == "LEFT":
+            yield Edit(join, replaced(join, side=None, kind=None), "join-type", f"LEFT JOIN {table} → JOIN {table}", same)
+        else:
+            change = f"JOIN {table} → LEFT JOIN {table}"
+            yield Edit(join, replaced(join, side="LEFT", kind=None), "join-type", change, same)
+
+
+def orders(site: Site) -> Iterator[Edit]:
+    """Change the direction of sort keys, leave out one or all of them."""
+    order = site.select.args.get("order")
+    if order is None:
+        return
+    facts = site.facts
+    free = ORDER_IGNORED if ignores_order(site.select, site.policy) else ONE_ROW if facts.has_one_row else ""
+    yield Edit(order, None, "order-dropped", equivalent=free)
+    before: list[exp.Expr] = []
+    for key in order.expressions:
+        expression = facts.item(key)
+        same = free or (DETERMINED if _is_tied(expression, before, facts) else "")
+        yield Edit(key, replaced(key, desc=not key.args.get("desc"), nulls_first=None), "order-direction", equivalent=same)
+        if len(order.expressions) > 1:
+            yield Edit(key, None, "order-key-dropped", equivalent=same)
+        before.append(expression)
+
+
+def set_orders(query: exp.SetOperation, site: Site) -> Iterator[Edit]:
+    """Change the order of a set operation."""
+    order = query.args.get("order")
+    free = ORDER_IGNORED if ignores_order(query, site.policy) else ""
+    if order is not None:
+        yield Edit(order, None, "order-dropped", equivalent=free)
+        for key in order.expressions:
+            yield Edit(key, replaced(key, desc=not key.args.get("desc"), nulls_first=None), "order-direction", equivalent=free)
+
+
+def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
+    """Change LIMIT by one, or leave it out."""
+    limit = query.args.get("limit")
+    number = limit.expression if isinstance(limit, exp.Limit) else None
+    if not isinstance(number, exp.Literal) or not number.name.isdigit():
+        return
+    size = int(number.name)
+    one_row = isinstance(query, exp.Select) and Facts(query, site.tables).has_one_row and not query.args.get("offset")
+    # SQLite takes the first row of a query that stands in the place of a value.
+    first = (site.dialect == "sqlite" and is_scalar(query)) or isinstance(query.parent, exp.Exists)
+    same = ONE_ROW if one_row else ONE_MATTERS if first else ""
+    yield Edit(number, exp.Literal.number(str(size + 1)), "limit", f"LIMIT {size} → LIMIT {size + 1}", same if size else "")
+    if size > 1:
+        yield Edit(number, exp.Literal.number(str(size - 1)), "limit", f"LIMIT {size} → LIMIT {size - 1}", same)
+    if size:
+        yield Edit(limit, None, "limit", equivalent=same)
+
+
+def groups(site: Site) -> Iterator[Edit]:
+    """Group by one column less, or by one more of those that are selected."""
+    group, facts = site.select.args.get("group"), site.facts
+    if group is None or any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals", "all")):
+        return
+    keys = facts.group_keys
+    for place, key in enumerate(group.expressions):
+        others = [other for number, other in enumerate(keys) if number != place]
+        same = DETERMINED if others and facts.determined(keys[place], facts.plain(others)) else ""
+        if others:
+            yield Edit(key, None, "grouping", f"GROUP BY {key.sql(dialect=site.dialect)} dropped", same)
+        else:
+            yield Edit(group, None, "grouping", equivalent=_is_no_grouping(site))
+    for item in site.select.selects:
+        column = item.unalias()
+        if isinstance(column, exp.Column) and not column.is_star and column not in keys:
+            same = DETERMINED if facts.determined(column, facts.plain(keys)) else ""
+            new = replaced(group, expressions=[*(key.copy() for key in group.expressions), column.copy()])
+            yield Edit(group, new, "grouping", f"GROUP BY {column.sql(dialect=site.dialect)} added", same)
+
+
+def columns(site: Site) -> Iterator[Edit]:
+    """Replace a column by the next one of its table that has the same type."""
+    facts = site.facts
+    for node in [*_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
+        if not isinstance(node, exp.Column) or node.is_star or (name := facts.resolve(node)) is None:
+            continue
+        source = facts.sources.get(name[0])
+        listed = [column.name.lower() for column in source.columns] if source is not None else []
+        if source is None or name[1] not in listed:
+            continue
+        place = listed.index(name[1])
+        family = _family(source.columns[place].type)
+        in_turn = (*source.columns[place + 1 :], *source.columns[:place])
+        other = next((column.name for column in in_turn if _family(column.type) == family), None)
+        if other is None:
+            continue
+        new = replaced(node, this=_identifier(other, site))
+        if len(facts.sources) > 1:
+            new.set("table", new.args["table"] if node.table else exp.to_identifier(name[0]))
+        clause = node.find_ancestor(exp.Join, exp.Query)
+        operator = "join-condition" if isinstance(clause, exp.Join) else "column"
+        yield Edit(node, new, operator, equivalent=_same_column(node, new, site))
+
+
+def arithmetic(site: Site) -> Iterator[Edit]:
+    """Exchange plus and minus, times and divided by."""
+    for node in _parts(site):
+        if type(node) in _ARITHMETIC:
+            yield Edit(node, of_type(node, _ARITHMETIC[type(node)]), "arithmetic")
+
+
+def set_operations(query: exp.SetOperation, site: Site) -> Iterator[Edit]:
+    """Exchange UNION and UNION ALL, set operations, and the operands of EXCEPT."""
+    if isinstance(query, exp.Union):
+        is_distinct = bool(query.args.get("distinct"))
+        words = ("UNION", "UNION ALL") if is_distinct else ("UNION ALL", "UNION")
+        same = DUPLICATES_IGNORED if ignores_duplicates(query, site.policy) else ""
+        yield Edit(query, replaced(query, distinct=not is_distinct), "union-all", " → ".join(words), same)
+    if isinstance(query, exp.Except):
+        new = replaced(query, this=query.expression.copy(), expression=query.this.copy())
+        yield Edit(query, new, "except-swapped", "operands of EXCEPT swapped")
+    for type_ in _SET_OPERATIONS.get(type(query), ()):
+        new = of_type(query, type_)
+        new.set("distinct", True)
+        yield Edit(query, new, "set-operation", f"{query.key.upper()} → {new.key.upper()}")
+
+
+def _parts(site: Site) -> Iterator[exp.Expr]:
+    """Yield the nodes of the selected expressions, the conditions and the sort keys."""
+    for item in site.select.expressions:
+        yield from own_nodes(item)
+    for clause in site.clauses:
+        yield from own_nodes(clause)
+    yield from (node for node in _clause_nodes(site, "order") if not isinstance(node, exp.Column))
+
+
+def _clause_nodes(site: Site, name: str) -> Iterator[exp.Expr]:
+    clause = site.select.args.get(name)
+    if clause is not None:
+        yield from own_nodes(clause)
+
+
+def _countable(site: Site) -> exp.Column | None:
+    """Return the first column of the tables that may be NULL, else the first that has duplicates, to be counted."""
+    facts = site.facts
+    found = [
+        exp.column(_identifier(column.name, site), table=alias if len(facts.sources) > 1 else None)
+        for alias, source in facts.sources.items()
+        if source is not None
+        for column in source.columns
+    ]
+    return next((column for column in found if not facts.not_null(column)), found[0] if found else None)
+
+
+def _identifier(name: str, site: Site) -> exp.Identifier:
+    """Return the name of a column, in quotes where the dialect needs them to keep it."""
+    return exp.to_identifier(name, quoted=Dialect.get_or_raise(site.dialect).case_sensitive(name) or None)
+
+
+def _is_tied(key: exp.Expr, before: list[exp.Expr], facts: Facts) -> bool:
+    """Return whether a sort key is equal in all rows whose earlier keys are equal."""
+    names = facts.plain(before)
+    if key in before or isinstance(key, exp.Literal):
+        return True
+    if facts.select.args.get("group") is None:
+        return facts.determine_rows(names) or facts.determined(key, names)
+    keys = facts.group_keys
+    return bool(keys) and all(facts.determined(each, names) or each in before for each in keys)
+
+
+def _is_no_grouping(site: Site) -> str:
+    """Return a reason where a GROUP BY makes a group of each row, and nothing is aggregated."""
+    facts = site.facts
+    nodes = [*_parts(site)]
+    is_plain = site.select.args.get("having") is None and not any(isinstance(node, exp.AggFunc) for node in nodes)
+    return NO_DUPLICATES if is_plain and facts.determine_rows(facts.plain(facts.group_keys)) else ""
+
+
+def _family(type_: str) -> str:
+    """Return what columns of a type are compared with: a name without length and precision."""
+    name = type_.upper().partition("(")[0].strip()
+    if "INT" in name:
+        return "INT"
+    if name in ("REAL", "FLOAT", "DOUBLE", "NUMERIC", "DECIMAL", "NUMBER"):
+        return "REAL"
+    return "TEXT" if "CHAR" in name or name in ("TEXT", "STRING", "CLOB") else name
+
+
+def _same_column(node: exp.Column, new: exp.Expr, site: Site) -> str:
+    """Return the reason for which one column is as good as another in its place."""
+    facts = site.facts
+    name, other = facts.plain([node]), facts.plain([new])
+    counted = node.parent if isinstance(node.parent, exp.Count) else None
+    if counted is not None and facts.not_null(node) and facts.not_null(new):
+        return NEVER_NULL
+    if isinstance(node.parent, exp.Group) and name <= facts.closure(other) and other <= facts.closure(name):
+        return DETERMINED
+    select = site.select
+    if isinstance(select.parent, exp.Exists) and node.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having, exp.Select) is select:
+        return ONE_MATTERS
+    return ""
+
+

@@ -1,0 +1,220 @@
+"""Wrong conditions: comparisons, values, connectors, patterns, and conditions that are left out."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+from sqlglot.optimizer.simplify import simplify
+
+from pytest_queryeval.languages.sql.mutants.edit import Edit, Site, of_type, replaced
+from pytest_queryeval.languages.sql.mutants.facts import COMPARISONS, Facts, conjuncts, own_nodes
+
+_BOUNDARIES: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.GTE,
+    exp.GTE: exp.GT,
+    exp.LT: exp.LTE,
+    exp.LTE: exp.LT,
+}
+_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.GT: exp.LT,
+    exp.LT: exp.GT,
+    exp.GTE: exp.LTE,
+    exp.LTE: exp.GTE,
+}
+_HOLDS: dict[type[exp.Expr], Callable[[float, float], bool]] = {
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+}
+INTEGER_TYPE = "all values are integers"
+ALWAYS_TRUE = "the condition is always true"
+SAME_COUNTS = "true for the same counts"
+REDUNDANT = "follows from the other conditions"
+
+
+def comparisons(site: Site) -> Iterator[Edit]:
+    """Change the operators of comparisons, but for the equalities of joins."""
+    joins = site.select.args.get("joins") or []
+    for node in _conditions(site):
+        if type(node) in _BOUNDARIES:
+            new = of_type(node, _BOUNDARIES[type(node)])
+            fractional = _has_fraction(node.this) or _has_fraction(node.expression)
+            is_integer = site.facts.is_integer(node.this) or site.facts.is_integer(node.expression)
+            same = INTEGER_TYPE if fractional and is_integer else _same_counts(node, new, site)
+            yield Edit(node, new, "comparison-boundary", equivalent=same)
+        if type(node) in _FLIPPED and not (isinstance(node, exp.EQ) and node.find_ancestor(exp.Join, exp.Query) in joins):
+            new = of_type(node, _FLIPPED[type(node)])
+            yield Edit(node, new, "comparison-flip", equivalent=_same_counts(node, new, site))
+
+
+def values(site: Site) -> Iterator[Edit]:
+    """Change numbers by one, also those that are written as texts."""
+    for node in _conditions(site):
+        if not isinstance(node, (*COMPARISONS, exp.Between, exp.In)):
+            continue
+        for side in node.iter_expressions():
+            if not isinstance(side, exp.Literal) or side is node.this:
+                continue
+            for new in _neighbours(side):
+                changed = node.copy()
+                place = next(each for each in changed.iter_expressions() if each == side)
+                place.replace(new)
+                yield Edit(node, changed, "value", equivalent=_same_counts(node, changed, site))
+
+
+def connectors(site: Site) -> Iterator[Edit]:
+    """Exchange AND and OR, and leave out one of the conditions that they join."""
+    for clause in site.clauses:
+        for node in own_nodes(clause):
+            if not isinstance(node, exp.And | exp.Or):
+                continue
+            sides = [side.copy() for side in (node.this, node.expression)]
+            if isinstance(node, exp.And):
+                new: exp.Expr = exp.Or(this=sides[0], expression=sides[1])
+                new = exp.Paren(this=new) if isinstance(node.parent, exp.And | exp.Not) else new
+            else:
+                sides = [exp.Paren(this=side) if isinstance(side, exp.Or) else side for side in sides]
+                new = exp.And(this=sides[0], expression=sides[1])
+            yield Edit(node, new, "connector", equivalent=_simplified_same(node, new))
+            for kept, dropped in ((node.this, node.expression), (node.expression, node.this)):
+                if isinstance(dropped, exp.And | exp.Or):  # its own conditions are left out one by one
+                    continue
+                same = _simplified_same(node, kept)
+                if any(part is dropped for part in conjuncts(clause)) and _follow([dropped], site):
+                    same = same or ALWAYS_TRUE
+                change = f"{type(node).__name__.upper()} {dropped.sql(dialect=site.dialect)} dropped"
+                yield Edit(node, kept.copy(), "condition-dropped", change, same)
+
+
+def dropped_clauses(site: Site) -> Iterator[Edit]:
+    """Leave out WHERE, HAVING and NOT."""
+    for name in ("where", "having"):
+        clause = site.select.args.get(name)
+        if clause is not None:
+            same = ALWAYS_TRUE if _follow([*conjuncts(clause)], site) else ""
+            yield Edit(clause, None, f"{name}-dropped", equivalent=same)
+    for node in _conditions(site):
+        if isinstance(node, exp.Not) and not isinstance(node.this.unnest(), exp.Is):
+            yield Edit(node, node.this.copy(), "not-dropped")
+        elif node.args.get("negate"):
+            yield Edit(node, replaced(node, negate=None), "not-dropped")
+        elif isinstance(node, exp.In | exp.Like | exp.Exists) and not isinstance(node.parent, exp.Not):
+            yield Edit(node, exp.Not(this=node.copy()), "not-added")
+
+
+def null_tests(site: Site) -> Iterator[Edit]:
+    """Exchange IS NULL and IS NOT NULL."""
+    for node in _conditions(site):
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            is_negated = isinstance(node.parent, exp.Not)
+            new = node.copy() if is_negated else exp.Not(this=node.copy())
+            yield Edit(node.parent if is_negated and node.parent is not None else node, new, "null-test")
+
+
+def ranges(site: Site) -> Iterator[Edit]:
+    """Take the bounds of BETWEEN out of the range."""
+    for node in _conditions(site):
+        if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
+            continue
+        value, low, high = (node.args[name] for name in ("this", "low", "high"))
+        for low_type, high_type, bound in ((exp.GT, exp.LTE, low), (exp.GTE, exp.LT, high)):
+            both = exp.And(
+                this=low_type(this=value.copy(), expression=low.copy()),
+                expression=high_type(this=value.copy(), expression=high.copy()),
+            )
+            same = INTEGER_TYPE if site.facts.is_integer(value) and _has_fraction(bound) else ""
+            yield Edit(node, exp.Paren(this=both), "between", equivalent=same)
+
+
+def patterns(site: Site) -> Iterator[Edit]:
+    """Anchor the pattern of LIKE where it is not, and the other way round."""
+    for node in _conditions(site):
+        pattern = node.expression if isinstance(node, exp.Like | exp.ILike) else None
+        if not isinstance(pattern, exp.Literal) or not pattern.name.strip("%"):
+            continue
+        text = pattern.name
+        start = text.removeprefix("%") if text.startswith("%") else f"%{text}"
+        end = text.removesuffix("%") if text.endswith("%") else f"{text}%"
+        for changed in (start, end):
+            yield Edit(pattern, exp.Literal.string(changed), "like")
+
+
+def _conditions(site: Site) -> Iterator[exp.Expr]:
+    for clause in site.clauses:
+        yield from own_nodes(clause)
+
+
+def _has_fraction(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return False
+    try:
+        return not float(node.name).is_integer()
+    except ValueError:
+        return False
+
+
+def _neighbours(literal: exp.Literal) -> Iterator[exp.Expr]:
+    """Yield a number that is one more, and one that is one less."""
+    text = literal.name
+    if text.isascii() and text.isdigit() and len(text) < 16 and not (literal.is_string and text.startswith("0")):
+        for number in (int(text) + 1, int(text) - 1):
+            yield exp.Literal.string(str(number)) if literal.is_string else exp.Literal.number(str(number))
+    elif not literal.is_string and text.replace(".", "", 1).isdigit():
+        places = len(text.partition(".")[2])
+        for decimal in (float(text) + 1, float(text) - 1):
+            yield exp.Literal.number(f"{decimal:.{places}f}")
+
+
+def _same_counts(node: exp.Expr, new: exp.Expr, site: Site) -> str:
+    """Return whether two comparisons of a count with a number hold for the same counts."""
+    before, after = _count_test(node), _count_test(new)
+    if before is None or after is None:
+        return ""
+    counts = range(_least_count(node.this, site), int(max(before[1], after[1])) + 3)
+    return SAME_COUNTS if all(before[0](n, before[1]) == after[0](n, after[1]) for n in counts) else ""
+
+
+def _count_test(node: exp.Expr) -> tuple[Callable[[float, float], bool], float] | None:
+    if type(node) not in _HOLDS or not isinstance(node.this, exp.Count):
+        return None
+    literal = node.expression
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        return None
+    return _HOLDS[type(node)], float(literal.name)
+
+
+def _least_count(count: exp.Expr, site: Site) -> int:
+    """Return the least value of a count: a group has one row at least."""
+    inner = count.this
+    argument = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+    never_null = argument is None or isinstance(argument, exp.Star) or site.facts.not_null(argument)
+    return int(never_null and site.select.args.get("group") is not None)
+
+
+def _follow(conditions: list[exp.Expr], site: Site) -> bool:
+    """Return whether conditions are true in all rows that the others let pass."""
+    facts = Facts(site.select, site.tables, without=conditions)
+    for condition in conditions:
+        if isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is):
+            if not isinstance(condition.this.expression, exp.Null) or not facts.not_null(condition.this.this):
+                return False
+            continue
+        test = _count_test(condition)
+        if test is None:
+            return False
+        counts = range(_least_count(condition.this, site), int(test[1]) + 3)
+        if not all(test[0](n, test[1]) for n in counts):
+            return False
+    return True
+
+
+def _simplified_same(node: exp.Expr, new: exp.Expr) -> str:
+    """Return whether sqlglot simplifies two conditions to the same one."""
+    return REDUNDANT if simplify(node.copy()) == simplify(new.copy()) else ""

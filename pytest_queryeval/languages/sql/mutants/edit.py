@@ -1,0 +1,66 @@
+"""A change of one place of a query, and what there is to know about the SELECT it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.languages.sql.mutants.facts import Facts
+from pytest_queryeval.languages.sql.table_definitions import Tables
+
+
+class Edit(NamedTuple):
+    """A node of a tree, and what replaces it; None removes it.
+
+    `operator` names the sort of change. `change` says what it is where the texts of both nodes would be too long.
+    `equivalent` is the reason for which the query still answers the same; empty where that is not known.
+    """
+
+    node: exp.Expr
+    new: exp.Expr | None
+    operator: str
+    change: str = ""
+    equivalent: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A SELECT that is changed, the tables that are declared, and how answers are compared."""
+
+    select: exp.Select
+    tables: Tables
+    policy: Policy
+    dialect: str
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What holds for its rows."""
+        return Facts(self.select, self.tables)
+
+    @property
+    def clauses(self) -> Iterator[exp.Expr]:
+        """The clauses that hold conditions."""
+        for join in self.select.args.get("joins") or ():
+            if (on := join.args.get("on")) is not None:
+                yield on
+        for name in ("where", "having"):
+            if (clause := self.select.args.get(name)) is not None:
+                yield clause.this
+
+
+def replaced(node: exp.Expr, **arguments: object) -> exp.Expr:
+    """Return a copy of a node with other arguments."""
+    copy = node.copy()
+    for name, value in arguments.items():
+        copy.set(name, value)
+    return copy
+
+
+def of_type(node: exp.Expr, type_: type[exp.Expr]) -> exp.Expr:
+    """Return a node of another type with copies of the same arguments."""
+    return type_(**node.copy().args)

@@ -1,0 +1,376 @@
+"""What holds for the rows of a SELECT on any data that keeps the declared constraints.
+
+Everything is conservative: what cannot be derived from keys, foreign keys, NOT NULL and the conditions of the query itself
+is taken not to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table_definition import TableDefinition
+from pytest_queryeval.languages.sql.table_definitions import Tables
+
+Name: TypeAlias = tuple[str, str]  # alias and column, in lower case
+OUTER: Name = ("", "")  # a column of a query around the SELECT: a constant within it
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_STRICT = (exp.Paren, exp.Neg, exp.Cast, exp.Upper, exp.Lower, exp.Length, exp.Abs)
+_DETERMINISTIC = (*_ARITHMETIC, *_STRICT, exp.Column, exp.Identifier, exp.Literal, exp.DataType, exp.DPipe)
+_INTEGERS = ("INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT", "UINT")
+_STRICT_AGGREGATES = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
+
+
+class Facts:
+    """The facts of one SELECT.
+
+    `without` are conditions that are not relied on, `loosened` a join that counts as an outer one.
+    """
+
+    def __init__(
+        self,
+        select: exp.Select,
+        tables: Tables,
+        *,
+        without: Collection[exp.Expr] = (),
+        loosened: exp.Join | None = None,
+    ) -> None:
+        self.select = select
+        self.sources: dict[str, TableDefinition | None] = {}
+        self._using: set[str] = set()
+        self._equal: list[tuple[Name, Name]] = []
+        self._implied: list[tuple[set[Name], set[Name]]] = []
+        self._rejected: set[Name] = set()
+        self.extended: set[str] = set()  # aliases whose columns may all be NULL as no row matched
+        from_ = select.args.get("from_")
+        joins: list[exp.Join] = select.args.get("joins") or []
+        for item in [from_, *joins] if from_ is not None else []:
+            table = item.this
+            is_plain = isinstance(table, exp.Table) and not table.args.get("joins") and not item.args.get("method")
+            name = table.name.lower() if is_plain else ""
+            alias = (table.alias_or_name or f"?{len(self.sources)}").lower()
+            self.sources[alias] = tables.get(name)
+        filters = [*conjuncts(select.args.get("where"))]
+        keeps_left = all(join.side in ("", "LEFT") for join in joins)
+        for join in joins:
+            alias = join.alias_or_name.lower()
+            is_outer = join is loosened or join.side != ""
+            conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
+            if is_outer:
+                if join is loosened or join.side in ("LEFT", "FULL"):
+                    self.extended.add(alias)
+                if join.side in ("RIGHT", "FULL"):
+                    before = list(self.sources)
+                    self.extended.update(before[: before.index(alias)])
+                self._add_implied(conditions, alias, keeps_left=keeps_left)
+            elif keeps_left:
+                filters += conditions
+        filters = [condition for condition in filters if condition not in without]
+        for condition in filters:
+            self._rejected.update(name for column in rejecting(condition) if (name := self.resolve(column)))
+            if isinstance(condition, exp.EQ):
+                left, right = self._side(condition.this), self._side(condition.expression)
+                if left and right:
+                    self._equal.append((left, right))
+        self.extended = {alias for alias in self.extended if not any(name[0] == alias for name in self._rejected)}
+
+    def resolve(self, column: exp.Column) -> Name | None:
+        """Return the column that a name refers to; None where that is not known."""
+        table, name = column.table.lower(), column.name.lower()
+        if table:
+            return (table, name) if table in self.sources else OUTER
+        owners = [alias for alias, source in self.sources.items() if source is not None and name in column_names(source)]
+        if None in self.sources.values():
+            return None
+        if len(owners) == 1 or (owners and name in self._using):
+            return owners[0], name
+        return OUTER if not owners and self.select.parent is not None and name not in self._aliases() else None
+
+    def item(self, key: exp.Expr) -> exp.Expr:
+        """Return what a key of ORDER BY or GROUP BY stands for: a selected expression, or itself."""
+        core = key.this if isinstance(key, exp.Ordered) else key
+        if isinstance(core, exp.Literal) and core.name.isdigit() and 0 < int(core.name) <= len(self.select.selects):
+            return self.select.selects[int(core.name) - 1].unalias()
+        if isinstance(core, exp.Column) and not core.table and core.name.lower() in self._aliases():
+            return self._aliases()[core.name.lower()]
+        return core
+
+    def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
+        """Return those of the expressions that are known columns."""
+        return {
+            name
+            for each in expressions
+            if isinstance(column := each.unnest(), exp.Column) and (name := self.resolve(column))
+        }
+
+    def closure(self, names: Iterable[Name]) -> set[Name]:
+        """Return all columns whose values these determine, by equalities and keys."""
+        found, size = {OUTER, *names}, 0
+        while len(found) != size:
+            size = len(found)
+            for one, other in self._equal:
+                if one in found or other in found:
+                    found |= {one, other}
+            for given, then in self._implied:
+                if given <= found:
+                    found |= then
+            for alias, source in self.sources.items():
+                if source is not None and any(all((alias, name) in found for name in key) for key in keys(source)):
+                    found.update((alias, name) for name in column_names(source))
+        return found
+
+    def determined(self, expression: exp.Expr, names: Iterable[Name]) -> bool:
+        """Return whether the value of an expression is the same in rows with the same values of `names`."""
+        if not all(isinstance(node, _DETERMINISTIC) for node in expression.walk()):
+            return False
+        known = self.closure(names)
+        return all(self.resolve(column) in known for column in expression.find_all(exp.Column))
+
+    def determine_rows(self, names: Iterable[Name]) -> bool:
+        """Return whether no two rows, before GROUP BY, have the same values of these columns."""
+        known = self.closure(names)
+        return bool(self.sources) and all(
+            source is not None and any(all((alias, name) in known for name in key) for key in keys(source))
+            for alias, source in self.sources.items()
+        )
+
+    def not_null(self, expression: exp.Expr) -> bool:
+        """Return whether a column is NULL in no row."""
+        column = expression.unnest()
+        name = self.resolve(column) if isinstance(column, exp.Column) else None
+        if name is None or name == OUTER:
+            return False
+        source = self.sources[name[0]]
+        declared = source is not None and any(each.name.lower() == name[1] and each.not_null for each in source.columns)
+        return name in self._rejected or (declared and name[0] not in self.extended)
+
+    def is_integer(self, expression: exp.Expr) -> bool:
+        """Return whether all values of an expression are integers by its type."""
+        expression = expression.unnest()
+        if isinstance(expression, exp.Column):
+            return self.type_of(expression).startswith(_INTEGERS)
+        return isinstance(expression, exp.Count | exp.Length)
+
+    def type_of(self, column: exp.Column) -> str:
+        """Return the declared type of a column in upper case; empty where none is known."""
+        name = self.resolve(column)
+        source = self.sources.get(name[0]) if name else None
+        types = {each.name.lower(): each.type.upper() for each in source.columns} if source is not None else {}
+        return types.get(name[1], "") if name else ""
+
+    @property
+    def group_keys(self) -> list[exp.Expr]:
+        """What the rows are grouped by; empty for none, and for ROLLUP and the like."""
+        group = self.select.args.get("group")
+        return [self.item(key) for key in group.expressions] if group is not None else []
+
+    @property
+    def has_one_row(self) -> bool:
+        """Whether the SELECT returns one row at most."""
+        if self.select.args.get("group") is not None:
+            return False
+        has_aggregates = any(isinstance(node, exp.AggFunc) for item in self.select.selects for node in own_nodes(item))
+        has_windows = any(isinstance(node, exp.Window) for item in self.select.selects for node in own_nodes(item))
+        return (has_aggregates and not has_windows) or self.determine_rows(())
+
+    @property
+    def has_unique_rows(self) -> bool:
+        """Whether no two rows that the SELECT returns are equal, also without its DISTINCT."""
+        if self.has_one_row:
+            return True
+        output = self.select.selects
+        names = self.plain(item.unalias() for item in output)
+        for item in output:
+            core = item.unalias()
+            if core.is_star:
+                names |= {
+                    (alias, name)
+                    for alias, source in self.sources.items()
+                    for name in (column_names(source) if source is not None else ())
+                    if not isinstance(core, exp.Column) or core.table.lower() == alias
+                }
+        if self.select.args.get("group") is None:
+            return self.determine_rows(names)
+        if not self.group_keys:
+            return False
+        return all(
+            self.determined(key, names) or any(item.unalias() == key for item in output) for key in self.group_keys
+        )
+
+    def partner_exists(self, join: exp.Join) -> bool:
+        """Return whether each row has a match in a joined table: its columns are a NOT NULL foreign key of the row."""
+        conditions = [*conjuncts(join.args.get("on")), *self._using_conditions(join)]
+        alias = join.alias_or_name.lower()
+        joined = self.sources.get(alias)
+        pairs: set[tuple[Name, str]] = set()
+        for condition in conditions:
+            sides = [self._side(condition.this), self._side(condition.expression)] if isinstance(condition, exp.EQ) else []
+            sides.sort(key=lambda name: name is not None and name[0] == alias)
+            if len(sides) < 2 or not sides[0] or not sides[1] or sides[1][0] != alias or sides[0][0] in ("", alias):
+                return False
+            pairs.add((sides[0], sides[1][1]))
+        owners = {name[0] for name, _ in pairs}
+        if joined is None or len(owners) != 1 or (owner := owners.pop()) in self.extended:
+            return False
+        source = self.sources[owner]
+        return source is not None and any(
+            key.table == joined.name
+            and len(key.columns) == len(key.referred)
+            and {((owner, own), other) for own, other in zip(key.columns, key.referred, strict=True)} == pairs
+            and all(self.not_null(exp.column(name, owner)) for name in key.columns)
+            for key in source.foreign_keys
+        )
+
+    def aggregates_only(self, alias: str) -> bool:
+        """Return whether the SELECT is made of aggregates that pass over rows in which a table has only NULLs."""
+        if any(self.select.args.get(name) for name in ("group", "having", "order")):
+            return False
+        for item in self.select.selects:
+            nodes = [*own_nodes(item)]
+            aggregates = [node for node in nodes if isinstance(node, exp.AggFunc)]
+            if not aggregates or any(isinstance(node, exp.Query | exp.Window) for node in nodes):
+                return False
+            if any(isinstance(node, exp.Column) and node.find_ancestor(exp.AggFunc) is None for node in nodes):
+                return False
+            for aggregate in aggregates:
+                inner = aggregate.this
+                argument = inner.expressions[0] if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1 else inner
+                names = {self.resolve(column) for column in strict_columns(argument)}
+                if not isinstance(aggregate, _STRICT_AGGREGATES) or not any(name and name[0] == alias for name in names):
+                    return False
+        return True
+
+    def _aliases(self) -> dict[str, exp.Expr]:
+        return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
+
+    def _side(self, node: exp.Expr) -> Name | None:
+        """Return the column on a side of an equality, `OUTER` for a constant."""
+        node = node.unnest()
+        if isinstance(node, exp.Column):
+            return self.resolve(node)
+        return OUTER if isinstance(node, exp.Literal) else None
+
+    def _using_conditions(self, join: exp.Join) -> Iterator[exp.Expr]:
+        """Yield the equalities that USING stands for."""
+        alias = join.alias_or_name.lower()
+        before = list(self.sources)
+        for column in join.args.get("using") or ():
+            name = column.name.lower()
+            self._using.add(name)
+            for other in before[: before.index(alias)] if alias in before else ():
+                source = self.sources[other]
+                if source is not None and name in column_names(source):
+                    yield exp.EQ(this=exp.column(name, other), expression=exp.column(name, alias))
+                    break
+
+    def _add_implied(self, conditions: Collection[exp.Expr], alias: str, *, keeps_left: bool) -> None:
+        """Add what the columns of an outer join's left side determine: those of the right side that equal them."""
+        given: set[Name] = set()
+        then: set[Name] = set()
+        for condition in conditions:
+            sides = [self._side(condition.this), self._side(condition.expression)] if isinstance(condition, exp.EQ) else []
+            if len(sides) < 2 or None in sides:
+                return
+            for name in sides:
+                if name is not None:
+                    (then if name[0] == alias else given).add(name)
+        if keeps_left and then:
+            self._implied.append((given, then))
+
+
+def keys(table: TableDefinition) -> Iterator[tuple[str, ...]]:
+    """Yield the sets of columns that no two rows share, none of which is NULL."""
+    not_null = {column.name.lower() for column in table.columns if column.not_null}
+    for key in (table.primary_key, *table.unique):
+        if key and not_null.issuperset(key):
+            yield tuple(key)
+
+
+def column_names(table: TableDefinition) -> set[str]:
+    """Return the names of a table's columns, in lower case."""
+    return {column.name.lower() for column in table.columns}
+
+
+def own_nodes(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes of an expression, of nested queries only their root."""
+    yield from tree.walk(prune=lambda node: node is not tree and isinstance(node, exp.Query))
+
+
+def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    """Yield the conditions that AND joins."""
+    if isinstance(node, exp.Where | exp.Having | exp.Paren):
+        yield from conjuncts(node.this)
+    elif isinstance(node, exp.And):
+        yield from conjuncts(node.this)
+        yield from conjuncts(node.expression)
+    elif node is not None:
+        yield node
+
+
+def strict_columns(node: exp.Expr) -> set[exp.Column]:
+    """Return the columns that make an expression NULL when one of them is NULL."""
+    if isinstance(node, exp.Column):
+        return {node}
+    if isinstance(node, _ARITHMETIC):
+        return strict_columns(node.this) | strict_columns(node.expression)
+    return strict_columns(node.this) if isinstance(node, _STRICT) else set()
+
+
+def rejecting(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
+    """Return the columns that are not NULL in rows for which a condition is true; with `negated`, false."""
+    match condition:
+        case exp.Paren():
+            return rejecting(condition.this, negated=negated)
+        case exp.Not():
+            return rejecting(condition.this, negated=not negated)
+        case exp.And() | exp.Or():
+            sides = rejecting(condition.this, negated=negated), rejecting(condition.expression, negated=negated)
+            return sides[0] | sides[1] if isinstance(condition, exp.And) != negated else sides[0] & sides[1]
+        case exp.Is() if isinstance(condition.expression, exp.Null):
+            return strict_columns(condition.this) if negated else set()
+        case exp.In() if condition.args.get("query") is not None:  # nothing is in an empty answer, not even NULL
+            return set() if negated else strict_columns(condition.this)
+        case exp.In() | exp.Between():
+            return strict_columns(condition.this)
+        case exp.Like() | exp.ILike():
+            return strict_columns(condition.this)
+        case _ if isinstance(condition, COMPARISONS):
+            return strict_columns(condition.this) | strict_columns(condition.expression)
+    return set()
+
+
+def ignores_duplicates(query: exp.Expr, policy: Policy) -> bool:
+    """Return whether it does not matter how often a query returns a row."""
+    around = query.parent
+    if around is None:
+        return policy.duplicates == "ignore" and query.args.get("limit") is None
+    if isinstance(around, exp.Exists):
+        return True
+    if query.args.get("limit") is not None:
+        return False
+    if isinstance(around, exp.SetOperation):
+        return bool(around.args.get("distinct")) or ignores_duplicates(around, policy)
+    if isinstance(around, exp.Paren) or (isinstance(around, exp.Subquery) and isinstance(around.parent, exp.SetOperation)):
+        return ignores_duplicates(around, policy)
+    return isinstance(around, exp.In) or (isinstance(around, exp.Subquery) and isinstance(around.parent, exp.In))
+
+
+def ignores_order(query: exp.Expr, policy: Policy) -> bool:
+    """Return whether the order of a query's rows does not matter."""
+    if query.parent is None:
+        return query.args.get("limit") is None and "ignore" in (policy.row_order, policy.duplicates)
+    around = query.parent.parent if isinstance(query.parent, exp.Subquery) else query.parent
+    if isinstance(around, exp.Exists):
+        return True
+    return query.args.get("limit") is None and isinstance(around, exp.In | exp.SetOperation)
+
+
+def is_scalar(query: exp.Expr) -> bool:
+    """Return whether a query stands in the place of one value."""
+    around = query.parent
+    return isinstance(around, exp.Subquery) and isinstance(around.parent, (*COMPARISONS, *_ARITHMETIC))

@@ -1,0 +1,102 @@
+"""The tables that CREATE TABLE statements declare, with their keys and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import ErrorLevel, exp
+
+from pytest_queryeval.core.table_definition import ColumnDefinition, ForeignKey, TableDefinition
+from pytest_queryeval.languages.sql.trees.parsing import without_warnings
+
+Tables = Mapping[str, TableDefinition]
+
+
+@lru_cache(maxsize=64)
+def read_tables(ddl: str, dialect: str) -> Tables:
+    """Return the tables of a script by their names; none of a script that cannot be parsed.
+
+    Names are in lower case, but for those in `columns`. Columns of a primary key are NOT NULL, also where SQLite would admit NULLs.
+
+    >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
+    >>> table.primary_key, table.unique, table.columns[0]
+    (('id',), (('name',),), ColumnDefinition(name='id', type='INT', not_null=True))
+    """
+    try:
+        with without_warnings():
+            statements = sqlglot.parse(ddl, dialect=dialect, error_level=ErrorLevel.IGNORE)
+    except Exception:  # the parser fails with any error on what it does not know
+        return {}
+    found = [_table(statement) for statement in statements if isinstance(statement, exp.Create)]
+    tables = {table.name: table for table in found if table is not None}
+    return {name: _with_referred_keys(table, tables) for name, table in tables.items()}
+
+
+def _table(statement: exp.Create) -> TableDefinition | None:
+    declared = statement.this
+    if statement.kind != "TABLE" or not isinstance(declared, exp.Schema) or not isinstance(declared.this, exp.Table):
+        return None
+    primary: tuple[str, ...] = ()
+    unique: list[tuple[str, ...]] = []
+    foreign: list[ForeignKey] = []
+    not_null: set[str] = set()
+    columns: list[tuple[str, str]] = []
+    for item, own in _constraints(declared):
+        match item:
+            case exp.ColumnDef():
+                columns.append((item.name, item.kind.sql() if item.kind is not None else ""))
+            case exp.PrimaryKeyColumnConstraint():
+                primary = (own,)
+            case exp.PrimaryKey():
+                primary = _names(item.expressions)
+            case exp.NotNullColumnConstraint() if not item.args.get("allow_null"):
+                not_null.add(own)
+            case exp.UniqueColumnConstraint():
+                unique.append(_names(item.this.expressions) if isinstance(item.this, exp.Schema) else (own,))
+            case exp.Reference():
+                foreign.append(_foreign_key((own,), item))
+            case exp.ForeignKey() if isinstance(item.args.get("reference"), exp.Reference):
+                foreign.append(_foreign_key(_names(item.expressions), item.args["reference"]))
+    not_null.update(primary)
+    return TableDefinition(
+        declared.this.name.lower(),
+        tuple(ColumnDefinition(name, type_, name.lower() in not_null) for name, type_ in columns),
+        primary,
+        tuple(foreign),
+        unique=tuple(unique),
+    )
+
+
+def _constraints(declared: exp.Schema) -> Iterator[tuple[exp.Expr, str]]:
+    """Yield columns and constraints, each with the name of the column that it belongs to."""
+    for item in declared.expressions:
+        if isinstance(item, exp.ColumnDef):
+            yield item, item.name.lower()
+            yield from ((constraint.args["kind"], item.name.lower()) for constraint in item.constraints)
+        elif isinstance(item, exp.Constraint):
+            yield from ((inner, "") for inner in item.expressions)
+        else:
+            yield item, ""
+
+
+def _foreign_key(columns: tuple[str, ...], reference: exp.Reference) -> ForeignKey:
+    referred = reference.this
+    if isinstance(referred, exp.Schema):
+        return ForeignKey(columns, referred.this.name.lower(), _names(referred.expressions))
+    return ForeignKey(columns, referred.name.lower(), ())
+
+
+def _with_referred_keys(table: TableDefinition, tables: Tables) -> TableDefinition:
+    """Return the table with the primary key in foreign keys that name none of the columns they refer to."""
+    keys = [
+        key if key.referred or key.table not in tables else key._replace(referred=tables[key.table].primary_key)
+        for key in table.foreign_keys
+    ]
+    return table._replace(foreign_keys=tuple(keys))
+
+
+def _names(nodes: list[exp.Expr]) -> tuple[str, ...]:
+    """Return the names of columns, which a key may order or shorten."""
+    return tuple((node.find(exp.Identifier) or node).name.lower() for node in nodes)

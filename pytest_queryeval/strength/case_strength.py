@@ -1,0 +1,84 @@
+"""Runs the mutants of a case's gold, and compares their answers with gold's under the case's own policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pytest_queryeval.comparison.gold_columns import project
+from pytest_queryeval.core.errors import GoldColumnError
+from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.mutant import Mutant
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.evaluation import gold_error
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.query_language import QueryLanguage
+
+MAX_TIMEOUTS = 3  # of the mutants of a case; those after it are not run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseStrength:
+    """What became of the mutants of a case's gold query.
+
+    `survivors` answer as gold does, though they are not known to be equivalent; `killed` answer otherwise or fail.
+    """
+
+    case: Case
+    gold: str
+    killed: tuple[Mutant, ...] = ()
+    survivors: tuple[Mutant, ...] = ()
+    equivalent: tuple[Mutant, ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """The share of mutants that are killed, without the equivalent ones; None where there are no others."""
+        run = len(self.killed) + len(self.survivors)
+        return len(self.killed) / run if run else None
+
+
+def measure_strength(case: Case, session: Session) -> CaseStrength | None:
+    """Run the mutants of the first gold that is a query; a mutant survives where it would be right by any gold.
+
+    None where no gold is a query that a source runs. Raise `GoldError` where a gold does not run, and `SourceError`
+    where the source cannot answer.
+    """
+    kind = KINDS[case.kind]
+    query = next((gold.query for gold in case.golds if gold.query is not None and gold.answer is None), None)
+    if not isinstance(kind, QueryLanguage) or case.source is None or query is None:
+        return None
+    golds = [session.execute_cached(gold, case) for gold in case.golds]
+    for index, gold in enumerate(golds):
+        if gold.error is not None:
+            raise gold_error(gold.error, case, index, session)
+
+    def run(text: str) -> Table | None:
+        answer = session.execute_cached(QueryOrAnswer(query=text), case).answer
+        return answer if isinstance(answer, Table) else None
+
+    killed, survivors, equivalent = [], [], []
+    timeouts = 0
+    for mutant in kind.mutants(query, case, session.schema_text(case), run):
+        if mutant.equivalent:
+            equivalent.append(mutant)
+        elif timeouts < MAX_TIMEOUTS:
+            answered = session.execute(QueryOrAnswer(query=mutant.query), case)
+            timeouts += answered.error is not None and answered.error.kind == "timeout"
+            (survivors if is_right(answered, golds, case, session) else killed).append(mutant)
+    return CaseStrength(
+        case=case, gold=query, killed=tuple(killed), survivors=tuple(survivors), equivalent=tuple(equivalent)
+    )
+
+
+def is_right(answered: Execution, golds: list[Execution], case: Case, session: Session) -> bool:
+    """Return whether a variant of a gold answers as one of the golds does; of `gold_columns` it has all, as gold."""
+    if not isinstance(answered.answer, Table):
+        return False
+    try:
+        answered = replace(answered, answer=project(answered.answer, case.policy.gold_columns))
+    except GoldColumnError:
+        return False
+    prediction = Prediction(content=QueryOrAnswer(query=answered.query), predictor="mutant")
+    scorings = (Scoring(case, gold, answered, prediction, session) for gold in golds)
+    return any(scoring.value("execution_accuracy") == 1.0 for scoring in scorings)
