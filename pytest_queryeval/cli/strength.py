@@ -90,8 +90,7 @@ def run(arguments: argparse.Namespace) -> Result:
                 for one in measured
             ],
             "problems": [
-                {"path": place.path.as_posix(), "line": place.line, "message": message}
-                for place, message in problems
+                {"path": place.path.as_posix(), "line": place.line, "message": message} for place, message in problems
             ],
             "summary": {
                 **_counts(measured),
@@ -123,7 +122,8 @@ def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
     survivors = sum(len(one.survivors) for one in measured)
     yield (
         f"{survivors:,} of {pluralize(counts['mutants'] - counts['equivalent'], 'wrong variant')} pass, "
-        f"in {len(weak):,} of {pluralize(len(measured), 'case')}; {counts['equivalent']:,} more answer as gold on any data"
+        f"in {len(weak):,} of {pluralize(len(measured), 'case')}; "
+        f"{counts['equivalent']:,} more answer as gold on any data"
     )
 
 

@@ -57,7 +57,9 @@ def measure_strength(case: Case, session: Session) -> CaseStrength | None:
         answer = session.execute_cached(QueryOrAnswer(query=text), case).answer
         return answer if isinstance(answer, Table) else None
 
-    killed, survivors, equivalent = [], [], []
+    killed: list[Mutant] = []
+    survivors: list[Mutant] = []
+    equivalent: list[Mutant] = []
     timeouts = 0
     for mutant in kind.mutants(query, case, session.schema_text(case), run):
         if mutant.equivalent:

@@ -18,7 +18,8 @@ Tables = Mapping[str, TableDefinition]
 def read_tables(ddl: str, dialect: str) -> Tables:
     """Return the tables of a script by their names; none of a script that cannot be parsed.
 
-    Names are in lower case, but for those in `columns`. Columns of a primary key are NOT NULL, also where SQLite would admit NULLs.
+    Names are in lower case, but for those in `columns`. Columns of a primary key are NOT NULL, also where SQLite would
+    admit NULLs.
 
     >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
     >>> table.primary_key, table.unique, table.columns[0]
@@ -27,7 +28,7 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     try:
         with without_warnings():
             statements = sqlglot.parse(ddl, dialect=dialect, error_level=ErrorLevel.IGNORE)
-    except Exception:  # the parser fails with any error on what it does not know
+    except Exception:  # noqa: BLE001 - the parser fails with any error on what it does not know
         return {}
     found = [_table(statement) for statement in statements if isinstance(statement, exp.Create)]
     tables = {table.name: table for table in found if table is not None}

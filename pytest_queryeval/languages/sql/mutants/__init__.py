@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat, zip_longest
 
 from sqlglot import exp
 
@@ -17,13 +17,14 @@ from pytest_queryeval.text.truncation import truncate
 
 MAX_MUTANTS = 200  # of a query
 CHANGE_CHARACTERS = 200
+NOT_COMPARED = "the column is not compared"
 _OF_SELECT = (
     *(conditions.comparisons, conditions.values, conditions.connectors, conditions.dropped_clauses),
     *(conditions.null_tests, conditions.ranges, conditions.patterns),
     *(clauses.distinct, clauses.counts, clauses.aggregates, clauses.joins, clauses.orders, clauses.groups),
     *(clauses.columns, clauses.arithmetic),
 )
-_OF_SET_OPERATION = (clauses.set_operations, clauses.set_orders)
+_OF_QUERY = (clauses.set_operations, clauses.set_orders, clauses.limits)
 _CLAUSES: dict[type[exp.Expr], str] = {
     exp.From: "FROM",
     exp.Join: "FROM",
@@ -54,9 +55,10 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     tables = {name: table for name, table in tables.items() if name not in common}
     _quote_texts(tree, tables)
+    uncompared = _uncompared(tree, policy)
     known = {tree.sql(dialect=dialect)}
-    found: dict[str, list[Mutant]] = {}
-    for edit in _edits(tree, tables, policy, dialect):
+    found: list[Mutant] = []
+    for edit in _in_turn(_edits(tree, tables, policy, dialect)):
         text = _edited(tree, edit, dialect)
         if text in known:
             continue
@@ -66,25 +68,33 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
             operator=edit.operator,
             clause=_clause(edit.node),
             change=truncate(edit.change or _change(edit, dialect), CHANGE_CHARACTERS),
-            equivalent=edit.equivalent,
+            equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
         )
-        found.setdefault(edit.operator, []).append(mutant)
-    turns = chain.from_iterable(zip_longest(*found.values()))
-    return [mutant for mutant in turns if mutant is not None][:MAX_MUTANTS]
+        found.append(mutant)
+        if len(found) == MAX_MUTANTS:
+            break
+    return found
 
 
-def _edits(tree: exp.Expr, tables: Tables, policy: Policy, dialect: str) -> Iterator[Edit]:
-    for query in [*tree.find_all(exp.Query)]:
-        if isinstance(query, exp.Select):
-            site = Site(select=query, tables=tables, policy=policy, dialect=dialect)
-            for operator in _OF_SELECT:
-                yield from operator(site)
-            yield from clauses.limits(query, site)
-        elif isinstance(query, exp.SetOperation):
-            site = Site(select=exp.Select(), tables=tables, policy=policy, dialect=dialect)
-            for operator_ in _OF_SET_OPERATION:
-                yield from operator_(query, site)
-            yield from clauses.limits(query, site)
+def _edits(tree: exp.Expr, tables: Tables, policy: Policy, dialect: str) -> Iterator[Iterator[Edit]]:
+    """Yield the edits of each operator."""
+    queries = [*tree.find_all(exp.Query)]
+
+    def site(select: exp.Select) -> Site:
+        return Site(select=select, tables=tables, policy=policy, dialect=dialect)
+
+    sites = [site(query) for query in queries if isinstance(query, exp.Select)]
+    nowhere = site(exp.Select())
+    for operator in _OF_SELECT:
+        yield chain.from_iterable(map(operator, sites))
+    for of_query in _OF_QUERY:
+        yield chain.from_iterable(map(of_query, queries, repeat(nowhere)))
+
+
+def _in_turn(edits: Iterable[Iterator[Edit]]) -> Iterator[Edit]:
+    """Yield one edit of each operator, then the next one of each."""
+    for turn in zip_longest(*edits):
+        yield from (edit for edit in turn if edit is not None)
 
 
 def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
@@ -100,6 +110,20 @@ def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:
         return tree.sql(dialect=dialect)
     finally:
         parent.set(key, node, index, overwrite=new is not None)
+
+
+def _uncompared(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
+    """Return the nodes of selected columns that are not among the `gold_columns`, and that nothing else depends on."""
+    used = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
+    if not used or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):
+        return []
+    left_out: list[exp.Expr] = [
+        item
+        for place, item in enumerate(tree.selects)
+        if isinstance(item, exp.Column) and not used & {place, item.name.casefold()}
+    ]
+    has_places = not tree.is_star and all(isinstance(item, exp.Column | exp.Alias) for item in tree.selects)
+    return left_out if has_places else []
 
 
 def _clause(node: exp.Expr) -> str:

@@ -116,11 +116,9 @@ def joins(site: Site) -> Iterator[Edit]:
         kept_out = alias not in facts.extended or facts.aggregates_only(alias) or facts.partner_exists(join)
         same = NO_UNMATCHED if kept_out else ""
         table = join.this.sql(dialect=site.dialect)
-        if join.side == "LEFT":
-            yield Edit(join, replaced(join, side=None, kind=None), "join-type", f"LEFT JOIN {table} → JOIN {table}", same)
-        else:
-            change = f"JOIN {table} → LEFT JOIN {table}"
-            yield Edit(join, replaced(join, side="LEFT", kind=None), "join-type", change, same)
+        names = [f"LEFT JOIN {table}", f"JOIN {table}"]
+        new = replaced(join, side=None if join.side else "LEFT", kind=None)
+        yield Edit(join, new, "join-type", " → ".join(names if join.side else names[::-1]), same)
 
 
 def orders(site: Site) -> Iterator[Edit]:
@@ -135,20 +133,20 @@ def orders(site: Site) -> Iterator[Edit]:
     for key in order.expressions:
         expression = facts.item(key)
         same = free or (DETERMINED if _is_tied(expression, before, facts) else "")
-        yield Edit(key, replaced(key, desc=not key.args.get("desc"), nulls_first=None), "order-direction", equivalent=same)
+        yield Edit(key, _turned(key), "order-direction", equivalent=same)
         if len(order.expressions) > 1:
             yield Edit(key, None, "order-key-dropped", equivalent=same)
         before.append(expression)
 
 
-def set_orders(query: exp.SetOperation, site: Site) -> Iterator[Edit]:
+def set_orders(query: exp.Expr, site: Site) -> Iterator[Edit]:
     """Change the order of a set operation."""
     order = query.args.get("order")
     free = ORDER_IGNORED if ignores_order(query, site.policy) else ""
-    if order is not None:
+    if order is not None and isinstance(query, exp.SetOperation):
         yield Edit(order, None, "order-dropped", equivalent=free)
         for key in order.expressions:
-            yield Edit(key, replaced(key, desc=not key.args.get("desc"), nulls_first=None), "order-direction", equivalent=free)
+            yield Edit(key, _turned(key), "order-direction", equivalent=free)
 
 
 def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
@@ -162,10 +160,10 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
     # SQLite takes the first row of a query that stands in the place of a value.
     first = (site.dialect == "sqlite" and is_scalar(query)) or isinstance(query.parent, exp.Exists)
     same = ONE_ROW if one_row else ONE_MATTERS if first else ""
-    yield Edit(number, exp.Literal.number(str(size + 1)), "limit", f"LIMIT {size} → LIMIT {size + 1}", same if size else "")
-    if size > 1:
-        yield Edit(number, exp.Literal.number(str(size - 1)), "limit", f"LIMIT {size} → LIMIT {size - 1}", same)
-    if size:
+    for other in (size + 1, size - 1):
+        if size and other:
+            yield Edit(number, exp.Literal.number(str(other)), "limit", f"LIMIT {size} → LIMIT {other}", same)
+    if limit is not None and size:
         yield Edit(limit, None, "limit", equivalent=same)
 
 
@@ -221,7 +219,7 @@ def arithmetic(site: Site) -> Iterator[Edit]:
             yield Edit(node, of_type(node, _ARITHMETIC[type(node)]), "arithmetic")
 
 
-def set_operations(query: exp.SetOperation, site: Site) -> Iterator[Edit]:
+def set_operations(query: exp.Expr, site: Site) -> Iterator[Edit]:
     """Exchange UNION and UNION ALL, set operations, and the operands of EXCEPT."""
     if isinstance(query, exp.Union):
         is_distinct = bool(query.args.get("distinct"))
@@ -231,7 +229,7 @@ def set_operations(query: exp.SetOperation, site: Site) -> Iterator[Edit]:
     if isinstance(query, exp.Except):
         new = replaced(query, this=query.expression.copy(), expression=query.this.copy())
         yield Edit(query, new, "except-swapped", "operands of EXCEPT swapped")
-    for type_ in _SET_OPERATIONS.get(type(query), ()):
+    for type_ in _SET_OPERATIONS.get(type(query), ()):  # none for other queries
         new = of_type(query, type_)
         new.set("distinct", True)
         yield Edit(query, new, "set-operation", f"{query.key.upper()} → {new.key.upper()}")
@@ -262,6 +260,11 @@ def _countable(site: Site) -> exp.Column | None:
         for column in source.columns
     ]
     return next((column for column in found if not facts.not_null(column)), found[0] if found else None)
+
+
+def _turned(key: exp.Expr) -> exp.Expr:
+    """Return a sort key with the other direction."""
+    return replaced(key, desc=not key.args.get("desc"), nulls_first=None)
 
 
 def _identifier(name: str, site: Site) -> exp.Identifier:
@@ -307,9 +310,5 @@ def _same_column(node: exp.Column, new: exp.Expr, site: Site) -> str:
         return NEVER_NULL
     if isinstance(node.parent, exp.Group) and name <= facts.closure(other) and other <= facts.closure(name):
         return DETERMINED
-    select = site.select
-    if isinstance(select.parent, exp.Exists) and node.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having, exp.Select) is select:
-        return ONE_MATTERS
-    return ""
-
-
+    clause = node.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having, exp.Select)
+    return ONE_MATTERS if clause is site.select and isinstance(clause.parent, exp.Exists) else ""

@@ -41,7 +41,6 @@ REDUNDANT = "follows from the other conditions"
 
 def comparisons(site: Site) -> Iterator[Edit]:
     """Change the operators of comparisons, but for the equalities of joins."""
-    joins = site.select.args.get("joins") or []
     for node in _conditions(site):
         if type(node) in _BOUNDARIES:
             new = of_type(node, _BOUNDARIES[type(node)])
@@ -49,7 +48,8 @@ def comparisons(site: Site) -> Iterator[Edit]:
             is_integer = site.facts.is_integer(node.this) or site.facts.is_integer(node.expression)
             same = INTEGER_TYPE if fractional and is_integer else _same_counts(node, new, site)
             yield Edit(node, new, "comparison-boundary", equivalent=same)
-        if type(node) in _FLIPPED and not (isinstance(node, exp.EQ) and node.find_ancestor(exp.Join, exp.Query) in joins):
+        joins = isinstance(node, exp.EQ) and isinstance(node.find_ancestor(exp.Join, exp.Query), exp.Join)
+        if type(node) in _FLIPPED and not joins:
             new = of_type(node, _FLIPPED[type(node)])
             yield Edit(node, new, "comparison-flip", equivalent=_same_counts(node, new, site))
 

@@ -1,7 +1,7 @@
 """What holds for the rows of a SELECT on any data that keeps the declared constraints.
 
-Everything is conservative: what cannot be derived from keys, foreign keys, NOT NULL and the conditions of the query itself
-is taken not to hold.
+Everything is conservative: what cannot be derived from keys, foreign keys, NOT NULL and the conditions of the query
+itself is taken not to hold.
 """
 
 from __future__ import annotations
@@ -73,10 +73,8 @@ class Facts:
         filters = [condition for condition in filters if condition not in without]
         for condition in filters:
             self._rejected.update(name for column in rejecting(condition) if (name := self.resolve(column)))
-            if isinstance(condition, exp.EQ):
-                left, right = self._side(condition.this), self._side(condition.expression)
-                if left and right:
-                    self._equal.append((left, right))
+            if (equal := self._equality(condition)) is not None:
+                self._equal.append(equal)
         self.extended = {alias for alias in self.extended if not any(name[0] == alias for name in self._rejected)}
 
     def resolve(self, column: exp.Column) -> Name | None:
@@ -84,7 +82,7 @@ class Facts:
         table, name = column.table.lower(), column.name.lower()
         if table:
             return (table, name) if table in self.sources else OUTER
-        owners = [alias for alias, source in self.sources.items() if source is not None and name in column_names(source)]
+        owners = [alias for alias, source in self.sources.items() if source and name in column_names(source)]
         if None in self.sources.values():
             return None
         if len(owners) == 1 or (owners and name in self._using):
@@ -209,11 +207,10 @@ class Facts:
         joined = self.sources.get(alias)
         pairs: set[tuple[Name, str]] = set()
         for condition in conditions:
-            sides = [self._side(condition.this), self._side(condition.expression)] if isinstance(condition, exp.EQ) else []
-            sides.sort(key=lambda name: name is not None and name[0] == alias)
-            if len(sides) < 2 or not sides[0] or not sides[1] or sides[1][0] != alias or sides[0][0] in ("", alias):
+            own, other = sorted(self._equality(condition) or (OUTER, OUTER), key=lambda name: name[0] == alias)
+            if other[0] != alias or own[0] in ("", alias):
                 return False
-            pairs.add((sides[0], sides[1][1]))
+            pairs.add((own, other[1]))
         owners = {name[0] for name, _ in pairs}
         if joined is None or len(owners) != 1 or (owner := owners.pop()) in self.extended:
             return False
@@ -239,21 +236,25 @@ class Facts:
                 return False
             for aggregate in aggregates:
                 inner = aggregate.this
-                argument = inner.expressions[0] if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1 else inner
-                names = {self.resolve(column) for column in strict_columns(argument)}
-                if not isinstance(aggregate, _STRICT_AGGREGATES) or not any(name and name[0] == alias for name in names):
+                argument = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+                tables = {name[0] for column in strict_columns(argument) if (name := self.resolve(column))}
+                if not isinstance(aggregate, _STRICT_AGGREGATES) or alias not in tables:
                     return False
         return True
 
     def _aliases(self) -> dict[str, exp.Expr]:
         return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
 
-    def _side(self, node: exp.Expr) -> Name | None:
-        """Return the column on a side of an equality, `OUTER` for a constant."""
-        node = node.unnest()
-        if isinstance(node, exp.Column):
-            return self.resolve(node)
-        return OUTER if isinstance(node, exp.Literal) else None
+    def _equality(self, condition: exp.Expr) -> tuple[Name, Name] | None:
+        """Return the two columns that a condition says are equal, `OUTER` for a constant; None for other conditions."""
+        if not isinstance(condition, exp.EQ):
+            return None
+        sides = []
+        for side in (condition.this.unnest(), condition.expression.unnest()):
+            name = self.resolve(side) if isinstance(side, exp.Column) else None
+            sides.append(OUTER if isinstance(side, exp.Literal) else name)
+        left, right = sides
+        return None if left is None or right is None else (left, right)
 
     def _using_conditions(self, join: exp.Join) -> Iterator[exp.Expr]:
         """Yield the equalities that USING stands for."""
@@ -273,12 +274,11 @@ class Facts:
         given: set[Name] = set()
         then: set[Name] = set()
         for condition in conditions:
-            sides = [self._side(condition.this), self._side(condition.expression)] if isinstance(condition, exp.EQ) else []
-            if len(sides) < 2 or None in sides:
+            equal = self._equality(condition)
+            if equal is None:
                 return
-            for name in sides:
-                if name is not None:
-                    (then if name[0] == alias else given).add(name)
+            for name in equal:
+                (then if name[0] == alias else given).add(name)
         if keeps_left and then:
             self._implied.append((given, then))
 
@@ -355,9 +355,9 @@ def ignores_duplicates(query: exp.Expr, policy: Policy) -> bool:
         return False
     if isinstance(around, exp.SetOperation):
         return bool(around.args.get("distinct")) or ignores_duplicates(around, policy)
-    if isinstance(around, exp.Paren) or (isinstance(around, exp.Subquery) and isinstance(around.parent, exp.SetOperation)):
-        return ignores_duplicates(around, policy)
-    return isinstance(around, exp.In) or (isinstance(around, exp.Subquery) and isinstance(around.parent, exp.In))
+    if isinstance(around, exp.Subquery):
+        return isinstance(around.parent, exp.SetOperation | exp.In) and ignores_duplicates(around, policy)
+    return isinstance(around, exp.In)
 
 
 def ignores_order(query: exp.Expr, policy: Policy) -> bool:

@@ -1,0 +1,184 @@
+"""`queryeval strength`: planted weak cases are found, with what would pass, and no others."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from suites import write
+
+from pytest_queryeval.cli import main
+from pytest_queryeval.core.mutant import Mutant
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages.sql.kind import Sql
+from pytest_queryeval.strength.case_strength import MAX_TIMEOUTS, measure_strength
+from pytest_queryeval.suites import load_cases
+
+PAGE = (Path(__file__).parent.parent / "docs" / "strength.md").read_text(encoding="utf-8")
+SCRIPT = """
+CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER, country TEXT);
+INSERT INTO singer VALUES (1, 'Ann', 20, 'FR'), (2, 'Bob', 30, 'US'), (3, 'Cy', 30, 'FR'), (4, 'Di', 41, 'UK');
+CREATE TABLE concert (id INTEGER PRIMARY KEY, singer INTEGER REFERENCES singer (id));
+INSERT INTO concert VALUES (1, 1), (2, 2), (3, 2), (4, NULL);
+"""
+HEAD = "kind: sql\nsource: {sqlite: {script: a.sql}}\ncases:\n"
+
+
+@pytest.fixture
+def strength(tmp_path, monkeypatch, capsys):
+    """A function that runs the command on cases in YAML, and returns its exit status and its JSON."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.sql").write_text(SCRIPT, encoding="utf-8")
+
+    def run(cases, *options, head=HEAD):
+        write(head + cases)
+        status = main(["strength", ".", "--json", *options])
+        return status, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def survivors(found):
+    """The surviving changes by the ids of the cases that have some."""
+    return {
+        case["id"]: {mutant["change"] for mutant in case["survivors"]} for case in found["cases"] if case["survivors"]
+    }
+
+
+def test_planted_weak_cases_are_found_with_what_would_pass(strength):
+    status, found = strength("""
+  - {id: strong, gold: SELECT name FROM singer WHERE age > 30}
+  - {id: boundary, gold: SELECT name FROM singer WHERE age > 35}
+  - {id: condition, gold: "SELECT name FROM singer WHERE age = 20 AND country = 'FR'"}
+  - {id: outer-join, gold: SELECT s.name FROM singer s JOIN concert c ON c.singer = s.id WHERE s.age > 29}
+  - {id: duplicates, gold: SELECT DISTINCT age FROM singer WHERE age > 30 AND country <> 'US'}
+  - {id: order, gold: SELECT name FROM singer ORDER BY id}
+""")
+
+    weak = survivors(found)
+    assert status == 0
+    assert weak["strong"] == {"DISTINCT added", "age > 30 → age > 31"}
+    assert weak["boundary"] == {"DISTINCT added", "age > 35 → age >= 35", "age > 35 → age > 36", "age > 35 → age > 34"}
+    assert {"AND country = 'FR' dropped"} <= weak["condition"]
+    assert "AND age = 20 dropped" not in weak["condition"]
+    assert "JOIN concert AS c → LEFT JOIN concert AS c" not in weak["outer-join"]
+    assert {"DISTINCT dropped", "AND country <> 'US' dropped"} <= weak["duplicates"]
+    assert "ORDER BY id dropped" in weak["order"]
+
+
+def test_weakest_cases_come_first_and_sums_agree(strength):
+    _, found = strength("""
+  - {id: strong, gold: SELECT name FROM singer WHERE age > 30}
+  - {id: weak, gold: SELECT name FROM singer WHERE age > 100}
+""")
+
+    assert [case["id"] for case in found["cases"]] == ["weak", "strong"]
+    for case in (*found["cases"], found["summary"]):
+        left = case["survivors"] if isinstance(case["survivors"], int) else len(case["survivors"])
+        assert case["mutants"] == case["killed"] + case["equivalent"] + left > 0
+    for outcome in ("killed", "equivalent", "survivors"):
+        assert sum(of[outcome] for of in found["summary"]["operators"].values()) == found["summary"][outcome]
+
+
+def test_survivors_are_right_under_the_policy_of_the_case(strength):
+    _, found = strength("""
+  - {id: ordered, gold: SELECT name FROM singer ORDER BY age DESC}
+  - {id: any-order, gold: SELECT name FROM singer ORDER BY age DESC, compare: {row_order: ignore}}
+  - {id: tie, gold: SELECT name FROM singer WHERE age < 40 ORDER BY age DESC LIMIT 1}
+  - {id: some-columns, gold: "SELECT name, age FROM singer WHERE age > 30", compare: {gold_columns: [name]}}
+""")
+    killed = {case["id"]: case for case in found["cases"]}
+    weak = survivors(found)
+
+    assert "age DESC → age" not in weak["ordered"]
+    assert killed["any-order"]["equivalent"] > killed["ordered"]["equivalent"]
+    assert "age < 40 → age <= 40" in weak["tie"]
+    assert weak["some-columns"] == {"DISTINCT added", "age > 30 → age > 31"}
+
+
+def test_a_mutant_that_is_another_gold_passes(strength):
+    _, found = strength("  - {id: a, gold_any: [SELECT name FROM singer WHERE age > 30, SELECT name FROM singer]}\n")
+
+    assert "WHERE age > 30 dropped" in survivors(found)["a"]
+
+
+def test_a_gold_that_does_not_run_is_a_problem_and_the_others_are_measured(strength):
+    status, found = strength("""
+  - {id: fails, gold: SELECT nme FROM singer}
+  - {id: runs, gold: SELECT name FROM singer}
+  - {id: skipped, gold: SELECT nme FROM singer, skip: later}
+""")
+
+    assert status == 1
+    assert [(problem["path"], problem["line"]) for problem in found["problems"]] == [("s.queryeval.yaml", 5)]
+    assert "no such column: nme: did you mean 'name'?" in found["problems"][0]["message"]
+    assert [case["id"] for case in found["cases"]] == ["runs"]
+
+
+def test_a_source_that_cannot_answer_is_one_problem(strength):
+    cases = "  - {id: a, gold: SELECT 1}\n  - {id: b, gold: SELECT 2}\n"
+
+    status, found = strength(cases, head="kind: sql\nsource: missing.db\ncases:\n")
+
+    assert status == 1
+    assert len(found["problems"]) == 1
+
+
+def test_survivors_fail_a_strict_call_only(strength):
+    assert strength("  - {id: a, gold: SELECT name FROM singer WHERE age > 35}\n")[0] == 0
+    assert strength("  - {id: a, gold: SELECT name FROM singer WHERE age > 35}\n", "--strict")[0] == 1
+    assert strength("  - {id: a, gold: SELECT COUNT(*) FROM concert WHERE id < 0}\n", "--strict")[0] == 1
+    assert strength("  - {id: a, gold: SELECT COUNT(*) FROM concert}\n", "--strict")[0] == 0
+
+
+def test_golds_without_a_query_have_no_mutants(strength):
+    _, found = strength("  - {id: a, gold_table: {columns: [n], rows: [[1]]}}\n")
+
+    assert found["cases"] == []
+
+
+def test_mutants_that_time_out_are_killed_and_soon_not_run_any_more(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.sql").write_text(SCRIPT, encoding="utf-8")
+    write(HEAD + "  - {id: a, gold: SELECT 1, timeout: 0.05}\n")
+    endless = "WITH RECURSIVE n(x) AS (SELECT {} UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+    made = [Mutant(query=endless.format(n), operator="value", clause="SELECT", change=str(n)) for n in range(9)]
+    monkeypatch.setattr(Sql, "mutants", lambda *_: made)
+    (case,) = load_cases("s.queryeval.yaml", require_prediction=False)
+
+    with Session() as session:
+        found = measure_strength(case, session)
+
+    assert len(found.killed) == MAX_TIMEOUTS
+    assert found.survivors == ()
+
+
+def test_untrusted_text_of_a_gold_is_no_line_of_its_own(strength, capsys):
+    write(HEAD + "  - {id: a, gold: \"SELECT name FROM singer WHERE name <> '\\n::error::x' AND age > 35\"}\n")
+
+    main(["strength", "."])
+
+    assert not any(line.startswith("::") for line in capsys.readouterr().out.splitlines())
+
+
+def test_the_example_of_the_page_is_what_the_command_prints(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    suite, script, output = (
+        re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+        for language in ("yaml", "sql", "console")
+    )
+    Path("suites").mkdir()
+    Path("suites/shop.queryeval.yaml").write_text(suite, encoding="utf-8")
+    Path("suites/shop.sql").write_text(script, encoding="utf-8")
+
+    assert main(["strength", "suites"]) == 0
+
+    assert f"$ queryeval strength suites\n{capsys.readouterr().out}" == output
+
+
+def test_the_page_names_every_operator(strength):
+    from test_mutants import GOLDS, of
+
+    named = set(re.findall(r"`([a-z-]+)`", PAGE.partition("## Operators")[2].partition("## Options")[0]))
+
+    assert {mutant.operator for gold in GOLDS for mutant in of(gold)} <= named
