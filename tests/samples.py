@@ -18,6 +18,7 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES, EngineType
+from pytest_queryeval.languages import KINDS
 from pytest_queryeval.results.case_json import unknown_case
 
 
@@ -86,8 +87,17 @@ def make_result(case, *, gold, predicted, **changes):
     } | changes
     case, fails = known.pop("case"), bool(known["violations"]) or known["predicted"].error is not None
     trial = Trial(**known, passed=not fails)
+    answers, difference = [trial.gold.answer, trial.predicted.answer], None
+    if None not in answers and trial.violations:
+        difference = KINDS[case.kind].difference(*answers, case, limit=case.report_rows)
     return CaseResult(
-        case=case, trials=(trial,), shown=trial, scores=trial.scores, violations=trial.violations, fails=fails
+        case=case,
+        trials=(trial,),
+        shown=trial,
+        scores=trial.scores,
+        violations=trial.violations,
+        fails=fails,
+        difference=difference,
     )
 
 

@@ -54,12 +54,12 @@ def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
 
     assert status == 1
     for part in (
-        "s.queryeval.yaml::dear: failed: execution_accuracy 0.000 (needs at least 1)\n",
+        "s.queryeval.yaml::dear: failed: execution_accuracy 0.000 (needs at least 1): missing 3 of 3 rows, 3 extra\n",
         "  question   What is dear?\n  evidence   dear is above 4\n",
         "\ngold\n  | SELECT name, price\n  | FROM product WHERE price > 1\n  3 rows of 2 columns, ",
         "  name  price\n  pear    2.0\n  plum    2.0\n  NULL    5.0\n",
         "\npredicted, from inline\n  | SELECT name, price + 1 FROM product\n",
-        "\ndifference\n  gold has 3 rows of 2 columns, predicted has 3 rows of 2 columns; 3 of gold's rows are not",
+        "\ndifference\n  missing 3 of 3 rows, 3 extra\n",
         "  gold     pear    2.0\n  instead  pear    3.0\n",
         "  execution_accuracy  0.000  at least 1\n",
         "  the texts of the queries differ in select, where",

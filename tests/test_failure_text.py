@@ -116,10 +116,7 @@ def test_a_distinct_too_many_is_explained_by_how_often_rows_are_there():
     gold = table(("France",), ("France",), ("Japan",), ("Japan",), ("Japan",), ("Kenya",))
 
     assert answers(gold, table(("France",), ("Japan",), ("Kenya",))) == [
-        (
-            "  answers    gold has 6 rows of 1 column, predicted has 3 rows of 1 column;"
-            " the same rows, but the duplicates differ: 2 rows more often in gold"
-        ),
+        "  answers    gold has 6 rows of 1 column, predicted has 3 rows of 1 column",
         "    columns  | a",
         "    repeated | France (2 in gold, 1 in predicted)",
         "    repeated | Japan (3 in gold, 1 in predicted)",

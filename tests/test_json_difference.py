@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from json_values import COMPOSED, DECOMPOSED, HOSTILE_KEYS, VALUES, nested, turned
 
-from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_path import selected
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.languages.json.difference import difference
@@ -30,7 +30,7 @@ def test_missing_extra_and_changed_paths_are_told_apart():
         extra=(("$.query.e", "1.5"),),
         changed=((("$.query['a b'][1]", "2"), ("$.query['a b'][1]", '"2"')),),
         counts=(2, 2),
-        summary="1 of gold's paths are not in predicted, 1 of predicted's are not in gold, 1 have another value",
+        summary="missing 1 path, 1 extra path, another value at 1 path",
     )
 
 
@@ -70,9 +70,7 @@ def test_at_most_so_many_rows_of_each_sort_and_all_are_counted():
     assert [row[0] for row in found.extra] == ["$.x0", "$.x1", "$.x2"]
     assert [gold_row[0] for gold_row, _ in found.changed] == ["$.c0", "$.c1", "$.c2"]
     assert found.counts == (2_050, 2_009)
-    assert found.summary == (
-        "50 of gold's paths are not in predicted, 9 of predicted's are not in gold, 2,000 have another value"
-    )
+    assert found.summary == ("missing 50 paths, 9 extra paths, another value at 2,000 paths")
     assert (hidden.missing, hidden.extra, hidden.changed) == ((), (), ())
     assert (hidden.counts, hidden.summary) == (found.counts, found.summary)
 
@@ -82,13 +80,13 @@ def test_equal_answers_have_no_rows_and_the_summary_says_why():
     spelled = differing({"a": 1, "b": 2}, {"b": 2.0, "a": 1})
 
     assert (same.missing, same.extra, same.changed, same.counts) == ((), (), (), (0, 0))
-    assert same.summary == "the same value"
-    assert spelled.summary == "the same value: only the order of keys or the notation of numbers differs"
+    assert same.summary == ""
+    assert spelled.summary == "only the order of keys or the notation of numbers differs"
 
 
 @pytest.mark.parametrize("limit", [0, 5])
 def test_keys_that_differ_only_by_their_unicode_form_are_said_to(limit):
-    told = "1 of the extra keys are missing ones in another Unicode normal form"
+    told = "1 extra key missing in another Unicode normal form"
 
     assert told in differing({"x": {COMPOSED: 1}}, {"x": {DECOMPOSED: 1}}, limit).summary
     assert told in differing({DECOMPOSED: 1, "b": 2}, {COMPOSED: 1, "c": 2}, limit).summary
@@ -140,11 +138,21 @@ def test_a_path_that_is_shown_selects_what_it_stands_for(key):
     assert value == '"here"'
 
 
+def test_a_single_value_that_differs_is_said_with_its_path():
+    assert differing({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "\x1b" * 99}]}).summary.startswith(
+        '$.a[1].b: gold "x", predicted "'
+    )
+    assert differing({"a": 1}, {"a": 2}, 0).summary == "another value at 1 path"
+
+
+NOTATION = "only the order of keys or the notation of numbers differs"
+
+
 @given(VALUES, VALUES)
 def test_there_is_a_difference_exactly_where_the_values_are_not_equal(gold, predicted):
     found = differing(gold, predicted)
 
-    assert (found.counts == (0, 0)) == equal(gold, predicted) == found.summary.startswith("the same value")
+    assert (found.counts == (0, 0)) == equal(gold, predicted) == (found.summary in ("", NOTATION))
     assert differing(gold, turned(gold)).counts == (0, 0)
 
 

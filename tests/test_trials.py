@@ -10,8 +10,8 @@ from pytest_queryeval.core.model import Prediction, PredictorSpec, Threshold
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
-from pytest_queryeval.plugin.failure import headline
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.results.headline import headline
 
 ANSWERS = {"gold": [(1,), (2,)], "right": [(2,), (1,)], "half": [(1,), (3,)], "wrong": [(7,)]}
 RIGHT = {"execution_accuracy": Threshold(minimum=1.0)}
@@ -124,7 +124,8 @@ def test_the_message_says_how_many_trials_passed_and_which_rule_decides(evaluate
     with Session() as session:
         found = headline(evaluate_case(case, session))
 
-    assert found == "2 of 3 trials passed (`trials_rule: {rate: 0.8}`): execution_accuracy 0.000 (needs at least 1)"
+    missed = "execution_accuracy 0.000 (needs at least 1): missing 1 of 2 rows, 1 extra"
+    assert found == f"2 of 3 trials passed (`trials_rule: {{rate: 0.8}}`): {missed}"
 
 
 def test_a_case_that_passes_by_its_rule_misses_nothing(evaluated):

@@ -4,48 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
 from pytest_queryeval.comparison.canonical import canonical, canonical_rows, is_equal
 from pytest_queryeval.comparison.pairing import Pair, pair
+from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.text.formatting import pluralize
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """At most `limit` rows of each kind of difference, predicted's cells in the order of gold's columns.
-
-    `columns` are the names of gold's columns, or of the columns in which answers that are no tables are shown;
-    `predicted_columns` are the names that predicted's have in their places.
-    `changed` pairs a gold row with the predicted row that shares most of its cells, at least half of them.
-    `repeated` rows are on both sides, each with its number in gold and in predicted.
-    `counts` are the numbers of all gold rows that predicted lacks, and of all predicted rows that gold lacks.
-    """
-
-    columns: tuple[str, ...] = ()
-    predicted_columns: tuple[str, ...] = ()
-    missing: tuple[Row, ...] = ()
-    extra: tuple[Row, ...] = ()
-    changed: tuple[tuple[Row, Row], ...] = ()
-    repeated: tuple[tuple[Row, int, int], ...] = ()
-    counts: tuple[int, int] = (0, 0)
-    summary: str = ""
+CELL_CHARACTERS = 40
 
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> Difference:
-    """Return how predicted differs from gold under the best alignment."""
+    """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it."""
     both = pair(gold, predicted, policy)
-    shape = f"gold has {_shape(gold)}, predicted has {_shape(predicted)}"
     if both.alignment is None:
-        lacks = "too few columns" if len(predicted.columns) < len(gold.columns) else "no columns of gold's names"
-        return Difference(summary=f"{shape}: {lacks} to compare rows")
+        has_names = len(predicted.columns) < len(gold.columns)
+        few = f"too few columns: gold has {len(gold.columns)}, predicted {len(predicted.columns)}"
+        return Difference(summary=few if has_names else "no columns of gold's names")
     columns = both.alignment.columns
     gold_left, predicted_left = both.leftover(columns)
     if not gold_left and not predicted_left:
-        return Difference(summary=f"{shape}: {_same_rows(both, columns)}")
+        return Difference(summary=_same_rows(both, columns))
     gold_rows, predicted_rows = _rows(gold, both.policy), _rows(predicted, both.policy)
     mine, others = both.projected(columns)
     times, other_times = Counter(mine), Counter(others.values())
@@ -55,18 +37,25 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     predicted_left = [at for at in predicted_left if others[at] not in repeated]
     missing = [gold_rows[at] for at in gold_left[: 2 * limit]]
     extra = [tuple([predicted_rows[at][column] for column in columns]) for at in predicted_left[: 2 * limit]]
+    are_single = len(gold_rows) == len(predicted_rows) == len(gold.columns) == len(predicted.columns) == 1
+    if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
+        summary = _cells(missing[0][0], extra[0][0])
+    elif not predicted_rows:
+        summary = f"no rows, gold has {len(gold_rows):,}"
+    elif not gold_rows:
+        summary = f"{pluralize(len(predicted_rows), 'row')}, gold has none"
+    else:
+        found = [f"missing {len(gold_left):,} of {pluralize(len(gold_rows), 'row')}"] * bool(gold_left)
+        if predicted_left:
+            found += [f"{len(predicted_left):,} extra" if gold_left else pluralize(len(predicted_left), "extra row")]
+        if repeated:
+            more = sum(times[row] > other_times[row] for row in repeated)
+            sides = {"gold": more, "predicted": len(repeated) - more}
+            often = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
+            found += [f"duplicates differ: {' and '.join(often)}"]
+        found += _further(both, columns)
+        summary = ", ".join(found)
     changed = _changed(missing, extra, policy)
-    summary = f"{shape}; the same rows"
-    if gold_left or predicted_left:
-        summary = (
-            f"{shape}; {len(gold_left):,} of gold's rows are not in predicted, "
-            f"{len(predicted_left):,} of predicted's not in gold"
-        )
-    if repeated:
-        gold_more = sum(times[row] > other_times[row] for row in repeated)
-        sides = {"gold": gold_more, "predicted": len(repeated) - gold_more}
-        more = [f"{pluralize(number, 'row')} more often in {side}" for side, number in sides.items() if number]
-        summary += f", but the duplicates differ: {' and '.join(more)}"
     return Difference(
         columns=gold.columns,
         predicted_columns=tuple([predicted.columns[column] for column in columns]),
@@ -79,18 +68,27 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     )
 
 
-def _shape(table: Table) -> str:
-    return f"{pluralize(len(table.rows), 'row')} of {pluralize(len(table.columns), 'column')}"
+def _cells(gold: Cell, predicted: Cell) -> str:
+    """Return the only cells of two answers, with their types where they look alike."""
+    texts = [shown_cell(cell, CELL_CHARACTERS) for cell in (gold, predicted)]
+    if texts[0] == texts[1]:
+        texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, (gold, predicted), strict=True)]
+    return f"gold {texts[0]}, predicted {texts[1]}"
+
+
+def _further(both: Pair, columns: tuple[int, ...]) -> list[str]:
+    further = len(both.predicted.columns) - len(columns)
+    return [pluralize(further, "further column")] * (further > 0 and both.policy.extra_columns != "allow")
 
 
 def _same_rows(both: Pair, columns: tuple[int, ...]) -> str:
     """Return how two answers with the same rows differ; where some are only close, their order is not compared."""
-    if len(columns) < len(both.predicted.columns):
-        return "the rows agree once the extra columns are dropped"
+    if further := _further(both, columns):
+        return further[0]
     gold, predicted = both.projected(columns)
     if list(predicted.values()) != gold and not both.coded.is_rough:
         return "the same rows, in another order"
-    return "the same rows" if list(columns) == sorted(columns) else "the same rows, with their columns in another order"
+    return "" if list(columns) == sorted(columns) else "the same rows, with their columns in another order"
 
 
 def _rows(table: Table, policy: Policy) -> Sequence[Row]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time
+from datetime import date
 from decimal import Decimal
 
-from pytest_queryeval.comparison.canonical import XSD, canonical, is_equal
-from pytest_queryeval.comparison.difference import Difference
+from pytest_queryeval.comparison.canonical import canonical, is_equal
+from pytest_queryeval.comparison.shown_cells import type_name
 from pytest_queryeval.comparison.temporal import read_temporal
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import IRI, BlankNode, Cell, Literal, Row
+from pytest_queryeval.core.table import Cell, Literal, Row
 
 
 def lookalikes(found: Difference, policy: Policy, shown: Callable[[Cell], str]) -> list[tuple[int, Cell, Cell]]:
@@ -56,24 +57,3 @@ def _moments(rows: Sequence[Row]) -> tuple[set[tuple[int, int]], set[tuple[int, 
 def text_and_number(cell: Cell, other: Cell) -> bool:
     """Return whether one of two cells is a text and the other one a number."""
     return {str} < {type(cell), type(other)} < {str, int, float, Decimal}
-
-
-def type_name(cell: Cell) -> str:
-    """Return the name of a cell's type for messages; of an RDF literal its datatype or language.
-
-    >>> type_name(Literal("20", f"{XSD}integer")), type_name("20")
-    ('xsd:integer', 'text')
-    """
-    match cell:
-        case Literal(datatype=datatype, language=language):
-            short = datatype.replace(XSD, "xsd:", 1) if datatype.startswith(XSD) else f"<{datatype}>"
-            return f"@{language}" if language else short if datatype else "xsd:string"
-        case IRI():
-            return "IRI"
-        case BlankNode():
-            return "blank node"
-        case None:
-            return "NULL"
-    names = {bool: "boolean", int: "integer", float: "float", Decimal: "decimal", str: "text", bytes: "bytes"}
-    names |= {datetime: "timestamp", date: "date", time: "time"}
-    return next(name for kind, name in names.items() if isinstance(cell, kind))

@@ -9,6 +9,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 from pytest_queryeval.core.cause import Cause
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.json_value import JsonAnswer, JsonSchema, JsonValue
 from pytest_queryeval.core.policy import Policy
@@ -286,7 +287,8 @@ class CaseResult:
 
     `scores` are means over the trials, `violations` the thresholds that the case as a whole does not meet, and `fails`
     is its verdict. What is told of one trial is that of `shown`: the first that did not pass, else the first. `cause`
-    is why its answer is wrong, as far as that is known.
+    is why its answer is wrong, as far as that is known, and `difference` where the answers differ, None without a
+    violation or without one of the answers.
     """
 
     case: Case
@@ -295,6 +297,7 @@ class CaseResult:
     scores: Mapping[str, float | None]
     violations: tuple[ThresholdViolation, ...]
     fails: bool
+    difference: Difference | None
     cause: Cause | None = None
 
     @property

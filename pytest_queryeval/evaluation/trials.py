@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import comb, fsum
 
 from pytest_queryeval.core.model import OF_TRIALS, Case, CaseResult, ThresholdViolation, Trial
+from pytest_queryeval.languages import KINDS
 
 ROUNDING = 1e-9
 
@@ -30,7 +31,18 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
     if len(trials) > 1 and case.thresholds:
         n, right = len(passed), sum(passed)
         scores |= dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
-    return CaseResult(case=case, trials=tuple(trials), shown=shown, scores=scores, violations=violations, fails=fails)
+    gold, predicted, difference = shown.gold.answer, shown.predicted.answer, None
+    if gold is not None and predicted is not None and violations:
+        difference = KINDS[case.kind].difference(gold, predicted, case, limit=case.report_rows)
+    return CaseResult(
+        case=case,
+        trials=tuple(trials),
+        shown=shown,
+        scores=scores,
+        violations=violations,
+        fails=fails,
+        difference=difference,
+    )
 
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:

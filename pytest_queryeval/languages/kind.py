@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.comparison.ties import OrderPlan, TieQuery
 from pytest_queryeval.core.cause import Cause, CauseLabel, QueryEdits
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, FailureKind, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table

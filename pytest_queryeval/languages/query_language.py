@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
-from pytest_queryeval.comparison.difference import Difference, difference
+from pytest_queryeval.comparison.difference import difference
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Answer, Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.mutant import Mutant

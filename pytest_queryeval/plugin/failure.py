@@ -8,20 +8,22 @@ from typing import Any
 
 import pytest
 
-from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number, type_name
+from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number
+from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.model import Case, CaseResult
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
-from pytest_queryeval.results.case_json import ShortLabels, report_cell, result_difference, stated_text
+from pytest_queryeval.results.case_json import ShortLabels, stated_text
+from pytest_queryeval.results.headline import LINE_CHARACTERS, headline
 from pytest_queryeval.text.escaping import terminal_safe
-from pytest_queryeval.text.formatting import format_score, limits_text
+from pytest_queryeval.text.formatting import format_score, pluralize
 from pytest_queryeval.text.truncation import cell_text, one_line, one_line_with_end, truncate
 
 ROWS = 8
 QUERY_LINES = 12
-LINE_CHARACTERS = 160
 CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
 
@@ -32,27 +34,6 @@ class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
     def __init__(self, result: CaseResult) -> None:
         super().__init__(headline(result))
         self.result = result
-
-
-def headline(result: CaseResult) -> str:
-    """Return one line: the failure of the prediction if there is one, else the thresholds that were missed.
-
-    Of several trials it begins with how many passed, and with the rule by which that is not enough.
-    """
-    error = result.predicted.error
-    if error is not None:
-        reason = f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
-    else:
-        reason = ", ".join(
-            f"{missed.metric} {format_score(missed.value)}"
-            f" (needs {limits_text(missed.threshold.minimum, missed.threshold.maximum)})"
-            for missed in result.violations
-        )
-    if len(result.trials) == 1:
-        return reason
-    passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule
-    rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
-    return f"{passed} of {len(result.trials)} trials passed (`trials_rule: {rule_text}`): {reason}"
 
 
 def error_message(report: pytest.TestReport) -> str:
@@ -77,7 +58,12 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield f"  golds      {number}, of which gold_any[{result.shown.gold_index}] is the closest"
     yield from _query("gold", stated_text(result.gold, result.case))
     yield from _query("predicted", stated_text(result.predicted, result.case))
-    yield from _answer_differences(result)
+    if result.cause is not None:
+        for edit in result.cause.edits:
+            where = ": ".join(filter(None, (edit.clause, edit.change)))
+            yield f"  cause      {one_line(where, LINE_CHARACTERS)} ({edit.label})"
+    if result.difference is not None:
+        yield from _answer_differences(result, result.difference)
     yield from _query_differences(result.details)
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
     if changed := _changed_policy(result.case):
@@ -111,12 +97,22 @@ def _query_differences(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"  texts      {one_line('; '.join(parts), LINE_CHARACTERS)}"
 
 
-def _answer_differences(result: CaseResult) -> Iterator[str]:
-    """Yield how the answers differ: in a sentence, in rows, and with hints at what would make them equal."""
-    found = result_difference(result, limit=min(ROWS, result.case.report_rows))
-    if found is None:
-        return
-    yield f"  answers    {found.summary}"
+def _answer_differences(result: CaseResult, whole: Difference) -> Iterator[str]:
+    """Yield how the answers differ: in their shapes, in rows, and with hints at what would make them equal."""
+    shapes = [
+        f"{name} has {pluralize(len(answer.rows), 'row')} of {pluralize(len(answer.columns), 'column')}"
+        for name, answer in (("gold", result.gold.answer), ("predicted", result.predicted.answer))
+        if isinstance(answer, Table)
+    ]
+    if shapes:
+        yield f"  answers    {', '.join(shapes)}"
+    found = replace(
+        whole,
+        missing=whole.missing[:ROWS],
+        extra=whole.extra[:ROWS],
+        changed=whole.changed[:ROWS],
+        repeated=whole.repeated[:ROWS],
+    )
     policy, labels = result.case.policy, ShortLabels()
     alike = lookalikes(found, policy, _cell)
     where = "to the suite, for all rows of the table" if result.case.row else "to the case"
@@ -162,7 +158,7 @@ def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
 
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
-    return cell_text(cell if isinstance(cell, str) else report_cell(cell), room)
+    return cell_text(cell, room) if isinstance(cell, str) else shown_cell(cell, room)
 
 
 def _changed_policy(case: Case) -> str:

@@ -15,12 +15,13 @@ from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_location
 from pytest_queryeval.languages import difficulty_of
-from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines, headline
+from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines
 from pytest_queryeval.plugin.folding import error_key
 from pytest_queryeval.plugin.secrets import hide_secrets
 from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.gates import with_gate_metrics
+from pytest_queryeval.results.headline import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.text.escaping import log_line, terminal_safe
@@ -119,9 +120,9 @@ class CaseItem(pytest.Item):
         """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
         if not isinstance(excinfo.value, ThresholdMissed):
             return super().repr_failure(excinfo, style)
-        text: Any = excinfo.getrepr(style="value", chain=False)
+        text: Any = excinfo.getrepr(style="value", chain=False, tbfilter=False)
         text.reprtraceback.reprentries[0].lines = list(failure_lines(excinfo.value.result))
-        self._point_at_case(text.reprcrash, headline(excinfo.value.result))
+        self._point_at_case(text.reprcrash, str(excinfo.value))
         text.chain = [(text.reprtraceback, text.reprcrash, None)]
         return text
 
@@ -153,7 +154,7 @@ class CaseItem(pytest.Item):
             return case_json(
                 self.case, **place, outcome=outcome, message=message, progress=self.progress, source_state=source_state
             )
-        message = headline(self.result) if self.result.fails else error_message(report)
+        message = "" if self.result.fails else error_message(report)
         return result_json(self.result, **place, outcome=outcome, message=message, source_state=source_state)
 
     def _undo_foreign_xfail(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:

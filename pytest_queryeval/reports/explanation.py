@@ -25,9 +25,7 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
     failed = ""
     if case["predicted"] is not None and (error := case["predicted"]["error"]) is not None:
         failed = f"prediction failed ({error['kind']}): {error['message']}"
-    missed = (one["metric"] for one in case["violations"])
-    violations = [f"{name} {format_score(case['scores'].get(name))} (needs {_needed(case, name)})" for name in missed]
-    why = failed or ", ".join(violations) or first_line(case)
+    why = first_line(case) or failed
     yield one_line(f"{case['nodeid']}: {case['outcome']}{why and f': {why}'}", LINE_CHARACTERS)
     place = f"{case['path']}:{case['line']}" + (f" ({case['place']})" if "place" in case else "")
     about = {

@@ -29,7 +29,6 @@ from pytest_queryeval.results.verdict import (
     NO_VERDICT,
     counts_of_cases,
     first_line,
-    reason,
     ties_text,
     verdict,
     worst_first,
@@ -151,10 +150,7 @@ def _worst(report: Report, width: int) -> Iterator[Line]:
         return
     yield "", {}
     yield f"worst cases ({min(MAX_LISTED, len(weak))} of {len(weak):,})", {"bold": True}
-    # pytest shows how the answers of failed cases differ.
-    reasons = [
-        one_line(reason(case) if case["outcome"] == "missed" else first_line(case)) for case in weak[:MAX_LISTED]
-    ]
+    reasons = [one_line(first_line(case)) for case in weak[:MAX_LISTED]]
     names = [one_line(case["nodeid"], width - 2) for case in weak[:MAX_LISTED]]
     wide = max(map(len, names))
     has_columns = 2 + wide + 2 + max(map(len, reasons)) <= width

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
 from typing import cast
 
-from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core import report
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
@@ -26,6 +24,7 @@ from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import CaseProgress
 from pytest_queryeval.languages import KINDS, difficulty_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
+from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import may_hold_secret, redact
 from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
@@ -141,19 +140,17 @@ def result_json(
     message: str = "",
     source_state: str | None = None,
 ) -> CaseReport:
-    """Return a case that was scored; the arguments are those of `case_json`."""
+    """Return a case that was scored, and where it fails why; the other arguments are those of `case_json`."""
     case = result.case
     labels = ShortLabels()
-    began = perf_counter()
     difference = _difference(result, labels)
-    scoring_seconds = sum(trial.scoring_seconds for trial in result.trials) + perf_counter() - began
     with_result: CaseReport = {
-        **_without_answers(case, nodeid, path, outcome, message, source_state),
+        **_without_answers(case, nodeid, path, outcome, headline(result) if result.fails else message, source_state),
         "scores": dict(result.scores),
         "violations": [_violation(violation) for violation in result.violations],
         "gold": {**_query_report(result.gold, case, labels), "index": result.gold_index},
         "predicted": {**_query_report(result.predicted, case, labels), "error": _failure(result.predicted)},
-        "scoring": {"seconds": scoring_seconds},
+        "scoring": {"seconds": sum(trial.scoring_seconds for trial in result.trials)},
         "depends_on_tie": result.shown.depends_on_tie,
         "difference": difference,
         "cause": _cause(result),
@@ -162,14 +159,6 @@ def result_json(
         "details": to_jsonable(result.details),
     }
     return _redacted(with_result)
-
-
-def result_difference(result: CaseResult, *, limit: int) -> Difference | None:
-    """Return where the answers differ; None where one is missing or nothing is wrong."""
-    gold, predicted = result.gold.answer, result.predicted.answer
-    if gold is None or predicted is None or not result.violations:
-        return None
-    return KINDS[result.case.kind].difference(gold, predicted, result.case, limit=limit)
 
 
 def stated_text(execution: Execution, case: Case) -> str | None:
@@ -232,7 +221,7 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels) -> Quer
 
 
 def _difference(result: CaseResult, labels: ShortLabels) -> DifferenceReport | None:
-    found = result_difference(result, limit=result.case.report_rows)
+    found = result.difference
     if found is None:
         return None
     return {

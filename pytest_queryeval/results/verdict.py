@@ -110,12 +110,6 @@ def first_line(case: CaseReport) -> str:
     return re.sub(place, "", case["message"].partition("\n")[0])
 
 
-def reason(case: CaseReport) -> str:
-    """Return why a case did not pass: the first line of its message, and how the answers differ."""
-    difference = case["difference"]
-    return f"{first_line(case)}: {difference['summary']}" if difference is not None else first_line(case)
-
-
 def counts_of_cases(report: Report) -> str:
     """Return in words how many cases there are, and how many had each outcome."""
     totals = report["totals"]

@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from unicodedata import normalize
 
-from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.cause import MAX_EDITS, NOTHING, Cause, CauseLabel, CausingEdit
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.table import Cell, Row
 from pytest_queryeval.languages.json.equality import canonical_text, equal
 from pytest_queryeval.languages.json.paths import path_text
+from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import redact
-from pytest_queryeval.text.truncation import truncate
+from pytest_queryeval.text.truncation import one_line_with_end, truncate
 
 COLUMNS = ("path", "value")
 MAX_VALUE = 200  # characters
+MAX_SHOWN = 40  # of a value in the summary
 # Normalization of a hostile key of combining characters takes time that grows with the square of its length.
 MAX_NORMALIZED = 200
 # The type of a value by the first character of its canonical text; that of a number has several.
@@ -62,17 +64,19 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, *, limit: int) -> Differ
     """
     found = _Found(limit)
     _compare(gold.value, predicted.value, None, found)
-    counts = (
-        (found.lost, "of gold's paths are not in predicted"),
-        (found.added, "of predicted's are not in gold"),
-        (found.altered, "have another value"),
-        (found.respelled, "of the extra keys are missing ones in another Unicode normal form"),
-    )
-    summary = ", ".join(f"{number:,} {text}" for number, text in counts if number)
-    if not summary:
-        summary = "the same value"
-        if str(gold.value) != str(predicted.value):
-            summary += ": only the order of keys or the notation of numbers differs"
+    parts = [
+        f"missing {pluralize(found.lost, 'path')}" * bool(found.lost),
+        pluralize(found.added, "extra path") * bool(found.added),
+        f"another value at {pluralize(found.altered, 'path')}" * bool(found.altered),
+        f"{pluralize(found.respelled, 'extra key')} missing in another Unicode normal form" * bool(found.respelled),
+    ]
+    summary = ", ".join(filter(None, parts))
+    if (found.lost, found.added, found.altered) == (0, 0, 1) and found.changed:
+        ((path, value), (_, other)) = found.changed[0]
+        path, value, other = (one_line_with_end(str(text), MAX_SHOWN) for text in (path, value, other))
+        summary = f"{path}: gold {value}, predicted {other}"
+    if not summary and str(gold.value) != str(predicted.value):
+        summary = "only the order of keys or the notation of numbers differs"
     return Difference(
         columns=COLUMNS,
         missing=tuple(found.missing),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pytest_queryeval.comparison.difference import Difference
 from pytest_queryeval.core.cause import Cause
+from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.model import Answer, Case, Execution, Failure, QueryOrAnswer

@@ -1,0 +1,32 @@
+"""Why a case failed, in one line: the first of its failure text, and its message in all reports."""
+
+from __future__ import annotations
+
+from pytest_queryeval.core.model import CaseResult
+from pytest_queryeval.text.formatting import format_score, limits_text
+from pytest_queryeval.text.truncation import one_line
+
+LINE_CHARACTERS = 160
+
+
+def headline(result: CaseResult) -> str:
+    """Return one line: the failure of the prediction if there is one, else the thresholds that were missed, and how.
+
+    Of several trials it begins with how many passed, and with the rule by which that is not enough.
+    """
+    error = result.predicted.error
+    if error is not None:
+        reason = f"prediction failed ({error.kind}): {one_line(error.message, LINE_CHARACTERS)}"
+    else:
+        reason = ", ".join(
+            f"{missed.metric} {format_score(missed.value)}"
+            f" (needs {limits_text(missed.threshold.minimum, missed.threshold.maximum)})"
+            for missed in result.violations
+        )
+        if result.difference is not None and result.difference.summary:
+            reason = f"{reason}: {one_line(result.difference.summary, LINE_CHARACTERS)}"
+    if len(result.trials) == 1:
+        return reason
+    passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule
+    rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
+    return f"{passed} of {len(result.trials)} trials passed (`trials_rule: {rule_text}`): {reason}"
