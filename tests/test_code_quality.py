@@ -19,7 +19,7 @@ def failed(**changes):
 
 
 def test_a_failed_case_is_an_issue_at_its_line():
-    (issue,) = issues(failed(difference={"summary": "missing 1 of 2 rows"}) | {"message": "f1 0.000"}, entry(id="good"))
+    (issue,) = issues(failed(message="f1 0.000: missing 1 of 2 rows"), entry(id="good"))
 
     assert len(issue.pop("fingerprint")) == 64
     assert issue == {

@@ -96,7 +96,7 @@ def _why(case: CaseReport) -> str:
     """Return what is wrong with an answer; empty where nothing is."""
     if case["predicted"] is not None and (error := case["predicted"]["error"]) is not None:
         return error["message"]
-    return case["difference"]["summary"] if case["difference"] is not None else first_line(case)
+    return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
 
 
 def _label(case: CaseReport) -> str | None:
