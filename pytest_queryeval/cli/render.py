@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_queryeval.cli.output import Result, report_files, write_files
 from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports.excel import LAYOUTS, PUBLISHED
 from pytest_queryeval.results.report_file import read_report
 
 EXAMPLE = "queryeval render report.json -o report.html"
@@ -18,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the report and where its other formats go."""
     parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json")
     where = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
+    layout = "plain: a workbook without the sheets of published evaluators; published: with them, which is the default"
+    parser.add_argument("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
     parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=where)
 
 
@@ -27,5 +30,6 @@ def run(arguments: argparse.Namespace) -> Result:
     Raise `ReportError` for a report that cannot be used and a target that cannot be written.
     """
     files = report_files(arguments.output)
-    written = write_files(files, partial(write_report, read_report(arguments.report)))
+    report = read_report(arguments.report)
+    written = write_files(files, partial(write_report, report, layout=arguments.excel_layout))
     return Result(status=FAILED if written.problems else OK, lines=written.lines(), data=written.data())

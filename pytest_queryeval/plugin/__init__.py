@@ -35,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("queryeval_name", "name of the run when --queryeval-name is not given", default="")
     gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
     parser.addini("queryeval_gates", gates, default="complete")
+    layout = "plain: workbooks without the sheets of published evaluators; published: with them"
+    parser.addini("queryeval_excel_layout", layout, default="published")
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,8 @@ class ReportCollector:
         writers: list[tuple[Path, Callable[[Report, Path], None]]]
         paths = [path for target in self.targets for path in files_of(target)]
         paths.sort(key=lambda path: path.suffix != ".json")  # all others can be made from it
-        writers = [(path, write_report) for path in paths]
+        layout = self.config.getini("queryeval_excel_layout")
+        writers = [(path, partial(write_report, layout=layout)) for path in paths]
         writers += [] if self.step_summary is None else [(self.step_summary, append_step_summary)]
         for path, write in writers:
             try:

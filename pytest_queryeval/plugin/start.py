@@ -60,7 +60,11 @@ def _report_targets(config: pytest.Config) -> tuple[list[Path], Path | None]:
         return [], None
     from pytest_queryeval.core.errors import QueryEvalError
     from pytest_queryeval.reports import JUNIT, check_target, is_folder
+    from pytest_queryeval.reports.excel import LAYOUTS
 
+    layout = config.getini("queryeval_excel_layout")
+    if layout not in LAYOUTS:
+        raise pytest.UsageError(f"queryeval_excel_layout: expected {' or '.join(LAYOUTS)}, found '{layout}'")
     targets = [folder / name for name in names if name != STEP_SUMMARY]
     step_summary = None
     try:

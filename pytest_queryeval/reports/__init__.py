@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,9 +22,13 @@ Renderer: TypeAlias = Callable[[Report], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFormat:
-    """A format: its renderer, and the packages that this needs with the extra of this package that installs them."""
+    """A format: its renderer, and the packages that this needs with the extra of this package that installs them.
+
+    `layouts` are the renderers of other layouts than the default one, by name.
+    """
 
     render: Renderer
+    layouts: Mapping[str, Renderer] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     extra: str = ""
 
@@ -114,10 +118,14 @@ def files_of(target: Path) -> list[Path]:
     return [target / f"report.{name}" for name in REPORTS.installed()] if is_folder(target) else [target]
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Write the report in the format of the suffix, whole or not at all; raise `ReportError` where that fails."""
+def write_report(report: Report, path: Path, *, layout: str = "") -> None:
+    """Write the report in the format of the suffix, whole or not at all; raise `ReportError` where that fails.
+
+    Formats that have no such `layout` have their own one.
+    """
     try:
-        content = REPORTS[path.suffix.removeprefix(".")].render(report)
+        known = REPORTS[path.suffix.removeprefix(".")]
+        content = known.layouts.get(layout, known.render)(report)
     except Exception as error:  # a format may come from another package; the other reports are written all the same
         raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
     write_whole(path, content)

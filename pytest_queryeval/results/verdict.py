@@ -106,8 +106,9 @@ def worst_first(report: Report) -> list[CaseReport]:
 
 def first_line(case: CaseReport) -> str:
     """Return the first line of a case's message, without its place, which the node id has."""
-    place = rf" \([^()]*{re.escape(PurePosixPath(case['path']).name)}:{case['line']}(:\d+)?\)$"
-    return re.sub(place, "", case["message"].partition("\n")[0])
+    line, _, _ = case["message"].partition("\n")
+    name = f"{PurePosixPath(case['path']).name}:{case['line']}"
+    return re.sub(rf" \([^()]*{re.escape(name)}(:\d+)?\)$", "", line) if name in line else line
 
 
 def counts_of_cases(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""The part of the sheet Summary that compares with a baseline: what changed besides the system, metrics, flips."""
+"""The part of the sheet Run that compares with a baseline: what changed besides the system, metrics, flips."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from pytest_queryeval.core.report import BaselineReport
-from pytest_queryeval.reports.excel.sheet import Sheet
+from pytest_queryeval.reports.excel.sheet import Sheet, utc
 from pytest_queryeval.reports.sections import CHANGE_HEADER, CHANGE_NOTE, COUNTS, FLIPS, changes_besides
 
 MAX_CASES = 100  # of each list
@@ -20,19 +20,19 @@ def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> i
     """Write the comparison from a row on, and return the first row below it."""
     if not baseline:
         return row
+    sheet.title(row, "Against the baseline")
     lines = list(_lines(baseline))
-    for number, line in enumerate(lines, start=row):
+    for number, line in enumerate(lines, start=row + 1):
         for place, (value, style) in enumerate(line):
             sheet.put(number, place, value, style)
-    return row + len(lines) + 1
+    return row + len(lines) + 2
 
 
 def _lines(baseline: BaselineReport) -> Iterator[Line]:
-    yield (("Against the baseline", "title"),)
     counts, metrics = baseline["cases"], baseline["metrics"]
     facts = {
         "baseline": baseline["path"],
-        "created": baseline["created"],
+        "created (UTC)": utc(baseline["created"]),
         "cases in both": counts["common"],
         "fixes": len(baseline["fixes"]),
         "regressions": len(baseline["regressions"]),
@@ -42,7 +42,7 @@ def _lines(baseline: BaselineReport) -> Iterator[Line]:
     yield from ((("".join(sentence), "text"),) for sentence in changes_besides(baseline))
     if metrics:
         yield ()
-        yield [(header, "header") for header in COLUMNS]
+        yield [(COLUMNS[0], "header"), *((header, "number header") for header in COLUMNS[1:])]
         for name, found in list(metrics.items())[:MAX_METRICS]:
             interval = found["ci95"] or (None, None)
             values = (name, found["before"], found["after"], found["change"], *interval)

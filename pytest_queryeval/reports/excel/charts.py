@@ -1,9 +1,10 @@
-"""Excel's own charts of the groups on the sheet Summary; they change with its cells."""
+"""Excel's own charts of tables on a sheet; their columns change with the cells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.reports.excel.sheet import Sheet
@@ -11,64 +12,94 @@ from pytest_queryeval.reports.excel.sheet import Sheet
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
-CHART_ROWS = 17  # what a chart of 480 x 320 pixels covers
-ACROSS = 500  # pixels from one chart to the next
-COLOURS = ("#2E5EAA", "#E07A1F", "#3A8F5C", "#8A4F9E")
+CHART_ROWS = 17  # what a chart of 440 x 320 pixels covers
+ACROSS = 456  # pixels from one chart to the next
+COLOURS = ("#2F6DB5", "#D9822B", "#2E8B57", "#8A4F9E")
+HIDDEN = 60  # the first of two columns with the ends of error bars, which LibreOffice reads from cells only
+TEXT, QUIET, GRID = "#1D2327", "#586069", "#DFE3E6"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A column chart: some columns of a table, its y axis, and the column of how far the first one spreads."""
+    """A column chart: some columns of a table, with the colours of those that have one of their own, and its y axis."""
 
     title: str
     columns: tuple[str, ...]
     unit: str
     max_value: float | None = None
-    spread: str = ""
+    stacked: bool = False
+    colours: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charted:
-    """A table on a sheet: where its header is, how many rows it has, and its columns that are not empty by header."""
+    """A table on a sheet: where its header is, how many rows it has, and its columns that are not empty by header.
+
+    `bars` are those of its columns that have error bars: how far each row spreads above and below its value.
+    """
 
     sheet: Sheet
     header_row: int
     rows: int
-    columns: dict[str, int]
+    columns: Mapping[str, int]
+    bars: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
-    def cells(self, column: str) -> list[Any]:
+    def cells(self, place: int) -> list[Any]:
         """Return the cells of a column, as XlsxWriter names them."""
-        place = 0 if not column else self.columns[column]
         return [self.sheet.name, self.header_row + 1, place, self.header_row + self.rows, place]
 
 
-def insert_charts(book: Workbook, table: Charted, charts: Iterable[Chart], *, row: int) -> int:
+def insert_charts(book: Workbook, charts: Iterable[tuple[Charted, Chart]], *, row: int) -> int:
     """Insert charts of which any column has numbers, two side by side; return the first row below them."""
-    drawn = [chart for chart in charts if any(name in table.columns for name in chart.columns)]
-    for number, chart in enumerate(drawn):
-        place = {"x_offset": ACROSS * (number % 2), "description": f"{chart.title} by difficulty"}
+    drawn = [(table, chart) for table, chart in charts if any(name in table.columns for name in chart.columns)]
+    for number, (table, chart) in enumerate(drawn):
+        place = {"x_offset": 8 + ACROSS * (number % 2), "y_offset": 4, "description": chart.title}
         table.sheet.worksheet.insert_chart(row + number // 2 * CHART_ROWS, 0, _drawn(book, table, chart), place)
     return row + (len(drawn) + 1) // 2 * CHART_ROWS
 
 
 def _drawn(book: Workbook, table: Charted, chart: Chart) -> Any:
-    drawn = book.add_chart({"type": "column"})
+    drawn = book.add_chart({"type": "column", "subtype": "stacked"} if chart.stacked else {"type": "column"})
     names = [name for name in chart.columns if name in table.columns]
-    for name, colour in zip(names, COLOURS, strict=False):
+    for number, name in enumerate(names):
         series: dict[str, Any] = {
             "name": [table.sheet.name, table.header_row, table.columns[name]],
-            "categories": table.cells(""),
-            "values": table.cells(name),
-            "fill": {"color": colour},
+            "categories": table.cells(0),
+            "values": table.cells(table.columns[name]),
+            "fill": {"color": chart.colours.get(name, COLOURS[number % len(COLOURS)])},
+            "gap": 80,
         }
-        if chart.spread in table.columns:
-            sheet, top, place, bottom, _ = table.cells(chart.spread)
-            letter = chr(ord("A") + place)
-            cells = f"='{sheet}'!${letter}${top + 1}:${letter}${bottom + 1}"
-            series["y_error_bars"] = {"type": "custom", "plus_values": cells, "minus_values": cells}
+        if name in table.bars:
+            above, below = (_hidden_cells(table, HIDDEN + side, side, table.bars[name]) for side in (0, 1))
+            line = {"color": QUIET, "width": 1.25}
+            series["y_error_bars"] = {"type": "custom", "plus_values": above, "minus_values": below, "line": line}
         drawn.add_series(series)
-    drawn.set_title({"name": chart.title, "name_font": {"size": 12}})
-    drawn.set_y_axis({"name": chart.unit, "min": 0, **({"max": chart.max_value} if chart.max_value else {})})
-    drawn.set_legend({"position": "bottom"} if len(names) > 1 else {"none": True})
-    drawn.set_size({"width": 480, "height": 320})
+    font = {"color": QUIET, "size": 9}
+    axis = {"num_font": font, "line": {"color": GRID}}
+    limit = {"max": chart.max_value} if chart.max_value else {}
+    unit = {"name": chart.unit, "name_font": {**font, "bold": False}}
+    drawn.set_title({"name": chart.title, "name_font": {"size": 12, "color": TEXT}, "overlay": False})
+    drawn.set_x_axis(axis)
+    drawn.set_y_axis({**axis, **unit, "min": 0, **limit, "major_gridlines": {"visible": True, "line": {"color": GRID}}})
+    drawn.set_legend({"position": "bottom", "font": font} if len(names) > 1 else {"none": True})
+    drawn.set_chartarea({"border": {"color": GRID}})
+    drawn.show_hidden_data()
+    drawn.set_size({"width": 440, "height": 320})
     return drawn
+
+
+def _hidden_cells(table: Charted, column: int, side: int, bars: Sequence[tuple[float, float]]) -> str:
+    """Write one side of error bars into a hidden column beside its table, and return a reference to the cells."""
+    from xlsxwriter.utility import xl_range_abs
+
+    first = table.header_row + 1
+    for row, ends in enumerate(bars, start=first):
+        table.sheet.put(row, column, ends[side], "score")
+    table.sheet.worksheet.set_column(column, column, None, None, {"hidden": True})
+    return f"={table.sheet.name}!{xl_range_abs(first, column, first + len(bars) - 1, column)}"
+
+
+def axis_end(greatest: float) -> float:
+    """Return a round number that is not below a number, for the end of its axis."""
+    unit = 10 ** math.floor(math.log10(greatest)) if greatest > 0 else 1
+    return float(next(unit * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if unit * step >= greatest))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.excel.details import OUTCOME, at, colour
-from pytest_queryeval.reports.excel.sheet import Column, Sheet
+from pytest_queryeval.reports.excel.sheet import Column, Sheet, at
 
 SDMX = "sdmx"
-COLUMNS = [
+COLUMNS = (
     Column(header="id", read=at("id"), width=28),
-    Column(header="question", read=at("question"), width=44, style="wrapped"),
+    Column(header="question", read=at("question"), width=44),
     Column(header="macro recall", read=at("scores", "macro_recall"), style="score", note="macro recall: macro_recall."),
     Column(
         header="macro precision",
@@ -28,14 +27,12 @@ COLUMNS = [
     ),
     Column(header="dataset recall", read=at("scores", "dataset_recall"), style="score"),
     Column(header="dataset precision", read=at("scores", "dataset_precision"), style="score"),
-    Column(header=OUTCOME, read=at("outcome")),
-    Column(header="Message", read=at("message"), width=50, style="wrapped"),
-]
+    Column(header="Outcome", read=at("outcome"), style="outcome"),
+    Column(header="Message", read=at("message"), width=50),
+)
 
 
 def write_overview(sheet: Sheet, report: Report) -> int:
     """Write the sheet, and return how many SDMX cases have no row, since a sheet has no more of them."""
     cases = [case for case in report["cases"] if case["kind"] == SDMX]
-    written = sheet.table(COLUMNS, cases)
-    colour(sheet, COLUMNS, written)
-    return len(cases) - written
+    return sheet.table(COLUMNS, cases, printed=len(COLUMNS))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.report import CaseReport
-from pytest_queryeval.reports.cells import Cell, cell
+from pytest_queryeval.reports.cells import Cell, cell, part
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
@@ -16,27 +18,50 @@ if TYPE_CHECKING:
 MAX_ROWS = 1_048_576  # of a sheet; these are limits of Excel
 MAX_COLUMNS = 16_384  # of a sheet
 MAX_CHARACTERS = 32_767  # of a cell, in units of UTF-16
-LINE_POINTS = 12.5  # the height of a line of the font of queries
-HEADER_POINTS = 32  # two lines
+LINE_POINTS = 15  # the height of a line of text
+FILTER_CHARACTERS = 4  # what the button of a filter covers, and the margins
+TITLE_POINTS = 24
+MIN_WIDTH = 8
+MAX_WIDTH = 40  # of a column of a block
+MAX_LINES = 8  # in sight of a text
+PAGE_COLUMNS = 10  # that a paragraph goes over
+PAGE_CHARACTERS = 130
+A4 = 9  # as Excel numbers sizes of paper
+DECIMALS = {"score": 3, "share": 1, "seconds": 3, "count": 0}
+TEXTS = ("wrapped", "query", "outcome")
+OUTCOME_STYLES = {
+    "passed": "good",
+    "failed": "bad",
+    "error": "bad",
+    "missed": "warning",
+    "xpassed": "warning",
+    "skipped": "dull",
+    "xfailed": "dull",
+}
+LOW, MIDDLE, HIGH = "#F6C9C4", "#FAF0D9", "#C9E7D2"  # legible below black text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table: how to read its value of a case, and how it looks; `lines` of a query are visible."""
+    """A column of a table: how to read its value of a case, and how it looks.
+
+    It is as wide as its texts, at most `width` characters; longer texts have at most so many `lines` in sight.
+    """
 
     header: str
     read: Callable[[CaseReport], Any]
-    width: float = 12
-    style: str = "text"
+    width: int = 16
+    style: str = "wrapped"
     note: str = ""
-    lines: int = 8
+    lines: int = MAX_LINES
 
 
 @dataclass(slots=True, kw_only=True)
 class Sheet:
     """A worksheet with the formats of its workbook by name.
 
-    `cut` is how many of its texts had to be cut, `left_out` how many columns of its table.
+    `cut` is how many of its texts had to be cut, `left_out` how many metrics have no column, `widths` are those that its
+    blocks need by column, in characters.
     """
 
     name: str
@@ -44,10 +69,14 @@ class Sheet:
     styles: Mapping[str, Format]
     cut: int = 0
     left_out: int = 0
+    widths: dict[int, int] = field(default_factory=dict)
 
     def put(self, row: int, column: int, value: Any, style: str = "text") -> None:
-        """Write a plain value; None stays empty."""
-        self._write(row, column, cell(value), style)
+        """Write a plain value or a time; None stays empty."""
+        if isinstance(value, datetime):
+            self.worksheet.write_datetime(row, column, value, self.styles["time"])
+        else:
+            self._write(row, column, cell(value), style)
 
     def _write(self, row: int, column: int, value: Cell, style: str) -> None:
         if isinstance(value, str):
@@ -55,38 +84,125 @@ class Sheet:
         elif value is not None:
             self.worksheet.write_number(row, column, value, self.styles[style])
 
-    def line(self, row: int, values: Iterable[Any], style: str = "text") -> None:
-        """Write values side by side."""
-        for column, value in enumerate(values):
-            self.put(row, column, value, style)
+    def title(self, row: int, text: str) -> None:
+        """Write the title of what follows."""
+        self.put(row, 0, text, "title")
+        self.worksheet.set_row(row, TITLE_POINTS)
 
-    def table(self, columns: Sequence[Column], items: Sequence[CaseReport]) -> int:
-        """Write a table that fills the sheet, its header and first column frozen; return the rows written.
+    def block(self, row: int, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+        """Write a title, a header and rows, a value of which may come with its style; return the first row below.
 
-        Rows and columns beyond the limits of a sheet are left out.
+        Columns but the first have numbers.
         """
-        self.left_out = max(0, len(columns) - MAX_COLUMNS)
-        columns, items = columns[:MAX_COLUMNS], items[: MAX_ROWS - 1]
-        for place, column in enumerate(columns):
-            self.worksheet.set_column(place, place, column.width)
-            self.heading(0, place, column.header, column.note)
-        self.worksheet.set_row(0, HEADER_POINTS)
-        for row, item in enumerate(items, start=1):
+        self.title(row, title)
+        for column, name in enumerate(header):
+            self.heading(row + 1, column, name, style="number header" if column else "header")
+        longest = [max(map(len, name.split()), default=0) for name in header]
+        last = row + 1
+        for last, values in enumerate(rows, start=row + 2):
+            for column, value in enumerate(values):
+                own, style = value if isinstance(value, tuple) else (value, _style(value))
+                self.put(last, column, own, style)
+                longest[column] = max(longest[column], len(own) if isinstance(own, str) else MIN_WIDTH)
+        for column, characters in enumerate(longest):
+            self.fit(column, characters)
+        self.worksheet.set_row(row + 1, _header_points(header, [self.widths[place] for place in range(len(header))]))
+        return last + 2
+
+    def paragraph(self, row: int, column: int, text: str) -> None:
+        """Write a text over the columns up to the last one of a page, in as many lines as it takes."""
+        self.worksheet.merge_range(row, column, row, PAGE_COLUMNS - 1, "", self.styles["wrapped"])
+        self.put(row, column, text, "wrapped")
+        lines = len(text) // (PAGE_CHARACTERS - 30 * bool(column)) + 1
+        self.worksheet.set_row(row, LINE_POINTS * min(lines, MAX_LINES))
+
+    def notes(self, row: int, notes: Iterable[str]) -> int:
+        """Write notes below each other, and a title above them where there are any; return the first row below."""
+        listed = list(notes)
+        if listed:
+            self.title(row, "Notes")
+        for below, note in enumerate(listed, start=row + 1):
+            self.paragraph(below, 0, note)
+        return row + len(listed) + 1
+
+    def fit(self, column: int, characters: int) -> None:
+        """Make a column wide enough for so many characters, up to `MAX_WIDTH`."""
+        self.widths[column] = max(self.widths.get(column, MIN_WIDTH), min(characters + 2, MAX_WIDTH))
+        self.worksheet.set_column(column, column, self.widths[column])
+
+    def table(self, columns: Sequence[Column], items: Sequence[CaseReport], *, printed: int) -> int:
+        """Write a table that fills the sheet, its header and first column frozen; return how many items have no row.
+
+        Rows beyond the limit of a sheet are left out. The first `printed` columns are printed.
+        """
+        shown = items[: MAX_ROWS - 1]
+        widths = [0] * len(columns)
+        for row, item in enumerate(shown, start=1):
             lines = 1
             for place, column in enumerate(columns):
                 value = cell(column.read(item))
+                if value is None:
+                    continue
                 self._write(row, place, value, column.style)
-                if column.style == "query" and isinstance(value, str):
-                    needed = max(value.rstrip("\n").count("\n"), len(value) // int(column.width)) + 1
-                    lines = max(lines, min(needed, column.lines))
-            self.worksheet.set_row(row, LINE_POINTS * lines + 3)
+                if isinstance(value, str):
+                    longest = len(value)
+                    if longest > column.width or "\n" in value:
+                        texts = value.rstrip("\n").split("\n", column.lines)
+                        longest = max(map(len, texts))
+                        needed = sum(len(text) // column.width + 1 for text in texts)
+                        lines = max(lines, min(column.lines, needed))
+                else:
+                    longest = len(f"{value:,.{DECIMALS.get(column.style, 0)}f}")
+                if longest > widths[place]:
+                    widths[place] = longest
+            if lines > 1:
+                self.worksheet.set_row(row, LINE_POINTS * lines)
+        for place, column in enumerate(columns):
+            header = "header" if column.style in TEXTS else "number header"
+            self.heading(0, place, column.header, column.note, style=header)
+            longest = max(map(len, column.header.split())) + FILTER_CHARACTERS
+            widths[place] = max(MIN_WIDTH, longest, min(column.width, widths[place]) + 2)
+            self.worksheet.set_column(place, place, widths[place])
+        self.worksheet.set_row(
+            0,
+            _header_points([column.header for column in columns], [width - FILTER_CHARACTERS + 2 for width in widths]),
+        )
+        last = len(shown)
+        self._colour(columns, last)
         self.worksheet.freeze_panes(1, 1)
-        self.worksheet.autofilter(0, 0, len(items), len(columns) - 1)
-        return len(items)
+        self.worksheet.autofilter(0, 0, last, len(columns) - 1)
+        self.set_up_page(last, min(printed, len(columns)) - 1)
+        self.worksheet.repeat_rows(0)
+        return len(items) - last
 
-    def heading(self, row: int, column: int, text: str, note: str = "") -> None:
+    def set_up_page(self, last_row: int, last_column: int, *, pages: int = 0) -> None:
+        """Print the cells up to a row and a column, as wide as the paper, landscape; 0 `pages` are any number."""
+        self.worksheet.print_area(0, 0, last_row, last_column)
+        self.worksheet.set_landscape()
+        self.worksheet.set_paper(A4)
+        self.worksheet.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
+        self.worksheet.fit_to_pages(1, pages)
+        self.worksheet.set_footer("&L&8&A&R&8&P / &N")
+
+    def _colour(self, columns: Sequence[Column], rows: int) -> None:
+        """Colour outcomes, scores from 0 to 1 and shares from 0 to 100, with one rule for columns side by side."""
+        shown = enumerate(columns if rows else ())
+        for style, group in groupby(shown, key=lambda column: column[1].style):
+            places = [place for place, _ in group]
+            rules: list[dict[str, Any]] = []
+            if style == "outcome":
+                rules = [
+                    {"type": "cell", "criteria": "==", "value": f'"{outcome}"', "format": self.styles[look]}
+                    for outcome, look in OUTCOME_STYLES.items()
+                ]
+            elif style in ("score", "share"):
+                rules = [scale(1 if style == "score" else 100)]
+            for rule in rules:
+                self.worksheet.conditional_format(1, places[0], rows, places[-1], rule)
+
+    def heading(self, row: int, column: int, text: str, note: str = "", style: str = "header") -> None:
         """Write the header of a column, with a note that appears where the pointer rests on it."""
-        self.put(row, column, text, "header")
+        self.put(row, column, text, style)
         if note:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
 
@@ -99,3 +215,32 @@ class Sheet:
             mark = f" … [cut: {units:,} characters]"
             text = text.encode("utf-16-le")[: 2 * (MAX_CHARACTERS - len(mark))].decode("utf-16-le", "ignore") + mark
         return text
+
+
+def _header_points(headers: Sequence[str], widths: Sequence[int]) -> float:
+    """Return the height of the header of a table with these columns."""
+    lines = max(-(-len(header) // (width - 2)) for header, width in zip(headers, widths, strict=True))
+    return LINE_POINTS * min(lines, 3) + 4
+
+
+def _style(value: Cell | datetime) -> str:
+    return "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
+
+
+def at(*path: str) -> Callable[[CaseReport], Any]:
+    """Return a function that reads the value at a path of names in a case."""
+    return lambda case: part(case, *path)
+
+
+def utc(text: str) -> datetime:
+    """Return the moment of a time in the form of ISO 8601, without its zone, which cells do not have."""
+    moment = datetime.fromisoformat(text)
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def scale(best: float) -> dict[str, Any]:
+    """Return a scale of three colours from 0 to the best value."""
+    numbers = {"min_type": "num", "mid_type": "num", "max_type": "num"}
+    values = {"min_value": 0, "mid_value": best / 2, "max_value": best}
+    colours = {"min_color": LOW, "mid_color": MIDDLE, "max_color": HIGH}
+    return {"type": "3_color_scale", **numbers, **values, **colours}

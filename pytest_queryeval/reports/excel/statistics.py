@@ -17,8 +17,8 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.excel.overview import SDMX
-from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.reports.sections import group_metrics, mean_of
+from pytest_queryeval.reports.excel.sheet import Sheet
+from pytest_queryeval.reports.sections import group_metrics
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "sum", "p95")
@@ -31,19 +31,10 @@ Block: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title, a hea
 
 def write_statistics(sheet: Sheet, report: Report) -> None:
     """Write blocks of rows below each other, each with its title and its header."""
-    sheet.worksheet.set_column(0, 0, 32)
-    sheet.worksheet.set_column(1, 40, 16)
     row = 0
     for title, header, rows in _blocks(report):
-        sheet.put(row, 0, title, "title")
-        sheet.worksheet.set_row(row + 1, HEADER_POINTS)
-        for column, name in enumerate(header):
-            sheet.heading(row + 1, column, name)
-        for number, values in enumerate(rows, start=row + 2):
-            for column, value in enumerate(values):
-                style = "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
-                sheet.put(number, column, value, style)
-        row += len(rows) + 3
+        row = sheet.block(row, title, header, rows)
+    sheet.set_up_page(row, max(sheet.widths))
 
 
 def _blocks(report: Report) -> Iterator[Block]:
@@ -109,18 +100,23 @@ def _spider_table(table: Mapping[str, SpiderLevel]) -> list[list[Cell]]:
 def _group(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
-    """Return the header and a row for each value of the group, with the means of the metrics that any of them has."""
+    """Return the header and a row for each value of the group, with mean and n of the metrics that any of them has."""
     names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
         [
             value,
             member["totals"]["cases"],
             member["totals"]["passed"],
-            *(mean_of(member, name) for name in names),
+            *(value for name in names for value in _mean_and_n(member, name)),
         ]
         for value, member in list(members.items())[:MAX_LISTED]
     ]
-    return (group, "cases", "passed", *names), rows + _more(members)
+    return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows + _more(members)
+
+
+def _mean_and_n(member: GroupReport, metric: str) -> tuple[Cell, Cell]:
+    found = member["metrics"].get(metric)
+    return (None, None) if found is None else (found["mean"], found["n"])
 
 
 def _more(listed: Sized) -> list[list[Cell]]:

@@ -1,15 +1,13 @@
-"""The sheet Summary: verdict, gates, metrics by difficulty with charts, and which metric each column has."""
+"""The sheet Summary of the published evaluator: means by difficulty with charts, and which metric each column has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pytest_queryeval.core.report import GateReport, GroupReport, MetricStatistics, Report, TotalName
+from pytest_queryeval.core.report import GroupReport, MetricStatistics, Report, TotalName
 from pytest_queryeval.reports.cells import Cell
-from pytest_queryeval.reports.excel.baseline import write_baseline
-from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
-from pytest_queryeval.reports.excel.details import scale
+from pytest_queryeval.reports.excel.charts import Chart, Charted, axis_end, insert_charts
 from pytest_queryeval.reports.excel.published import (
     DETAILS,
     OVERLAP,
@@ -25,9 +23,7 @@ from pytest_queryeval.reports.excel.published import (
     time_note,
     time_of,
 )
-from pytest_queryeval.reports.excel.sheet import HEADER_POINTS, Sheet
-from pytest_queryeval.results.gates import GATE_WORDS, gate_text
-from pytest_queryeval.results.verdict import COLOURS, verdict
+from pytest_queryeval.reports.excel.sheet import Sheet, scale
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
@@ -58,79 +54,50 @@ CHARTS = (
         max_value=100,
     ),
     Chart(title="Bird Standard F1 and VES Score", columns=(SOFT_F1.summary.text, VES.summary.text), unit="score"),
-    Chart(title="Mean time of a prediction", columns=(MEAN_TIME,), unit="seconds", spread=TIME_STD),
-    Chart(title="Number of samples", columns=(SAMPLES,), unit="cases"),
 )
+SIZES = Chart(title="Number of samples", columns=(SAMPLES,), unit="cases")
+HEADER_ROW = 1
 TOTAL = "Total"
-MAX_LISTED = 200  # difficulties, gates, or files that could not be read
-GATE_STYLES = {True: "good", False: "bad", None: "warning"}
+MAX_LISTED = 200  # difficulties
 
 
-def write_summary(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
-    """Write the sheet; `notes` are added to those at its end."""
-    sheet.worksheet.set_column(0, 0, 26)
-    sheet.worksheet.set_column(1, len(HEADER), 14)
-    row = _head(sheet, report)
-    row = _gates(sheet, report["gates"], row)
-    row = _by_difficulty(book, sheet, report, row)
-    row = write_baseline(sheet, report.get("baseline"), row)
-    sheet.put(row, 0, "Notes", "title")
-    for number, note in enumerate((*_notes(report), *notes), start=row + 1):
-        sheet.put(number, 0, note)
+def write_summary(book: Workbook, sheet: Sheet, report: Report) -> None:
+    """Write the table by difficulty, its charts, and notes on what its columns and those of Details have."""
+    below = _by_difficulty(book, sheet, report)
+    sheet.set_up_page(sheet.notes(below, _notes(report)), len(HEADER) - 1)
 
 
-def _head(sheet: Sheet, report: Report) -> int:
-    found = verdict(report)
-    sheet.put(0, 0, "pytest-queryeval", "title")
-    lines = [
-        ("Verdict", found.state, {"green": "good", "red": "bad", "yellow": "warning"}[COLOURS[found.state]]),
-        ("Rule", found.rule, "text"),
-        ("Cases", found.counts, "text"),
-        ("Created", report["created"], "text"),
-        ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
-        *(("Could not be read", path, "bad") for path in report["unreadable_files"][:MAX_LISTED]),
-    ]
-    for row, (name, value, look) in enumerate(lines, start=1):
-        sheet.put(row, 0, name, "name")
-        sheet.put(row, 1, value, look)
-    return len(lines) + 2
-
-
-def _gates(sheet: Sheet, gates: Sequence[GateReport], row: int) -> int:
-    if not gates:
-        return row
-    sheet.put(row, 0, "Gates", "title")
-    for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
-        sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
-        sheet.put(number, 1, gate_text(gate))
-    if len(gates) > MAX_LISTED:
-        sheet.put(row + MAX_LISTED + 1, 0, f"… and {len(gates) - MAX_LISTED:,} more")
-    return row + min(len(gates), MAX_LISTED + 1) + 2
-
-
-def _by_difficulty(book: Workbook, sheet: Sheet, report: Report, row: int) -> int:
+def _by_difficulty(book: Workbook, sheet: Sheet, report: Report) -> int:
     """Write the table and its charts, and return the first row below them."""
     levels = list(report["groups"]["difficulty"].items())[:MAX_LISTED]
     rows = [*(_row(report, name, member) for name, member in levels), _row(report, TOTAL, report)]
     notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
     notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
-    sheet.put(row, 0, "By difficulty", "title")
-    sheet.worksheet.set_row(row + 1, HEADER_POINTS)
+    styled = [[(value, _style(header)) for header, value in zip(HEADER, values, strict=True)] for values in rows]
+    below = sheet.block(0, "By difficulty", HEADER, styled)
     for place, name in enumerate(HEADER):
-        sheet.heading(row + 1, place, name, notes.get(name, ""))
-    for number, values in enumerate(rows, start=row + 2):
-        for place, value in enumerate(values):
-            sheet.put(number, place, value, "text" if place == 0 else _style(HEADER[place]))
-    for place, name in enumerate(HEADER):
+        if name in notes:
+            sheet.heading(HEADER_ROW, place, name, notes[name], style="number header")
         if _style(name) == "share":
-            sheet.worksheet.conditional_format(row + 2, place, row + 1 + len(rows), place, scale(100))
+            sheet.worksheet.conditional_format(HEADER_ROW + 1, place, below - 2, place, scale(100))
     filled = {HEADER[place]: place for place in range(1, len(HEADER)) if any(each[place] is not None for each in rows)}
-    table = Charted(sheet=sheet, header_row=row + 1, rows=len(rows), columns=filled)
-    charts = CHARTS if report["totals"]["cases"] else ()
-    return insert_charts(book, table, charts, row=row + len(rows) + 3) + 1
+    measured = [found["measures"].get(time_of(report) or "") for found in (*(member for _, member in levels), report)]
+    times = [(found["mean"], found["std"] or 0.0) if found else (0.0, 0.0) for found in measured]
+    bars = {MEAN_TIME: [(std, min(mean, std)) for mean, std in times]}
+    table = Charted(sheet=sheet, header_row=HEADER_ROW, rows=len(rows), columns=filled, bars=bars)
+    mean_time = Chart(
+        title="Mean time of a prediction",
+        columns=(MEAN_TIME,),
+        unit="seconds",
+        max_value=axis_end(max(mean + std for mean, std in times)),
+    )
+    charts = (*CHARTS, mean_time, SIZES) if report["totals"]["cases"] else ()
+    return insert_charts(book, [(table, chart) for chart in charts], row=below) + 1
 
 
 def _style(header: str) -> str:
+    if header == HEADER[0]:
+        return "text"
     if header.startswith("Percent "):
         return "share"
     if header in (MEAN_TIME, TIME_STD):

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from xlsxwriter import Workbook
 
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.reports.excel.cases import write_cases
 from pytest_queryeval.reports.excel.details import write_details
 from pytest_queryeval.reports.excel.overview import SDMX, write_overview
-from pytest_queryeval.reports.excel.sheet import MAX_CHARACTERS, Sheet
+from pytest_queryeval.reports.excel.run import write_run
+from pytest_queryeval.reports.excel.sheet import MAX_CHARACTERS, Sheet, utc
 from pytest_queryeval.reports.excel.statistics import write_statistics
 from pytest_queryeval.reports.excel.summary import write_summary
-
-if TYPE_CHECKING:
-    pass
 
 # Files in between would have times, and modes that the user's umask gives, so all is made in memory.
 OPTIONS = {
@@ -27,46 +25,50 @@ OPTIONS = {
     "strings_to_numbers": False,
     "nan_inf_to_errors": False,
 }
-TOP = {"valign": "top"}
-STYLES: Mapping[str, Mapping[str, str | int | bool]] = {
+Style: TypeAlias = Mapping[str, str | int | bool]
+TOP: Style = {"valign": "top"}
+WRAPPED: Style = {**TOP, "text_wrap": True}
+HEADER: Style = {**WRAPPED, "bold": True, "bottom": 1, "bg_color": "#EEF1F3", "bottom_color": "#586069"}
+STYLES: Mapping[str, Style] = {
     "text": TOP,
-    "wrapped": {**TOP, "text_wrap": True},
-    "query": {**TOP, "text_wrap": True, "font_name": "Consolas", "font_size": 9},
+    "wrapped": WRAPPED,
+    "query": {**WRAPPED, "font_name": "Consolas", "font_size": 9},
+    "outcome": TOP,
     "score": {**TOP, "num_format": "0.000"},
-    "share": {**TOP, "num_format": "0.0"},
+    "share": {**TOP, "num_format": '0.0"%"'},
+    "percent": {**TOP, "num_format": "0.0%"},
     "seconds": {**TOP, "num_format": "0.000"},
     "count": {**TOP, "num_format": "#,##0"},
-    "header": {**TOP, "text_wrap": True, "bold": True, "bottom": 1, "bg_color": "#DCE6F1"},
-    "title": {"bold": True, "font_size": 14},
-    "name": {"bold": True},
+    "time": {"num_format": "yyyy-mm-dd hh:mm", "align": "left"},
+    "header": HEADER,
+    "number header": {**HEADER, "align": "right"},
+    "title": {"bold": True, "font_size": 14, "valign": "vcenter"},
+    "name": {**TOP, "bold": True},
     "left": {"align": "left"},
     "change": {**TOP, "num_format": "+0.000;-0.000;0.000"},
-    "good": {"font_color": "#0B5A2B", "bg_color": "#CDEBD3"},
-    "bad": {"font_color": "#8B0D0D", "bg_color": "#F9D2CE"},
-    "warning": {"font_color": "#6B4A00", "bg_color": "#FCEBB6"},
-    "dull": {"font_color": "#555555", "bg_color": "#EEEEEE"},
+    "good": {**TOP, "font_color": "#1A6E38", "bg_color": "#E3F3E8"},
+    "bad": {**TOP, "font_color": "#A8281E", "bg_color": "#FBE6E4"},
+    "warning": {**TOP, "font_color": "#7A5200", "bg_color": "#FAF0D9"},
+    "dull": {**TOP, "font_color": "#586069", "bg_color": "#F6F7F8"},
 }
 
 
-def workbook(report: Report) -> bytes:
-    """Return the report as an xlsx file."""
+def workbook(report: Report, *, published: bool) -> bytes:
+    """Return the report as an xlsx file, with or without the sheets of the published evaluators."""
     file = io.BytesIO()
     book = Workbook(file, OPTIONS)
-    created = datetime.fromisoformat(report["created"])
-    created = created.astimezone(UTC) if created.tzinfo else created
-    book.set_properties({"title": "pytest-queryeval", "created": created})
+    book.set_properties({"title": "pytest-queryeval", "created": utc(report["created"])})
     styles = {name: book.add_format(style) for name, style in STYLES.items()}
-    names = ("Summary", "Details", "Statistics", *(("Overview",) if SDMX in report["groups"]["kind"] else ()))
+    names = ["Cases", "Run", "Statistics"]
+    if published:
+        names += ["Summary", "Details", *(["Overview"] if SDMX in report["groups"]["kind"] else [])]
     sheets = {name: Sheet(name=name, worksheet=book.add_worksheet(name), styles=styles) for name in names}
-    for name, sheet in sheets.items():
-        sheet.worksheet.set_landscape()
-        if name != "Details":  # which has too many columns for that
-            sheet.worksheet.fit_to_pages(1, 0)
-    hidden = {"Details": write_details(sheets["Details"], report)}
-    if "Overview" in sheets:
-        hidden["Overview"] = write_overview(sheets["Overview"], report)
+    writers = {"Cases": write_cases, "Details": write_details, "Overview": write_overview}
+    hidden = {name: write(sheets[name], report) for name, write in writers.items() if name in sheets}
     write_statistics(sheets["Statistics"], report)
-    write_summary(book, sheets["Summary"], report, _limits(sheets, hidden))
+    if published:
+        write_summary(book, sheets["Summary"], report)
+    write_run(book, sheets["Run"], report, _limits(sheets, hidden))
     book.close()
     return file.getvalue()
 
@@ -77,5 +79,5 @@ def _limits(sheets: dict[str, Sheet], hidden: dict[str, int]) -> Iterator[str]:
     for name, number in hidden.items():
         if number:
             yield f"{number:,} cases have no row in {name}, since a sheet has no more rows; they count in all numbers."
-    if left_out := sheets["Details"].left_out:
-        yield f"{left_out:,} metrics have no column in Details, since a sheet has no more of them."
+    if left_out := sheets["Cases"].left_out:
+        yield f"{left_out:,} metrics have no column in Cases, since a sheet has no more of them."

@@ -1,0 +1,77 @@
+"""The sheet Cases: one row a case with plain headers, those that did not pass first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.reports.cells import part
+from pytest_queryeval.reports.excel import sheet as limits
+from pytest_queryeval.reports.excel.sheet import Column, Sheet, at
+from pytest_queryeval.reports.sections import by_weight
+from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.verdict import reason
+
+ORDER = ("failed", "error", "missed", "xpassed", "xfailed", "passed", "skipped")
+PRINTED_METRICS = 4  # more of them would make a printed page too small to read
+
+
+def write_cases(sheet: Sheet, report: Report) -> int:
+    """Write the sheet, and return how many cases have no row, since a sheet has no more of them."""
+    cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
+    empty = [column for column in (CAUSE, ROW) if all(column.read(case) is None for case in cases)]
+    about, times_and_place = ([each for each in columns if each not in empty] for columns in (ABOUT, TIMES_AND_PLACE))
+    lower, taken = costs(report["metrics"]), {column.header for column in (*ABOUT, *TIMES_AND_PLACE)}
+    metrics = [
+        Column(
+            header=f"score {name}" if name in taken else name,
+            read=at("scores", name),
+            style="seconds" if name in lower else "score",
+        )
+        for name in by_weight(report)
+    ]
+    room = limits.MAX_COLUMNS - len(about) - len(times_and_place)
+    sheet.left_out = max(0, len(metrics) - room)
+    metrics = metrics[:room]
+    printed = len(about) + min(len(metrics), PRINTED_METRICS)
+    return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed)
+
+
+def _fault(case: CaseReport) -> str | None:
+    return None if case["outcome"] == "passed" else reason(case) or None
+
+
+def _cause(case: CaseReport) -> str | None:
+    edits = part(case, "cause", "edits") or ()
+    return "\n".join(f"{edit['label']}: {edit['clause']} {edit['change']}" for edit in edits) or None
+
+
+def _seconds(name: str) -> Callable[[CaseReport], Any]:
+    """Return a function that reads a time; 0 is that of what was not run."""
+    return lambda case: part(case, name, "seconds") or None
+
+
+CAUSE = Column(header="cause", read=_cause, width=30)
+ROW = Column(header="row", read=at("row"), style="count", note="The row of the table that the case is in.")
+ABOUT = (
+    Column(header="id", read=at("id"), width=24),
+    Column(header="question", read=at("question"), width=44),
+    Column(header="gold", read=at("gold", "query"), width=42, style="query"),
+    Column(header="predicted", read=at("predicted", "query"), width=42, style="query"),
+    Column(header="outcome", read=at("outcome"), style="outcome"),
+    Column(header="what is wrong", read=_fault, width=44),
+    CAUSE,
+    Column(header="difficulty", read=at("difficulty")),
+    Column(header="kind", read=at("kind")),
+    Column(header="source", read=at("source"), width=20),
+    Column(header="tags", read=lambda case: ", ".join(case["tags"]) or None, width=20),
+)
+TIMES_AND_PLACE = (
+    Column(header="prediction (s)", read=_seconds("prediction"), style="seconds", note="How long the prediction took."),
+    Column(header="gold (s)", read=_seconds("gold"), style="seconds", note="How long the gold query ran."),
+    Column(header="predicted (s)", read=_seconds("predicted"), style="seconds", note="How long the predicted one ran."),
+    Column(header="file", read=at("path"), width=36),
+    Column(header="line", read=lambda case: case["line"] or None, style="count"),
+    ROW,
+)

@@ -1,0 +1,126 @@
+"""The sheet Run: verdict, gates, the means of all metrics, outcomes by difficulty, the baseline and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_queryeval.core.report import GateReport, Report, TotalName, Totals
+from pytest_queryeval.reports.excel.baseline import write_baseline
+from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
+from pytest_queryeval.reports.excel.sheet import PAGE_COLUMNS, Sheet, utc
+from pytest_queryeval.reports.sections import by_weight
+from pytest_queryeval.results.gates import GATE_WORDS, gate_text
+from pytest_queryeval.results.verdict import COLOURS, verdict
+
+if TYPE_CHECKING:
+    from xlsxwriter.workbook import Workbook
+
+MAX_LISTED = 200  # difficulties, gates, metrics, or files that could not be read
+MAX_CHARTED = 12  # metrics, or difficulties, side by side in a chart
+GATE_STYLES = {True: "good", False: "bad", None: "warning"}
+VERDICT_STYLES = {"green": "good", "red": "bad", "yellow": "warning"}
+OUTCOME_COLOURS: Mapping[TotalName, str] = {
+    "passed": "#1A6E38",
+    "failed": "#A8281E",
+    "errors": "#6B1610",
+    "missed": "#C98A1B",
+    "xfailed": "#A0A9B2",
+    "xpassed": "#E0B35A",
+    "skipped": "#DFE3E6",
+}
+ROWS_OF_A_PAGE = 75  # else they would be too small to read
+RATED: tuple[TotalName, ...] = ("passed", "failed", "errors", "missed")  # what a pass rate counts
+METRICS = ("metric", "mean", "95 % low", "95 % high", "n", "missed")
+
+
+def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
+    """Write the sheet; `notes` are at its end."""
+    row = _head(sheet, report)
+    row = _gates(sheet, report["gates"], row)
+    metrics, row = _metrics(sheet, report, row)
+    outcomes, row = _outcomes(sheet, report, row)
+    means = Chart(title="Means with 95 % intervals", columns=("mean",), unit="score", max_value=1)
+    shares = Chart(
+        title="Outcomes by difficulty",
+        columns=tuple(OUTCOME_COLOURS),
+        unit="cases",
+        stacked=True,
+        colours={str(name): colour for name, colour in OUTCOME_COLOURS.items()},
+    )
+    row = insert_charts(book, [(metrics, means), *([(outcomes, shares)] if outcomes.rows > 1 else [])], row=row) + 1
+    row = write_baseline(sheet, report.get("baseline"), row)
+    last = sheet.notes(row, notes)
+    sheet.set_up_page(last, max(PAGE_COLUMNS - 1, *sheet.widths), pages=1 if last < ROWS_OF_A_PAGE else 0)
+
+
+def _head(sheet: Sheet, report: Report) -> int:
+    found = verdict(report)
+    lines = [
+        ("Verdict", found.state, VERDICT_STYLES[COLOURS[found.state]]),
+        ("Rule", found.rule, "text"),
+        ("Cases", found.counts, "text"),
+        ("Created (UTC)", utc(report["created"]), "time"),
+        ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
+        *(("Could not be read", path, "bad") for path in report["unreadable_files"][:MAX_LISTED]),
+    ]
+    sheet.title(0, "pytest-queryeval")
+    for row, (name, value, style) in enumerate(lines, start=1):
+        sheet.put(row, 0, name, "name")
+        if style == "text" and value:
+            sheet.paragraph(row, 1, str(value))
+        else:
+            sheet.put(row, 1, value, style)
+    sheet.fit(0, 24)
+    sheet.fit(1, 16)
+    return len(lines) + 2
+
+
+def _gates(sheet: Sheet, gates: list[GateReport], row: int) -> int:
+    if not gates:
+        return row
+    sheet.title(row, "Gates")
+    for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
+        sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
+        sheet.paragraph(number, 1, gate_text(gate))
+    if len(gates) > MAX_LISTED:
+        sheet.put(row + MAX_LISTED + 1, 0, f"… and {len(gates) - MAX_LISTED:,} more")
+    return row + min(len(gates), MAX_LISTED + 1) + 2
+
+
+def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
+    """Write the table of metrics, shares from 0 to 1 first, which a chart shows; return it and the row below."""
+    names = sorted(by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
+    found = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
+    rows = [[name, own["mean"], *(own["ci95"] or (None, None)), own["n"], own["missed"]] for name, own in found]
+    if more := len(report["metrics"]) - len(found):
+        rows.append([f"… and {more:,} more"])
+    shares = [own for _, own in found if own["mean_with_errors"] is not None][:MAX_CHARTED]
+    ends = [own["ci95"] or (own["mean"], own["mean"]) for own in shares]
+    table = Charted(
+        sheet=sheet,
+        header_row=row + 1,
+        rows=len(shares),
+        columns={"mean": METRICS.index("mean")} if shares else {},
+        bars={"mean": [(high - own["mean"], own["mean"] - low) for own, (low, high) in zip(shares, ends, strict=True)]},
+    )
+    return table, sheet.block(row, "Metrics", METRICS, rows) if rows else row
+
+
+def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
+    """Write how many cases of each difficulty ended how; return the table without its last row, which is of all."""
+    levels = list(report["groups"]["difficulty"].items())
+    names = [name for name in OUTCOME_COLOURS if report["totals"][name]]
+    rows = [_counts(level, member["totals"], names) for level, member in levels[:MAX_LISTED]]
+    if more := len(levels) - MAX_LISTED > 0:
+        rows.append([f"… and {more:,} more"])
+    rows.append(_counts("all", report["totals"], names))
+    columns = {str(name): place for place, name in enumerate(names, start=3)}
+    table = Charted(sheet=sheet, header_row=row + 1, rows=min(len(levels), MAX_CHARTED), columns=columns)
+    return table, sheet.block(row, "Outcomes", ("difficulty", "cases", "pass rate", *names), rows)
+
+
+def _counts(level: str, totals: Totals, names: list[TotalName]) -> list[Any]:
+    rated = sum(totals[name] for name in RATED)
+    rate = totals["passed"] / rated if rated else None
+    return [level, totals["cases"], (rate, "percent"), *(totals[name] for name in names)]
