@@ -1,4 +1,4 @@
-"""Renders a report again, in any format, from its report.json alone."""
+"""Renders a report again, in any format, from its report.json alone; several runs of the same cases as one report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_queryeval.cli.output import Result, report_files, write_files
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.excel import LAYOUTS, PUBLISHED
+from pytest_queryeval.results.joining import join
 from pytest_queryeval.results.report_file import read_report
 
 EXAMPLE = "queryeval render report.json -o report.html"
@@ -16,8 +17,9 @@ OK, FAILED = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the report and where its other formats go."""
-    parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json")
+    """Add the reports and where their other formats go."""
+    several = "a report.json; of several runs of the same cases, all metrics come into one report"
+    parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT.json", help=several)
     where = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
     layout = "plain: a workbook without the sheets of published evaluators; published: with them, which is the default"
     parser.add_argument("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
@@ -27,9 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Result:
     """Render and name the files; 0 once all are written, 1 where one could not be.
 
-    Raise `ReportError` for a report that cannot be used and a target that cannot be written.
+    Raise `ReportError` for a report that cannot be used, reports that cannot be joined, and a target that cannot be
+    written.
     """
     files = report_files(arguments.output)
-    report = read_report(arguments.report)
+    runs = {str(path): read_report(path) for path in arguments.reports}
+    report = join(runs) if len(runs) > 1 else runs.popitem()[1]
     written = write_files(files, partial(write_report, report, layout=arguments.excel_layout))
     return Result(status=FAILED if written.problems else OK, lines=written.lines(), data=written.data())

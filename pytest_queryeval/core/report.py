@@ -548,6 +548,16 @@ class RunFacts(TypedDict):
     baseline: NotRequired[BaselineReport]
 
 
+class JoinedRun(TypedDict):
+    """A run of which a report was joined: its file, its time, who predicted, and the metrics that are from it."""
+
+    name: str
+    created: str
+    sources: list[str]
+    cases: int
+    metrics: list[str]
+
+
 class RunResults(RunFacts):
     """A run before anything is counted: all that a comparison with a baseline needs."""
 
@@ -556,11 +566,15 @@ class RunResults(RunFacts):
 
 
 class ReportTables(TypedDict, total=False):
-    """What not every run has: Spider's table by level, the SDMX dimensions by name, several trials of a case."""
+    """What not every run has: Spider's table by level, the SDMX dimensions by name, several trials of a case.
+
+    `joined` are the runs of a report that was joined of several.
+    """
 
     spider_table: dict[str, SpiderLevel]
     dimensions: dict[str, DimensionStatistics]
     trials: TrialsReport
+    joined: list[JoinedRun]
 
 
 class Report(RunResults, ReportTables):

@@ -27,10 +27,16 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     Raise `ReportError` where parts were made by different versions of this package, whose scores may differ, where one
     node id means different cases in them, and where scores are too large to be averaged.
     """
-    _check_versions(parts)
+    check_versions(parts)
     _check_cases(parts)
-    reports = list(parts.values())
-    cases = list({case["nodeid"]: case for report in reports for case in report["cases"]}.values())
+    cases = {case["nodeid"]: case for report in parts.values() for case in report["cases"]}
+    return report_of_all(list(parts.values()), list(cases.values()), baseline)
+
+
+def report_of_all(
+    reports: Sequence[Report], cases: list[CaseReport], baseline: tuple[str, Report] | None = None
+) -> Report:
+    """Return the report on the cases of several reports, with their gates; see `merge`."""
     about = _facts(reports, cases)
     name, earlier = baseline or ("", None)
     # A metric may be known only where a part was made.
@@ -65,7 +71,8 @@ def _check_cases(parts: Mapping[str, Report]) -> None:
                 )
 
 
-def _check_versions(parts: Mapping[str, Report]) -> None:
+def check_versions(parts: Mapping[str, Report]) -> None:
+    """Raise `ReportError` unless all reports were made by one version of this package."""
     versions = {name: report["environment"].get("pytest_queryeval") for name, report in parts.items()}
     (first, wanted), *others = versions.items()
     for name, version in others:

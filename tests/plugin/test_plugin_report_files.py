@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from openpyxl import load_workbook
 from singers import WRONG, case
 
 # No file may grow beyond this: as on a full disk, a part of it is written before that is told.
@@ -134,3 +135,22 @@ def test_links_are_followed(pytester, suite, run, report_of):
     assert report_of(pytester.path / "runs" / "monday.json")["totals"]["passed"] == 1
     assert (pytester.path / "folder" / "report.json").exists()
     assert (pytester.path / "folder" / "junit.xml").exists()
+
+
+def test_the_layout_of_workbooks_is_a_setting(suite, pytester, run):
+    suite(case("good"))
+    pytester.makeini("[pytest]\nqueryeval_excel_layout = plain")
+
+    assert run("--queryeval-report=report.xlsx").ret == 0
+
+    assert load_workbook(pytester.path / "report.xlsx").sheetnames == ["Cases", "Run", "Statistics"]
+
+
+def test_an_unknown_layout_of_workbooks_is_a_usage_error(suite, pytester, run):
+    suite(case("good"))
+    pytester.makeini("[pytest]\nqueryeval_excel_layout = wide")
+
+    result = run("--queryeval-report=report.xlsx")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: queryeval_excel_layout: expected published or plain, found 'wide'"])

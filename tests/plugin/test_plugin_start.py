@@ -55,5 +55,5 @@ def test_help_names_every_option():
 
     for option in ("report=PATH", "predictor=SPEC", "threshold=METRIC=VALUE", "limit=N", "cause=auto|off|full"):
         assert f"--queryeval-{option}" in result.stdout
-    for setting in ("queryeval_report", "queryeval_gates", "queryeval_cause"):
+    for setting in ("queryeval_report", "queryeval_gates", "queryeval_excel_layout", "queryeval_cause"):
         assert setting in result.stdout

@@ -7,8 +7,7 @@ from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.cells import part
-from pytest_queryeval.reports.excel import sheet as limits
-from pytest_queryeval.reports.excel.sheet import Column, Sheet, at
+from pytest_queryeval.reports.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.verdict import reason
@@ -31,7 +30,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
         )
         for name in by_weight(report)
     ]
-    room = limits.MAX_COLUMNS - len(about) - len(times_and_place)
+    room = MAX_COLUMNS - len(about) - len(times_and_place)
     sheet.left_out = max(0, len(metrics) - room)
     metrics = metrics[:room]
     printed = len(about) + min(len(metrics), PRINTED_METRICS)

@@ -31,12 +31,22 @@ OUTCOME_COLOURS: Mapping[TotalName, str] = {
 }
 ROWS_OF_A_PAGE = 75  # else they would be too small to read
 RATED: tuple[TotalName, ...] = ("passed", "failed", "errors", "missed")  # what a pass rate counts
+JOINED = ("report", "created (UTC)", "cases", "metrics")
+JOINED_NOTE = (
+    "The outcome of a case is its worst one; its message, answers and times are of the run with this outcome, its "
+    "scores of all runs. A metric is listed with the first run that has a score."
+)
 METRICS = ("metric", "mean", "95 % low", "95 % high", "n", "missed")
 
 
 def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
     """Write the sheet; `notes` are at its end."""
     row = _head(sheet, report)
+    if joined := report.get("joined"):
+        rows = [[run["name"], utc(run["created"]), run["cases"], (", ".join(run["metrics"]), "text")] for run in joined]
+        row = sheet.block(row, "Joined runs", JOINED, rows)
+        sheet.paragraph(row - 1, 0, JOINED_NOTE)
+        row += 1
     row = _gates(sheet, report["gates"], row)
     metrics, row = _metrics(sheet, report, row)
     outcomes, row = _outcomes(sheet, report, row)

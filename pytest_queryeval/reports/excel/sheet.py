@@ -60,8 +60,8 @@ class Column:
 class Sheet:
     """A worksheet with the formats of its workbook by name.
 
-    `cut` is how many of its texts had to be cut, `left_out` how many metrics have no column, `widths` are those that its
-    blocks need by column, in characters.
+    `cut` is how many of its texts had to be cut, `left_out` how many metrics have no column. `widths` are those that
+    its blocks need by column, in characters.
     """
 
     name: str

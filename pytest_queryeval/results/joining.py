@@ -1,0 +1,138 @@
+"""One report of runs of the same cases with different metrics: each case with its scores of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.model import Outcome
+from pytest_queryeval.core.report import CaseReport, JoinedRun, Report, TrialReport, ViolationReport
+from pytest_queryeval.results.merging import check_versions, report_of_all
+from pytest_queryeval.text.truncation import one_line
+
+WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "missed", "xfailed", "xpassed", "passed", "skipped")
+
+SAME_SUITES = "join runs of one state of the suites"
+REMEDIES = {
+    "question": SAME_SUITES,
+    "gold": SAME_SUITES,
+    "prediction": "score the same predictions in both, with `--queryeval-predictor` and the workbook of one of them",
+}
+
+
+def join(runs: Mapping[str, Report]) -> Report:
+    """Return one report of several runs, by their names, with the metrics of all of them.
+
+    A case is the same in all runs that have its node id. Its outcome is the worst one, and what else is said of it is
+    of the run with this outcome, as far as that has it. Counts, means and gates are computed again; `joined` tells
+    which run each metric is from: the first one that has a score.
+
+    Raise `ReportError` where runs were made by different versions of this package, and where a case differs in its
+    question, gold or prediction, or in the score of a metric that several runs have.
+    """
+    check_versions(runs)
+    found: dict[str, dict[str, CaseReport]] = {}
+    for name, run in runs.items():
+        for case in run["cases"]:
+            found.setdefault(case["nodeid"], {})[name] = case
+    first_of: dict[str, str] = {}
+    for cases in found.values():
+        _check(cases)
+        for name, case in cases.items():
+            for metric, score in case["scores"].items():
+                if score is not None:
+                    first_of.setdefault(metric, name)
+    report = report_of_all(list(runs.values()), [_joined(list(cases.values())) for cases in found.values()])
+    joined: list[JoinedRun] = [
+        {
+            "name": name,
+            "created": run["created"],
+            "sources": run["predictor"]["sources"],
+            "cases": len(run["cases"]),
+            "metrics": [metric for metric, first in first_of.items() if first == name],
+        }
+        for name, run in runs.items()
+    ]
+    report["joined"] = joined
+    return report
+
+
+def _check(cases: Mapping[str, CaseReport]) -> None:
+    """Raise `ReportError` unless a case is the same in all runs, by their names, as far as it came in them."""
+    seen: dict[str, tuple[str, object]] = {}
+    for name, case in cases.items():
+        fingerprint, predicted = case["fingerprint"], case["predicted"]
+        trials = [trial["predicted"]["query"] for trial in case["trials"]]
+        facts = {
+            "question": case["question"],
+            # of several golds another metric may take another one, so their digest counts where there is one
+            "gold": fingerprint["golds"] if fingerprint else case["gold"] and case["gold"]["query"],
+            "prediction": trials or (predicted and [predicted["query"]]),
+        }
+        scores = ((f"metric {metric}", score) for metric, score in case["scores"].items())
+        for what, value in (*facts.items(), *scores):
+            first, known = seen.setdefault(what, (name, value)) if value is not None else (name, None)
+            if value == known:
+                continue
+            both = f"{one_line(name)}: {one_line(case['nodeid'])}"
+            if what in facts:
+                raise ReportError(f"{both} has another {what} than in {one_line(first)}: {REMEDIES[what]}")
+            raise ReportError(
+                f"{both} has {value:g} for {one_line(what)}, but {known:g} in {one_line(first)}: "
+                "request the metric in one of the runs only"
+            )
+
+
+def _joined(cases: Sequence[CaseReport]) -> CaseReport:
+    ranked = sorted(cases, key=lambda case: WORST_FIRST.index(case["outcome"]))
+    known: dict[str, Any] = {}
+    for case in ranked:
+        known |= {key: value for key, value in case.items() if known.get(key) is None}
+    same = [case for case in ranked if case["outcome"] == known["outcome"]]
+    notes = dict.fromkeys(note for case in cases for note in case["details"].get("notes", ()))
+    details: dict[str, Any] = {}
+    for case in reversed(cases):
+        details |= case["details"]
+    known |= {
+        "message": "\n".join(dict.fromkeys(case["message"] for case in same if case["message"])),
+        "scores": _scores(cases),
+        "violations": _violations(cases),
+        "depends_on_tie": any(case["depends_on_tie"] for case in cases),
+        "details": details | ({"notes": list(notes)} if notes else {}),
+        "trials": [
+            _joined_trial(trials) for trials in zip(*(case["trials"] for case in cases if case["trials"]), strict=True)
+        ],
+    }
+    fingerprints = [case["fingerprint"] for case in cases if case["fingerprint"] is not None]
+    if fingerprints:
+        metrics = dict.fromkeys(name for each in fingerprints for name in each["metrics"])
+        thresholds = {name: limits for each in fingerprints for name, limits in each["thresholds"].items()}
+        known["fingerprint"] = {**fingerprints[0], "metrics": list(metrics), "thresholds": thresholds}
+    return cast(CaseReport, known)
+
+
+def _joined_trial(trials: Sequence[TrialReport]) -> TrialReport:
+    verdicts = {trial["passed"] for trial in trials} - {None}
+    return {
+        **trials[0],
+        "passed": False not in verdicts if verdicts else None,
+        "scores": _scores(trials),
+        "violations": _violations(trials),
+    }
+
+
+def _scores(parts: Iterable[CaseReport | TrialReport]) -> dict[str, float | None]:
+    """Return the scores of all parts; None of a metric where no part has a score."""
+    found: dict[str, float | None] = {}
+    for part in parts:
+        found |= {name: score for name, score in part["scores"].items() if found.get(name) is None}
+    return found
+
+
+def _violations(parts: Iterable[CaseReport | TrialReport]) -> list[ViolationReport]:
+    """Return the missed thresholds of all parts, each once."""
+    found: list[ViolationReport] = []
+    for part in parts:
+        found += [violation for violation in part["violations"] if violation not in found]
+    return found
