@@ -59,17 +59,22 @@ def as_shown(text):
 
 
 def check_texts(folder):
-    """Every hostile text stands in Details as it is to be seen: nothing was computed, followed or repaired."""
+    """Every hostile text stands in the sheets of cases as it is to be seen: nothing was computed or repaired."""
     file = folder / "hostile.xlsx"
     file.write_bytes(render_excel(hostile_report()))
     sheets = {path.stem.rpartition("-")[2]: table(path) for path in convert(file, ALL_SHEETS, folder)}
-    assert sheets.keys() == {"Summary", "Details", "Statistics"}, sheets.keys()
-    header, *rows = sheets["Details"]
+    assert sheets.keys() == {"Cases", "Run", "Statistics", "Summary", "Details"}, sheets.keys()
     wished = sorted(as_shown(text) for text in HOSTILE)
-    for name in ("Question ID", "VQL Generated", "Ground Truth VQL", "Question", "Message", "llm_time"):
-        found = sorted(row[header.index(name)].removesuffix(" ") for row in rows)
-        assert found == wished, (name, [pair for pair in zip(found, wished, strict=True) if pair[0] != pair[1]])
-    return f"{len(HOSTILE)} texts in {len(header)} columns are as they were written"
+    columns = {
+        "Cases": ("id", "question", "gold", "predicted", "difficulty", "source", "tags", "file"),
+        "Details": ("Question ID", "VQL Generated", "Ground Truth VQL", "llm_time", "Predictor"),
+    }
+    for sheet, names in columns.items():
+        header, *rows = sheets[sheet]
+        for name in names:
+            found = sorted(row[header.index(name)].removesuffix(" ") for row in rows)
+            assert found == wished, (name, [pair for pair in zip(found, wished, strict=True) if pair[0] != pair[1]])
+    return f"{len(HOSTILE)} texts in {sum(map(len, columns.values()))} columns are as they were written"
 
 
 def check_charts(folder):
@@ -83,7 +88,7 @@ def check_charts(folder):
         charts = [name for name in parts.namelist() if name.startswith("xl/charts/chart")]
     trees = sheets_of(written)
     colours = [rule for tree in trees for rule in tagged(tree, "colorScale")]
-    assert (len(charts), len(trees), formulas_of(trees)) == (4, 4, [])
+    assert (len(charts), len(trees), formulas_of(trees)) == (6, 6, [])
     assert colours
     (pdf,) = convert(file, "pdf", folder)
     assert pdf.read_bytes().startswith(b"%PDF")

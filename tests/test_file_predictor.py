@@ -185,25 +185,29 @@ def predicted(text):
     return {**run_case()["predicted"], "query": text}
 
 
-def written(*cases):
+def written(*cases, published=True):
     """Write the workbook of a run with these cases, and open it as predictions."""
-    Path("report.xlsx").write_bytes(report_workbook(make_report(*cases)))
+    Path("report.xlsx").write_bytes(report_workbook(make_report(*cases), published=published))
     return opened(path="report.xlsx")
 
 
-def test_the_workbook_of_a_run_holds_its_predictions():
+@pytest.mark.parametrize("published", [True, False])
+def test_the_workbook_of_a_run_holds_its_predictions(published):
     texts = ("SELECT 1", "=1+1", "", "a\nb\tc  ", "<r>x</r>", "_x0041_ 'é", "0012")
-    predictor = written(*(run_case(number, predicted=predicted(text)) for number, text in enumerate(texts)))
+    cases = (run_case(number, predicted=predicted(text)) for number, text in enumerate(texts))
+    predictor = written(*cases, published=published)
 
     assert [answered(predictor, id=f"c{number}") for number in range(4)] == list(texts[:4])
     assert [answered(predictor, id=f"c{number}").strip() for number in range(4, 7)] == list(texts[4:])
 
 
-def test_a_case_that_was_not_predicted_has_no_prediction_in_the_workbook():
+@pytest.mark.parametrize("published", [True, False])
+def test_a_case_that_was_not_predicted_has_no_prediction_in_the_workbook(published):
     predictor = written(
         run_case(1, outcome="error", predicted=None),
         run_case(2, outcome="skipped", predicted=None),
         run_case(3, prediction={"source": "x", "seconds": 2.5, "metadata": {"cost": 1}}),
+        published=published,
     )
 
     assert no_answer(predictor, id="c1").startswith("report.xlsx: no prediction for 'c1'")

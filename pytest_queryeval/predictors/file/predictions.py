@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import CaseError, Location, did_you_mean
 from pytest_queryeval.core.json_value import JsonValue
@@ -24,16 +24,27 @@ KEYS = ("id", "question")
 BIRD_MARKER = "\t----- bird -----\t"  # in BIRD's files, between the query and the name of its database
 _POSITION = re.compile(r"[0-9]+")  # a key in BIRD's files
 _BLANKS = " \t\r\n"
-# The sheet with the cases in a workbook that a run has written, and some of its columns.
+# The sheet with the cases in a workbook that a run has written; one of the plain layout has them in its first sheet.
 RUN_SHEET = "Details"
-RUN_ID = "Question ID"
-RUN_ANSWER = "VQL Generated"
-RUN_OUTCOME = "Outcome"
-RUN_SECONDS = "Prediction (s)"
 _RUN_TRUNCATED = re.compile(r".*… \[cut: [\d,]+ characters\]|.{19999,}…", re.DOTALL)
 
 # The file or the sheet, the line or the row there, and the object on it.
 Row: TypeAlias = tuple[File, int, Mapping[str, JsonValue]]
+
+
+class RunColumns(NamedTuple):
+    """The names of some columns in a workbook that a run has written."""
+
+    id: str
+    answer: str
+    outcome: str
+    seconds: str
+
+
+LAYOUTS = (
+    RunColumns("Question ID", "VQL Generated", "Outcome", "Prediction (s)"),
+    RunColumns("id", "predicted", "outcome", "prediction (s)"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +237,10 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
     with open_table(
         file, sheet=columns.sheet, default_sheet=RUN_SHEET, delimiter=columns.delimiter, number_lines=True
     ) as table:
-        if {RUN_ID, RUN_ANSWER} <= table.places.keys() and columns.answer not in table.places:
-            yield from _run_rows(table, columns)
-            return
+        for layout in LAYOUTS:
+            if table.places.keys() >= {*layout}:
+                yield from _run_rows(table, columns, layout)
+                return
         for name in (columns.answer, columns.key):
             if name is not None and name not in table.places:
                 raise table.missing_column(name)
@@ -245,18 +257,17 @@ def _table(file: File, columns: Columns) -> Iterator[Row]:
             yield table.file, row.number, values
 
 
-def _run_rows(table: Table, columns: Columns) -> Iterator[Row]:
+def _run_rows(table: Table, columns: Columns, run: RunColumns) -> Iterator[Row]:
     """Yield the predictions in a workbook that a run has written; cases without a prediction are left out."""
     for row in table.rows():
-        answer = row.text(RUN_ANSWER)
+        answer = row.text(run.answer)
         if _RUN_TRUNCATED.fullmatch(answer):
-            raise row.problem("is only a part of the answer, which was too long for the workbook", RUN_ANSWER)
-        found = {name: row.text(name) for name in (RUN_OUTCOME, RUN_SECONDS) if name in table.places}
-        if not answer and found.get(RUN_OUTCOME) in ("error", "skipped"):
+            raise row.problem("is only a part of the answer, which was too long for the workbook", run.answer)
+        if not answer and row.text(run.outcome) in ("error", "skipped"):
             continue
-        values: dict[str, JsonValue] = {"id": row.text(RUN_ID), columns.answer: answer}
-        if seconds := found.get(RUN_SECONDS):
-            values["seconds"] = _scalar(row, RUN_SECONDS, seconds)
+        values: dict[str, JsonValue] = {"id": row.text(run.id), columns.answer: answer}
+        if seconds := row.text(run.seconds):
+            values["seconds"] = _scalar(row, run.seconds, seconds)
         yield table.file, row.number, values
 
 

@@ -19,6 +19,7 @@ MAX_ROWS = 1_048_576  # of a sheet; these are limits of Excel
 MAX_COLUMNS = 16_384  # of a sheet
 MAX_CHARACTERS = 32_767  # of a cell, in units of UTF-16
 LINE_POINTS = 15  # the height of a line of text
+QUERY_POINTS = 12.5  # the height of a line of a query, whose font is smaller
 FILTER_CHARACTERS = 4  # what the button of a filter covers, and the margins
 TITLE_POINTS = 24
 MIN_WIDTH = 8
@@ -138,7 +139,7 @@ class Sheet:
         shown = items[: MAX_ROWS - 1]
         widths = [0] * len(columns)
         for row, item in enumerate(shown, start=1):
-            lines = 1
+            height = 0.0
             for place, column in enumerate(columns):
                 value = cell(column.read(item))
                 if value is None:
@@ -150,13 +151,14 @@ class Sheet:
                         texts = value.rstrip("\n").split("\n", column.lines)
                         longest = max(map(len, texts))
                         needed = sum(len(text) // column.width + 1 for text in texts)
-                        lines = max(lines, min(column.lines, needed))
+                        points = QUERY_POINTS if column.style == "query" else LINE_POINTS
+                        height = max(height, points * min(column.lines, needed))
                 else:
                     longest = len(f"{value:,.{DECIMALS.get(column.style, 0)}f}")
                 if longest > widths[place]:
                     widths[place] = longest
-            if lines > 1:
-                self.worksheet.set_row(row, LINE_POINTS * lines)
+            if height > LINE_POINTS:
+                self.worksheet.set_row(row, height + 2)
         for place, column in enumerate(columns):
             header = "header" if column.style in TEXTS else "number header"
             self.heading(0, place, column.header, column.note, style=header)

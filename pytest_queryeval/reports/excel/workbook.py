@@ -53,7 +53,7 @@ STYLES: Mapping[str, Style] = {
 }
 
 
-def workbook(report: Report, *, published: bool) -> bytes:
+def workbook(report: Report, *, published: bool = True) -> bytes:
     """Return the report as an xlsx file, with or without the sheets of the published evaluators."""
     file = io.BytesIO()
     book = Workbook(file, OPTIONS)
