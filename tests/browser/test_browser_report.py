@@ -1,5 +1,6 @@
 """report.html in a real browser: it loads nothing, obeys no text of a report, and is used by mouse and by keyboard."""
 
+import json
 from operator import itemgetter
 
 import pytest
@@ -170,10 +171,12 @@ def test_a_link_opens_a_case_with_its_queries_and_differences(browser, small, sm
     assert browser.text("#case-title") == case["id"]
     assert case["question"] in inside
     assert case["difference"]["summary"] in inside
-    assert [" ".join(text.split()) for text in browser.texts("#case .sides pre")] == [
-        " ".join(case[side]["query"].split()) for side in ("gold", "predicted")
+    texts = "#case section:is(.queries, .answers) pre"
+    read = json.loads if kind == "json" else str.split
+    assert [read(text) for text in browser.texts(texts)] == [
+        read(case[side]["query"]) for side in ("gold", "predicted")
     ]
-    assert len(browser.texts("#case pre del")) == len(browser.texts("#case pre ins")) == 1
+    assert len(browser.texts(f"{texts} del")) == len(browser.texts(f"{texts} ins")) == 1
 
 
 def test_rows_and_cells_that_differ_are_marked_in_both_tables(browser, small, small_page):

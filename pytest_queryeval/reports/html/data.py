@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from pytest_queryeval.core.report import CaseReport, PredictionReport, QueryReport, Report
+from pytest_queryeval.core.report import CaseReport, EarlierCase, PredictionReport, QueryReport, Report
 from pytest_queryeval.results.verdict import first_line, worst_first
 from pytest_queryeval.text.truncation import truncate
 
@@ -105,12 +105,15 @@ def _label(case: CaseReport) -> str | None:
     return None if error is None else error["kind"]
 
 
-def pieces(cases: Sequence[CaseReport]) -> Iterator[tuple[int, str]]:
-    """Yield the details of all cases as JSON lists of some length, each with the number of its first case."""
+def pieces(cases: Sequence[CaseReport], earlier: Mapping[str, EarlierCase]) -> Iterator[tuple[int, str]]:
+    """Yield the details of all cases as JSON lists of some length, each with the number of its first case.
+
+    `earlier` is what a baseline has of cases by node id.
+    """
     first, length = 0, 0
     piece: list[str] = []
     for number, case in enumerate(cases):
-        piece.append(json_text(_details(case)))
+        piece.append(json_text(_details(case, earlier.get(case["nodeid"]))))
         length += len(piece[-1])
         if length >= PIECE_CHARACTERS:
             yield first, f"[{','.join(piece)}]"
@@ -122,10 +125,11 @@ def pieces(cases: Sequence[CaseReport]) -> Iterator[tuple[int, str]]:
 def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
     """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
     yield None, packed(json_text(listed(report)))
-    yield from ((first, packed(piece)) for first, piece in pieces(report["cases"]))
+    earlier = report["baseline"].get("earlier", {}) if "baseline" in report else {}
+    yield from ((first, packed(piece)) for first, piece in pieces(report["cases"], earlier))
 
 
-def _details(case: CaseReport) -> dict[str, object]:
+def _details(case: CaseReport, earlier: EarlierCase | None) -> dict[str, object]:
     """Return what only the page of a case shows; what is empty is left out."""
     fingerprint = case["fingerprint"]
     found: dict[str, object] = {
@@ -139,6 +143,7 @@ def _details(case: CaseReport) -> dict[str, object]:
         "trials": [{**trial, "prediction": _side(trial["prediction"])} for trial in case["trials"]],
         "details": exact(case["details"]),
         "thresholds": fingerprint["thresholds"] if fingerprint is not None else None,
+        "earlier": earlier,
     }
     return {name: value for name, value in found.items() if name not in NOT_DETAILS and value not in (None, "", [], {})}
 

@@ -35,7 +35,7 @@ from pytest_queryeval.results.aggregation import TOTAL_OF
 from pytest_queryeval.results.verdict import changes_text, verdict
 from pytest_queryeval.text.formatting import pluralize
 
-SCRIPTS = ("text", "values", "texts_differ", "cells", "cases", "case_page", "start")
+SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
 WEAKNESSES_SHOWN = 6

@@ -2,7 +2,7 @@
 
 function section(title, ...children) {
   const inside = content(children);
-  return inside.length ? make("section", {}, make("h3", {}, title), inside) : null;
+  return inside.length ? make("section", { class: title.toLowerCase().replaceAll(" ", "-") }, make("h3", {}, title), inside) : null;
 }
 
 function bullets(items) {
@@ -22,81 +22,227 @@ function need({ min, max }) {
   return [low, high].filter(Boolean).join(" and ");
 }
 
+// Missed thresholds first, then those that are met, then what is only measured.
 function scoreTable(cases, place, details) {
   const violations = new Map((details.violations ?? []).map((own) => [own.metric, own]));
   const thresholds = new Map(Object.entries(details.thresholds ?? {}));
-  const rows = [];
-  for (const [name, values] of cases.scores) {
-    const threshold = violations.get(name) ?? thresholds.get(name);
-    if (values[place] === null && !threshold) continue;
-    const word = violations.has(name) ? "missed" : threshold && values[place] !== null ? "met" : "";
-    rows.push(
-      make(
-        "tr",
-        {},
-        make("th", { scope: "row" }, oneLine(name, 80)),
-        make("td", { class: "number" }, score(values[place])),
-        make("td", {}, threshold ? need(threshold) : ""),
-        make("td", {}, word && make("span", { class: `chip ${word}` }, word)),
-      ),
-    );
-  }
-  return rows.length ? scrollable("Scores", table("Scores", ["metric", "score", "needs", "verdict"], rows)) : null;
+  const found = [...cases.scores]
+    .map(([name, values]) => ({ name, value: values[place], threshold: violations.get(name) ?? thresholds.get(name) }))
+    .filter(({ value, threshold }) => value !== null || threshold)
+    .map((own) => ({ ...own, word: violations.has(own.name) ? "missed" : own.threshold && own.value !== null ? "met" : "" }))
+    .sort((one, other) => ["missed", "met", ""].indexOf(one.word) - ["missed", "met", ""].indexOf(other.word));
+  const rows = found.map(({ name, value, threshold, word }) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, oneLine(name, 80)),
+      make("td", { class: "number" }, score(value)),
+      make("td", {}, threshold ? need(threshold) : ""),
+      make("td", {}, word && make("span", { class: `chip ${word}` }, word)),
+    ),
+  );
+  const heads = ["metric", "score", "needs", "verdict"].map((name) => make("th", { scope: "col", class: name === "score" && "number" }, name));
+  return rows.length ? scrollable("Scores", table("Scores", [heads], make("tbody", {}, rows))) : null;
 }
 
-function sides(gold, predicted) {
-  return make("div", { class: "sides" }, make("div", {}, make("h4", {}, "Gold"), gold), make("div", {}, make("h4", {}, "Predicted"), predicted));
+function sides(...panes) {
+  return make("div", { class: "sides" }, panes.map(([title, ...inside]) => make("div", {}, make("h4", {}, title), inside)));
 }
 
 function failure(error) {
   return error ? make("p", { class: "fault" }, make("strong", {}, error.kind), ` ${error.message}`) : null;
 }
 
-function queries(kind, { gold, predicted }) {
-  if (!gold?.query && !predicted?.query && !predicted?.error) return null;
-  const first = tokens(withoutMargins(gold?.query ?? ""), kind);
-  const second = tokens(withoutMargins(predicted?.query ?? ""), kind);
-  const bothThere = first.length && second.length;
-  const isMarked = bothThere && markDifferences(first, second);
-  const note = bothThere && !isMarked ? make("p", { class: "quiet" }, "The texts have too little in common, or are too long, for their differences to be marked.") : null;
-  const none = () => make("p", { class: "quiet" }, "none");
+function chip(word) {
+  return make("span", { class: `chip ${word.replaceAll(" ", "-")}` }, word);
+}
+
+// A button that copies what stands in an element; `named` tells readers of screens which one.
+function copyButton(named, element, words = "Copy") {
+  const button = make("button", { type: "button", class: "small", "aria-label": `Copy ${named}`, "aria-live": "polite" }, words);
+  button.addEventListener("click", async () => {
+    const isDone = await copied(element.querySelector("code")?.textContent ?? element.textContent);
+    button.textContent = isDone ? "Copied" : "Not copied";
+    setTimeout(() => (button.textContent = words), 2_000);
+  });
+  return button;
+}
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // A browser may keep the clipboard from pages that are files.
+    const focused = document.activeElement;
+    const area = make("textarea", { class: "unseen", "aria-hidden": "true" });
+    area.value = text;
+    document.getElementById("case").append(area);
+    area.select();
+    const isDone = document.execCommand("copy");
+    area.remove();
+    focused?.focus();
+    return isDone;
+  }
+}
+
+// A text of tokens with a button that copies it; `show` shows it by other tokens.
+function pane(title, named, found, tag, ...around) {
+  const place = make("div", {}, coloured(found, tag));
+  return {
+    side: [[title, copyButton(named, place)], around, place],
+    show: (tokens) => place.replaceChildren(coloured(tokens, tag)),
+  };
+}
+
+// Two queries beside each other, with what only one of them has marked, and a button that lays both out.
+function queries(kind, [first, second]) {
+  const texts = [first, second].map(({ query }) => tokens(withoutMargins(query ?? ""), kind));
+  const bothThere = texts.every((found) => found.length);
+  const isMarked = bothThere && markDifferences(...texts);
+  const panes = [first, second].map(({ title, named, error, none, chips = [] }, at) => {
+    const above = [chips, failure(error)];
+    if (!texts[at].length) return { side: [title, above, error ? null : make("p", { class: "quiet" }, none)] };
+    return pane([title, ...chips], named, texts[at], at ? "ins" : "del", failure(error));
+  });
+  const laid = texts.map((found) => (found.length ? laidOut(found, kind) : null));
   return [
-    sides(first.length ? coloured(first, "del") : none(), [failure(predicted?.error), second.length ? coloured(second, "ins") : predicted?.error ? null : none()]),
-    note,
+    laid.some(Boolean) ? prettyButton((isPretty) => panes.forEach(({ show }, at) => show?.((isPretty && laid[at]) || texts[at]))) : null,
+    sides(...panes.map(({ side }) => side)),
+    bothThere && !isMarked ? make("p", { class: "quiet" }, "The texts have too little in common, or are too long, for their differences to be marked.") : null,
   ];
 }
 
-function answers({ gold, predicted }, { missing = [], extra = [], changed = [] }) {
+function prettyButton(change) {
+  const button = make("button", { type: "button", class: "small pretty", "aria-pressed": "false", title: "Lay the queries out in lines; only what is shown changes" }, "Pretty");
+  button.addEventListener("click", () => {
+    const isPretty = button.getAttribute("aria-pressed") === "false";
+    button.setAttribute("aria-pressed", String(isPretty));
+    change(isPretty);
+  });
+  return button;
+}
+
+// Answers that are JSON: one member a line, and marked where the report says that they differ.
+function jsonAnswers({ gold, predicted }, { missing = [], extra = [], changed = [] }) {
+  if (!gold?.query && !predicted?.query && !predicted?.error) return null;
+  const paths = (rows) => rows.map(([path]) => String(valueText(path)));
+  const [first, second] = [gold, predicted].map((own) => (own?.query ? jsonLines(own.query) : null));
+  const isPrecise = first !== null && second !== null;
+  const texts = [first ?? tokens(withoutMargins(gold?.query ?? ""), "json"), second ?? tokens(withoutMargins(predicted?.query ?? ""), "json")];
+  if (isPrecise) {
+    markMembers(first, paths(missing), paths(changed.map((pair) => pair.gold)));
+    markMembers(second, paths(extra), paths(changed.map((pair) => pair.predicted)));
+  } else markDifferences(...texts);
+  const side = (title, named, own, found, tag, whole) =>
+    found.length
+      ? [...pane(title, named, found, tag, failure(own?.error)).side, whole ? make("details", {}, make("summary", {}, "The whole text"), coloured(tokens(own.query, "json"), tag)) : null]
+      : [title, own?.error ? failure(own.error) : make("p", { class: "quiet" }, "no answer")];
+  const isPart = second !== null && !isJson(predicted.query);
+  return sides(side("Gold answer", "the gold answer", gold, texts[0], "del"), side("Predicted answer", "the predicted answer", predicted, texts[1], "ins", isPart));
+}
+
+// Paths of JSON that differ, a line each.
+function pathTable({ missing = [], extra = [], changed = [], counts }) {
+  const none = (word) => make("td", { class: "null" }, word);
+  const value = (own, tag) => make("td", {}, make(tag, { class: "code" }, valueText(own)));
+  const line = (kind, path, ...cells) => make("tr", { class: kind }, make("th", { scope: "row", class: "code" }, valueText(path)), cells);
+  const rows = [
+    ...missing.map(([path, own]) => line("missing", path, value(own, "del"), none("missing"))),
+    ...extra.map(([path, own]) => line("extra", path, none("not in gold"), value(own, "ins"))),
+    ...changed.map(({ gold, predicted }) => line("changed", gold[0], value(gold[1], "del"), value(predicted[1], "ins"))),
+  ];
+  const left = Math.max(0, amount(counts?.missing) - missing.length - changed.length, amount(counts?.extra) - extra.length - changed.length);
+  if (left) rows.push(make("tr", {}, make("td", { class: "more", colspan: 3 }, `… ${number(left)} more`)));
+  const heads = ["path", "gold", "predicted"].map((name) => make("th", { scope: "col" }, name));
+  return rows.length ? scrollable("Differences", table("Paths that differ", [heads], make("tbody", {}, rows))) : null;
+}
+
+// The terms of SDMX selections by dimension, on both sides.
+function selections({ missing = [], extra = [] }, dimensions) {
+  const found = new Map();
+  const of = (name) => found.get(name) ?? found.set(name, { both: [], missing: [], extra: [], left: 0 }).get(name);
+  if (typeof dimensions === "object" && dimensions !== null) {
+    for (const [name, own] of Object.entries(dimensions)) {
+      const lists = [own.true_positives ?? [], own.false_negatives ?? [], own.false_positives ?? []];
+      const counts = ["true_positives", "false_negatives", "false_positives"].map((list) => amount(own.counts?.[list]));
+      Object.assign(of(name), { both: lists[0], missing: lists[1], extra: lists[2], left: counts.reduce((sum, count, at) => sum + Math.max(0, count - lists[at].length), 0) });
+    }
+  } else {
+    for (const [name, ...term] of missing) of(name).missing.push(term);
+    for (const [name, ...term] of extra) of(name).extra.push(term);
+  }
+  if (!found.size) return null;
+  const term = ([code, name], tag) => {
+    const inside = [make("span", { class: "code" }, code ?? "(no id)"), name ? [" ", make("span", { class: "quiet" }, name)] : []].flat();
+    return make("li", {}, tag ? make(tag, {}, inside) : inside);
+  };
+  const side = (both, lone, tag) => make("td", {}, both.length + lone.length ? make("ul", { class: "terms" }, lone.map((own) => term(own, tag)), both.map((own) => term(own))) : make("span", { class: "null" }, "nothing"));
+  const isDifferent = (own) => own.missing.length + own.extra.length > 0;
+  const rows = [...found]
+    .sort(([, one], [, other]) => isDifferent(other) - isDifferent(one))
+    .map(([name, own]) =>
+      make(
+        "tr",
+        { class: isDifferent(own) && "changed" },
+        make("th", { scope: "row" }, name, own.left ? make("span", { class: "quiet" }, ` … ${number(own.left)} more`) : null),
+        side(own.both, own.missing, "del"),
+        side(own.both, own.extra, "ins"),
+      ),
+    );
+  const heads = ["dimension", "gold answer", "predicted answer"].map((name) => make("th", { scope: "col" }, name));
+  return scrollable("Selections", table("Selected terms by dimension", [heads], make("tbody", {}, rows)));
+}
+
+// Answers that are tables.
+function answers({ gold, predicted }, { missing = [], extra = [], changed = [] }, terms) {
   if (!gold?.columns && !predicted?.columns) return null;
   const pairs = (one, other) => changed.map((both) => [both[one], both[other]]);
   const marks = {
     gold: { word: "missing", tag: "del", lone: missing, changed: pairs("gold", "predicted"), caption: "Gold's rows" },
     predicted: { word: "extra", tag: "ins", lone: extra, changed: pairs("predicted", "gold"), caption: "Predicted's rows" },
   };
-  return sides(answer(gold, marks.gold), answer(predicted, marks.predicted));
+  return sides(["Gold answer", shape(gold), answer(gold, marks.gold, terms)], ["Predicted answer", shape(predicted), answer(predicted, marks.predicted, terms)]);
 }
 
-function answer(execution, marks) {
+function shape(execution) {
+  if (!execution?.columns) return null;
+  const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
+  return make("p", { class: "quiet shape" }, `${counted(execution.row_count, "row")} of ${counted(execution.columns.length, "column")}`);
+}
+
+function answer(execution, marks, terms) {
   if (!execution?.columns) return make("p", { class: "quiet" }, "no answer");
-  const rows = execution.row_count;
+  const { row_count: rows, columns } = execution;
   const sample = exact(execution.sample ?? []);
-  const some = sample.length < rows ? `, the first ${number(sample.length)} are shown` : "";
-  return [make("p", { class: "quiet" }, `${number(rows)} row${rows === 1 ? "" : "s"}${some}`), sampleTable(execution.columns, sample, marks)];
+  const left = rows - sample.length;
+  return [
+    sample.length ? sampleTable(columns, sample, marks, terms) : null,
+    left > 0 ? make("p", { class: "quiet more" }, `… ${number(left)} more row${left === 1 ? "" : "s"}`) : null,
+  ];
 }
 
 function trials(kind, entries) {
-  return entries?.map((trial, place) => {
-    const word = trial.passed === null ? "no threshold" : trial.passed ? "passed" : "failed";
-    const scores = Object.entries(trial.scores ?? {}).map(([name, value]) => `${name} ${score(value)}`);
+  if (!entries?.length) return null;
+  const names = [...new Set(entries.flatMap((trial) => Object.keys(trial.scores ?? {})))];
+  const rows = entries.map(({ passed, scores = {}, violations = [], predicted, prediction }, place) => {
+    const missed = new Set(violations.map(({ metric }) => metric));
+    const query = predicted?.query ? tokens(withoutMargins(predicted.query), kind) : null;
+    const facts_ = facts(predictionFacts(prediction).slice(2));
+    const summary = predicted?.error ? `${predicted.error.kind}: ${oneLine(predicted.error.message, 60)}` : oneLine(predicted?.query ?? "", 60);
     return make(
-      "details",
+      "tr",
       {},
-      make("summary", {}, `Trial ${place + 1} `, make("span", { class: `chip ${word.replace(" ", "-")}` }, word), ` ${oneLine(scores.join(", "), 200)}`),
-      failure(trial.predicted?.error),
-      trial.predicted?.query ? coloured(tokens(withoutMargins(trial.predicted.query), kind), "ins") : null,
-      facts(predictionFacts(trial.prediction)),
+      make("th", { scope: "row" }, number(place + 1)),
+      make("td", {}, chip(passed === null ? "no threshold" : passed ? "passed" : "failed")),
+      names.map((name) => make("td", { class: missed.has(name) ? "number some" : "number" }, score(scores[name]))),
+      make("td", { class: "number" }, seconds(prediction?.seconds)),
+      make("td", {}, query || predicted?.error || facts_ ? make("details", {}, make("summary", { class: "code" }, summary), failure(predicted?.error), query ? coloured(query, "ins") : null, facts_) : ""),
     );
   });
+  const numbers = new Set([...names, "took"]);
+  const heads = ["trial", "verdict", ...names, "took", "predicted"].map((name, at) => make("th", { scope: "col", class: at > 1 && numbers.has(name) && "number" }, breakable(oneLine(name, 60))));
+  return scrollable("Trials", table("Trials", [heads], make("tbody", {}, rows)));
 }
 
 function predictionFacts(prediction) {
@@ -105,29 +251,81 @@ function predictionFacts(prediction) {
   return [["predictor", prediction.source], ["prediction took", seconds(prediction.seconds)], ...metadata];
 }
 
+// What was predicted before, beside what is predicted now.
+function againstBaseline(kind, { earlier, predicted }, outcome) {
+  if (!earlier) return null;
+  const isSame = earlier.query !== null && earlier.query === predicted?.query;
+  const before = { title: "Earlier prediction", named: "the earlier prediction", query: earlier.query, error: earlier.error, none: "an answer without a query", chips: [chip(earlier.outcome)] };
+  const now = { title: "Prediction of this run", named: "the prediction of this run", query: isSame ? null : predicted?.query, error: isSame ? null : predicted?.error, none: isSame ? "the same query as before" : "an answer without a query", chips: [chip(outcome)] };
+  return [
+    earlier.summary ? make("p", {}, make("span", { class: "quiet" }, "Before: "), earlier.summary) : null,
+    queries(kind, [before, now]),
+  ];
+}
+
+// The edits after which predicted has gold's answer.
+function cause({ cause: found }) {
+  if (!found?.edits?.length) return null;
+  return make(
+    "ul",
+    { class: "causes" },
+    found.edits.map(({ label, clause, change }) => make("li", {}, make("span", { class: "chip cause" }, label), clause ? make("span", { class: "quiet" }, ` ${clause} `) : " ", make("span", { class: "code" }, change))),
+  );
+}
+
+function conversation(messages) {
+  if (!Array.isArray(messages) || !messages.length) return null;
+  return make("dl", { class: "conversation" }, messages.map(({ role, content: said }) => make("div", {}, make("dt", {}, valueText(role)), make("dd", {}, valueText(said)))));
+}
+
+// What is wrong, what was asked, and where the case stands.
+function overview(cases, place, details) {
+  const { list } = cases;
+  const message = details.message ?? list.message[place];
+  const summary = details.difference ? exact(details.difference).summary : "";
+  const nodeid = make("span", {}, cases.nodeid(place));
+  const about = [list.kind[place], list.difficulty[place], details.source, list.tags[place].join(", ")].filter(Boolean);
+  const where = `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`;
+  return make(
+    "div",
+    { class: "overview" },
+    message || summary ? make("div", { class: `finding ${list.outcome[place]}` }, message ? make("p", { class: "message" }, message) : null, summary ? make("p", { class: "summary" }, summary) : null, cause(details)) : null,
+    make("p", { class: "question" }, details.question ?? list.question[place]),
+    details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
+    conversation(details.conversation),
+    make("p", { class: "place" }, [where, ...about].flatMap((text, at) => [at ? " · " : "", make("span", {}, text)]), " ", copyButton("the node id", nodeid, "Copy node id")),
+  );
+}
+
 function casePage(cases, place, details) {
   const { list } = cases;
   const kind = list.kind[place];
   const { notes, violations, indicator_selection: selection, ...others } = exact(details.details ?? {});
   const difference = exact(details.difference ?? {});
-  const message = details.message ?? list.message[place];
+  const { gold, predicted } = details;
+  const terms = kind === "sparql" ? new Terms(gold?.query, predicted?.query) : undefined;
+  const isText = kind === "json" || kind === "sdmx";
+  const differences = { json: () => pathTable(difference), sdmx: () => selections(difference, others.dimensions) };
+  const asked = [
+    { title: "Gold query", named: "the gold query", query: gold?.query, none: gold ? "a stored answer, no query" : "none" },
+    { title: "Predicted query", named: "the predicted query", query: predicted?.query, error: predicted?.error, none: predicted ? "a stored answer, no query" : "none" },
+  ];
   return [
-    make("p", { class: "question" }, details.question ?? list.question[place]),
-    section("Evidence", details.evidence),
-    message ? make("p", { class: list.outcome[place] === "passed" ? "quiet message" : "fault message" }, message) : null,
+    overview(cases, place, details),
+    section("Differences", differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms)),
+    gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
+    section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
+    section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", query: details.cause.repaired_query }]) : null),
+    isText ? null : section("Answers", answers(details, difference, terms)),
     section("Scores", scoreTable(cases, place, details)),
-    section("Queries", queries(kind, details)),
-    section("Differences", difference.summary ? make("p", {}, difference.summary) : null, differenceTable(difference, details.gold?.columns)),
-    section("Answers", answers(details, difference)),
-    section("Selection", selection ? make("pre", { tabindex: 0 }, selection) : null),
+    section("Trials", trials(kind, details.trials)),
     section("Violations", bullets(violations)),
     section("Notes", bullets(notes)),
-    section("Trials", trials(kind, details.trials)),
     section(
       "Prediction and times",
-      facts([...predictionFacts(details.prediction), ["gold ran", ran(details.gold)], ["predicted ran", ran(details.predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
+      facts([...predictionFacts(details.prediction), ["gold ran", ran(gold)], ["predicted ran", ran(predicted)], ["scoring took", seconds(details.scoring?.seconds)]]),
     ),
-    section("About", facts([["where", `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`], ["node id", cases.nodeid(place)], ["kind", kind], ["source", details.source], ["difficulty", list.difficulty[place]], ["tags", list.tags[place].join(", ")]])),
+    selection ? make("details", {}, make("summary", {}, "Selection"), make("pre", { tabindex: 0 }, selection)) : null,
     Object.keys(others).length ? make("details", {}, make("summary", {}, "Details of the metrics"), make("pre", { tabindex: 0 }, json(others, { margin: "" }))) : null,
   ];
 }
@@ -147,14 +345,21 @@ async function showCase(cases, place, found, state) {
   const at = found.indexOf(place);
   const beside = (words, step) => {
     const other = at < 0 ? undefined : found[at + step];
-    return other === undefined ? make("span", { class: "quiet", "aria-hidden": "true" }, words) : make("a", { href: cases.link(other, state) }, words);
+    const rel = step < 0 ? "prev" : "next";
+    return other === undefined ? make("span", { class: `quiet ${rel}`, "aria-hidden": "true" }, words) : make("a", { href: cases.link(other, state), class: rel, rel }, words);
   };
   const close = make("button", { type: "button", class: "close" }, "Close");
   close.addEventListener("click", () => dialog.close());
   const outcome = cases.list.outcome[place];
   const title = make("h2", { id: "case-title", tabindex: -1, autofocus: true }, oneLine(cases.list.id[place], 200));
-  const head = make("header", {}, title, make("span", { class: `chip ${outcome}` }, outcome), make("nav", { "aria-label": "Cases beside this one" }, beside("Previous", -1), beside("Next", 1)), close);
+  const position = at < 0 ? null : make("span", { class: "quiet" }, `${number(at + 1)} of ${number(found.length)}`);
+  const head = make("header", {}, title, chip(outcome), make("nav", { "aria-label": "Cases beside this one" }, beside("Previous", -1), position, beside("Next", 1)), close);
   dialog.replaceChildren(...content([head, make("div", { class: "inside" }, safely(() => casePage(cases, place, details)))]));
+  dialog.onkeydown = (event) => {
+    const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
+    const isSideways = [...dialog.querySelectorAll(".scroll, pre")].some((own) => own.contains(event.target) && own.scrollWidth > own.clientWidth);
+    if (rel && !isSideways && !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey) dialog.querySelector(`header a.${rel}`)?.click();
+  };
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
   title.focus();

@@ -1,8 +1,24 @@
 // Answers as tables, and where two of them differ.
 
-function cell(value) {
-  if (value === null || value === undefined) return make("td", { class: "null" }, "NULL");
-  return make("td", { class: value instanceof Numeral && "number" }, valueText(value));
+const WIDE = 16; // columns, beyond which a table of differences has those with differences first
+
+function cell(value, terms, isAmongNumbers = false) {
+  if (value === null || value === undefined) return make("td", { class: isAmongNumbers ? "null number" : "null" }, "NULL");
+  if (value === "") return make("td", { class: "empty", title: "a text without characters" });
+  return make("td", { class: isNumber(value, terms) && "number" }, value instanceof Numeral ? value.text : (terms?.shown(value) ?? valueText(value)));
+}
+
+function isNumber(value, terms) {
+  return value instanceof Numeral || Boolean(terms?.isNumber(value));
+}
+
+// A cell whose value the other side does not have.
+function marked(value, tag, ...how) {
+  const plain = cell(value, ...how);
+  const inside = make(tag);
+  inside.append(...plain.childNodes);
+  plain.append(inside);
+  return plain;
 }
 
 function sameCells(row) {
@@ -33,57 +49,86 @@ function alone(row, other) {
 }
 
 // The rows of one side; `lone` are those that the other side lacks, `changed` pairs of its rows and the other's.
-function sampleTable(columns, rows, { word, tag, lone, changed, caption }) {
+function sampleTable(columns, rows, { word, tag, lone, changed, caption }, terms) {
   const left = counted(lone);
   const pairs = new Map(changed.map(([own, other]) => [sameCells(own), other]));
+  const areNumbers = ofNumbers(columns.length, rows, terms);
+  const isLabelled = lone.length > 0 || changed.length > 0;
   const body = rows.map((row) => {
-    if (taken(left, row)) return make("tr", { class: word }, make("th", { scope: "row" }, word), row.map((value) => cell(value)));
+    if (taken(left, row)) return make("tr", { class: word }, make("th", { scope: "row" }, word), row.map((value, place) => cell(value, terms, areNumbers[place])));
     const other = pairs.get(sameCells(row));
     const marks = other ? alone(row, other) : [];
-    const cells = row.map((value, place) => (marks[place] ? marked(value, tag) : cell(value)));
-    return make("tr", { class: other && "changed" }, other ? make("th", { scope: "row" }, "changed") : make("td"), cells);
+    const cells = row.map((value, place) => (marks[place] ? marked(value, tag, terms, areNumbers[place]) : cell(value, terms, areNumbers[place])));
+    const label = other ? make("th", { scope: "row" }, "changed") : make("td");
+    return make("tr", { class: other && "changed" }, isLabelled ? label : null, cells);
   });
-  return scrollable(caption, table(caption, ["", ...columns], body));
+  return scrollable(caption, table(caption, [[isLabelled ? make("td") : null, columnHeads(columns, areNumbers)]], make("tbody", {}, body)));
 }
 
-function marked(value, tag) {
-  const plain = cell(value);
-  const inside = make(tag);
-  inside.append(...plain.childNodes);
-  plain.append(inside);
-  return plain;
+// Which columns hold numbers, beside NULL.
+function ofNumbers(width, rows, terms) {
+  return Array.from({ length: width }, (_, place) => {
+    const values = rows.map((row) => row[place]).filter((value) => value !== null && value !== undefined);
+    return values.length > 0 && values.every((value) => isNumber(value, terms));
+  });
 }
 
-function table(caption, columns, body) {
-  const head = columns.map((name) => (name === "" ? make("td") : make("th", { scope: "col" }, name)));
-  return make("table", {}, make("caption", { class: "unseen" }, caption), make("thead", {}, make("tr", {}, head)), make("tbody", {}, body));
+function columnHeads(names, areNumbers) {
+  return names.map((name, place) => make("th", { scope: "col", class: areNumbers[place] && "number" }, name));
+}
+
+function table(caption, heads, ...bodies) {
+  return make("table", {}, make("caption", { class: "unseen" }, caption), make("thead", {}, heads.map((cells) => make("tr", {}, cells.flat()))), bodies);
 }
 
 function scrollable(label, ...children) {
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": oneLine(label, 80) }, children);
 }
 
-// Columns by how wide the rows of a difference are, where the answers are no tables: paths and terms.
+// Columns by how wide the rows of a difference are, in reports that do not name them.
 const TERMS = { 2: ["path", "value"], 3: ["dimension", "code", "name"] };
 
-function differenceTable(difference, columns) {
-  const { missing = [], extra = [], changed = [], repeated = [] } = difference;
-  const width = (missing[0] ?? extra[0] ?? changed[0]?.gold ?? repeated[0]?.row ?? []).length;
-  if (!width) return null;
-  const names = columns?.length === width ? columns : (difference.columns ?? TERMS[width] ?? Array(width).fill(""));
-  const line = (word, kind, cells) => make("tr", { class: kind }, make("th", { scope: "row" }, word), cells);
-  const body = [
-    ...missing.map((row) => line("missing", "missing", row.map((value) => cell(value)))),
-    ...extra.map((row) => line("extra", "extra", row.map((value) => cell(value)))),
-    ...changed.flatMap(({ gold, predicted }) => [
-      line("changed: gold", "changed", changedCells(gold, predicted, "del")),
-      line("predicted", "changed", changedCells(predicted, gold, "ins")),
-    ]),
-    ...repeated.map(({ row, gold, predicted }) => line(`${valueText(gold)} in gold, ${valueText(predicted)} in predicted`, "changed", row.map((value) => cell(value)))),
+// The rows that differ: missing ones, extra ones, changed ones in pairs of gold and predicted, and repeated ones.
+function differenceTable(difference, columns, terms) {
+  const { missing = [], extra = [], changed = [], repeated = [], counts } = difference;
+  const rows = [...missing, ...extra, ...changed.flatMap(({ gold, predicted }) => [gold, predicted]), ...repeated.map(({ row }) => row)];
+  if (!rows.length) return null;
+  const width = Math.max(...rows.map((row) => row.length));
+  const fitting = (names) => (names?.length === width ? names : null);
+  const names = fitting(difference.columns) ?? fitting(columns) ?? TERMS[width] ?? Array(width).fill("");
+  const others = fitting(difference.predicted_columns) ?? names;
+  const differing = new Set(changed.flatMap(({ gold, predicted }) => gold.flatMap((value, place) => (key(value) === key(predicted[place]) ? [] : [place]))));
+  const byInterest = [...differing, ...names.keys()].filter((place, at, all) => all.indexOf(place) === at);
+  const places = byInterest.slice(0, width > WIDE ? WIDE : width).sort((one, other) => one - other);
+  const chosen = (row) => places.map((place) => row[place]);
+  const areNumbers = ofNumbers(width, rows, terms);
+  const cells = (row, other, tag) =>
+    places.map((place) => (other && key(row[place]) !== key(other[place]) ? marked(row[place], tag, terms, areNumbers[place]) : cell(row[place], terms, areNumbers[place])));
+  const line = (word, kind, inside) => make("tr", { class: kind }, make("th", { scope: "row" }, word), inside);
+  const more = (side, shown) => {
+    const left = amount(counts?.[side]) - shown - changed.length;
+    return left > 0 ? make("tr", { class: side }, make("td", { class: "more", colspan: places.length + 1 }, `… ${number(left)} more ${side} row${left === 1 ? "" : "s"}`)) : null;
+  };
+  const times = (count, side) => `${valueText(count)} × in ${side}`;
+  const heads = (texts) => columnHeads(chosen(texts), chosen(areNumbers));
+  const isRenamed = names.some((name, place) => name !== others[place]);
+  const bodies = [
+    [...missing.map((row) => line("missing", "missing", cells(row))), more("missing", missing.length)],
+    [...extra.map((row) => line("extra", "extra", cells(row))), more("extra", extra.length)],
+    ...changed.map(({ gold, predicted }) => [line("gold", "changed first", cells(gold, predicted, "del")), line("predicted", "changed", cells(predicted, gold, "ins"))]),
+    repeated.map(({ row, gold, predicted }) => line([times(gold, "gold"), make("br"), times(predicted, "predicted")], "repeated", cells(row))),
   ];
-  return scrollable("Differences", table("Rows that differ", ["", ...names], body));
-}
-
-function changedCells(row, other, tag) {
-  return row.map((value, place) => (key(value) === key(other[place]) ? cell(value) : marked(value, tag)));
+  return [
+    scrollable(
+      "Differences",
+      table(
+        "Rows that differ",
+        isRenamed
+          ? [[make("th", { scope: "row" }, "gold"), heads(names)], [make("th", { scope: "row" }, "predicted"), heads(others)]]
+          : [[make("td"), heads(names)]],
+        bodies.filter((lines) => content(lines).length).map((lines) => make("tbody", {}, lines)),
+      ),
+    ),
+    places.length < width ? make("p", { class: "quiet" }, `${number(places.length)} of ${number(width)} columns, those with differences first. The answers below have all.`) : null,
+  ];
 }

@@ -39,7 +39,7 @@ function make(tag, attributes = {}, ...children) {
 
 function content(children) {
   return children
-    .flat()
+    .flat(Infinity)
     .filter((child) => child !== null && child !== undefined && child !== false)
     .map((child) => (child instanceof Node ? child : shown(child)));
 }

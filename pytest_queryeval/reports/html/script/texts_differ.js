@@ -82,15 +82,15 @@ function commonTokens(left, right) {
   return pairs;
 }
 
-// A text in colours; tokens that only this text has are marked with `tag`, neighbours together.
+// A text in colours; tokens that only this text has are marked with `tag`, neighbours on a line together.
 function coloured(found, tag) {
   const code = make("code");
   let mark = null;
   found.forEach((token, place) => {
-    const goesOn = token.alone || (mark && token.sort === "space" && found[place + 1]?.alone);
+    const goesOn = token.alone || (mark && token.sort === "space" && !token.text.includes("\n") && found[place + 1]?.alone);
     if (!goesOn) mark = null;
     else if (!mark) code.append((mark = make(tag)));
-    (mark ?? code).append(token.sort === "space" || token.sort === "other" ? shown(token.text) : make("span", { class: token.sort }, token.text));
+    (mark ?? code).append(token.sort === "space" || token.sort === "other" ? shown(token.text) : make("span", { class: /^[?$]/.test(token.text) && token.text.length < 40 ? "variable" : token.sort }, token.text));
   });
   return make("pre", { tabindex: 0 }, code);
 }

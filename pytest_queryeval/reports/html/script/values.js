@@ -7,6 +7,11 @@ class Numeral {
   }
 }
 
+// A count that came with values; 0 where there is none.
+function amount(numeral) {
+  return numeral instanceof Numeral ? Number(numeral.text) : 0;
+}
+
 // What `exact` of pytest_queryeval/reports/html/data.py has packed.
 function exact(value) {
   if (typeof value === "string") return /^#[^#]/.test(value) ? new Numeral(value.slice(1)) : value.replace(/^#/, "");

@@ -1,0 +1,466 @@
+"""The page of one case: what differs comes first, in the form of its kind, and every text stays text."""
+
+import json
+
+import pytest
+from report_maker import make_report
+from samples import HEAD
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from pytest_queryeval.results.aggregation import aggregate
+
+BRICK = "https://brickschema.org/schema/Brick#"
+CELLS = (
+    "return Array.from(document.querySelectorAll(arguments[0]), row => "
+    "[...row.cells].map(cell => cell.classList.contains('null') ? null : cell.textContent))"
+)
+NO_ROWS = {"missing": [], "extra": [], "changed": [], "repeated": []}
+
+
+def side(query, columns=None, rows=(), count=None, **changes):
+    known = {"query": query, "columns": columns, "sample": [*rows], "seconds": 0.5, "error": None, "index": 0}
+    return known | {"row_count": None if columns is None else count or len(rows)} | changes
+
+
+def failed_case(id_, kind, gold, predicted, **changes):
+    known = next(case for case in make_report(60)["cases"] if case["kind"] == kind and case["difference"])
+    path = f"views/{kind}.queryeval.yaml"
+    known |= {"id": id_, "path": path, "nodeid": f"{path}::{id_}", "outcome": "failed", "details": {}, "cause": None}
+    return known | {"gold": gold, "predicted": predicted, "difference": None, "message": ""} | changes
+
+
+COLUMNS = ["plan", "month", "income"]
+LONG = "a long text of a model " * 8
+TEXTS = ["👩\u200d💻 \U0001d4b3", "مرحبا بالعالم", "a\u202eb", "<b>no markup</b>"]
+WIDE = [f"c{number}" for number in range(200)]
+JSON_GOLD = {"a": {"b c": [1, 2]}, "it's": None, "same": 9007199254740993}
+JSON_PREDICTED = {"same": 9007199254740993, "a": {"b c": [1, 3]}, "more": {"x": []}}
+CASES = [
+    failed_case(
+        "rows",
+        "sql",
+        side("SELECT 1", COLUMNS, [["", "NULL", 1e-300]], 31),
+        side("SELECT 2", ["plan", "m", "sum"], [["x", None, None]], 2),
+        message="execution_accuracy 0.000 (needs at least 1)",
+        evidence="income is what was paid",
+        difference={
+            "summary": "missing 29 of 31 rows",
+            "columns": COLUMNS,
+            "predicted_columns": ["plan", "m", "sum"],
+            "counts": {"missing": 30, "extra": 2},
+            "missing": [["", "2025-01", 1e-300]],
+            "extra": [["null", None, 5]],
+            "changed": [{"gold": ["a", "2025-02-01 00:00:00", None], "predicted": ["a", "2025-02-01", ""]}],
+            "repeated": [{"row": ["b", None, 12.0], "gold": 1, "predicted": 3}],
+        },
+        cause={
+            "edits": [{"label": "wrong-value", "clause": "WHERE", "change": "1 → <b>2</b>"}],
+            "repaired_query": "SELECT 3",
+        },
+    ),
+    failed_case(
+        "wide",
+        "sql",
+        side("SELECT *", WIDE, [[*range(200)]]),
+        side("SELECT *", WIDE, [[*range(150), -1, *range(151, 200)]]),
+        difference=NO_ROWS
+        | {
+            "summary": "",
+            "columns": WIDE,
+            "predicted_columns": WIDE,
+            "counts": {"missing": 1, "extra": 1},
+            "changed": [{"gold": [*range(200)], "predicted": [*range(150), -1, *range(151, 200)]}],
+        },
+    ),
+    failed_case(
+        "texts",
+        "sql",
+        side("SELECT 1", ["t"], [[text] for text in TEXTS]),
+        side("SELECT 2", ["t"], [[LONG]]),
+        difference=NO_ROWS | {"summary": "", "missing": [[text] for text in TEXTS], "extra": [[LONG]]},
+    ),
+    failed_case("unsure", "sql", side("SELECT 'a\\'  FROM t"), side("SELECT $$  FROM  $$ FROM t")),
+    failed_case("stored", "sql", side(None, ["n"], [[4]]), side(None, ["n"], [[4]]), outcome="passed", violations=[]),
+    failed_case(
+        "timeout",
+        "sql",
+        side("SELECT 1", ["n"], [[4]]),
+        side("SELECT 2", error={"kind": "timeout", "message": "more than 30 s"}),
+        message="prediction failed (timeout): more than 30 s",
+    ),
+    failed_case(
+        "error",
+        "sql",
+        None,
+        None,
+        outcome="error",
+        scores={},
+        violations=[],
+        fingerprint=None,
+        message="the source\ndoes not open",
+    ),
+    failed_case(
+        "trials",
+        "sql",
+        side("SELECT 1", ["n"], [[4]]),
+        side("SELECT 2", ["n"], [[4]]),
+        fingerprint={"thresholds": {"path_f1": {"min": 0.5, "max": None}, "json_equal": {"min": None, "max": 1}}},
+        scores={"valid_query": 1.0, "path_f1": 0.75, "json_equal": 0.0, "execution_accuracy": 0.0},
+        violations=[{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}],
+        trials=[
+            {
+                "passed": error is None,
+                "scores": {"execution_accuracy": 1.0 if error is None else None},
+                "violations": [],
+                "predicted": {"query": "SELECT <b>2</b>", "error": error, "seconds": 0.5},
+                "prediction": {"source": "model", "seconds": 1.5, "metadata": {"tokens": 7}},
+            }
+            for error in (None, {"kind": "invalid", "message": "no such column: b"})
+        ],
+    ),
+    failed_case(
+        "members",
+        "json",
+        side(json.dumps(JSON_GOLD)),
+        side(f"Here it is:\n```json\n{json.dumps(JSON_PREDICTED)}\n```\n"),
+        difference={
+            "summary": "",
+            "columns": ["path", "value"],
+            "predicted_columns": [],
+            "counts": {"missing": 2, "extra": 2},
+            "missing": [["$['it\\'s']", "null"]],
+            "extra": [["$.more", '{"x": []}']],
+            "changed": [{"gold": ["$.a['b c'][1]", "2"], "predicted": ["$.a['b c'][1]", "3"]}],
+            "repeated": [],
+        },
+    ),
+    failed_case(
+        "no-json",
+        "json",
+        side('{"a": 1}'),
+        side('{"a": 1', error={"kind": "invalid", "message": "not closed at line 1, column 8"}),
+    ),
+    failed_case(
+        "selection",
+        "sdmx",
+        side("LAKES:FLOW\n  RIVER: OGLIO (Oglio)"),
+        side("LAKES:FLOW\n  RIVER: OLGIO"),
+        details={
+            "dimensions": {
+                "FREQ": {
+                    "true_positives": [["D", "Daily"]],
+                    "false_negatives": [],
+                    "false_positives": [],
+                    "counts": {},
+                },
+                "RIVER": {
+                    "true_positives": [["ADDA", "Adda"]],
+                    "false_negatives": [["OGLIO", "Oglio"]],
+                    "false_positives": [["OLGIO", None]],
+                    "counts": {"true_positives": 4, "false_negatives": 1, "false_positives": 1},
+                },
+            }
+        },
+        difference=NO_ROWS
+        | {"summary": "", "missing": [["RIVER", "OGLIO", "Oglio"]], "extra": [["RIVER", "OLGIO", None]]},
+    ),
+    failed_case(
+        "terms",
+        "sparql",
+        side(f"PREFIX b: <{BRICK}> SELECT ?x ?y WHERE {{ ?x a b:Room ; b:area ?y . FILTER(?y > 1) }}", ["x", "y"]),
+        side("PREFIX b: <http://else.where/> SELECT ?x ?y WHERE { ?x ?p ?y }", ["x", "y"]),
+        difference=NO_ROWS
+        | {
+            "summary": "",
+            "missing": [[f"<{BRICK}Room_1>", "26.5"], ["_:b1", None]],
+            "extra": [["<http://else.where/Room_1>", '"b:Room_1"'], [f"<{BRICK}a/b>", f'"5"^^<{BRICK}Kelvin>']],
+        },
+    ),
+    failed_case(
+        "regressed",
+        "sql",
+        side("SELECT a FROM t WHERE b > 1 AND c = 'x; FROM  y' -- why\n ORDER BY a", ["a"], [[4]]),
+        side("SELECT a FROM t WHERE b > 2", ["a"], [[4]]),
+    ),
+    failed_case("fixed", "sql", side("SELECT 1"), side("SELECT 1"), outcome="passed", violations=[]),
+]
+EARLIER = {
+    "regressed": {"outcome": "passed", "query": "SELECT a FROM t WHERE b > 1", "error": None, "summary": ""},
+    "fixed": {
+        "outcome": "failed",
+        "query": None,
+        "error": {"kind": "invalid", "message": "no such table: u"},
+        "summary": "gold 4, predicted <b>2</b>",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def opened(browser, written):
+    """A function that opens one of the cases by its id."""
+    nodeids = {case["id"]: case["nodeid"] for case in CASES}
+    report = aggregate(CASES, gates=(), about=HEAD | {"created": "2025-01-01"})
+    counts = dict.fromkeys(
+        ("before", "after", "common", "added", "removed", "not_run", "skipped", "errors", "unknown"), 0
+    )
+    baseline = {
+        "path": "main.json",
+        "created": "2025-01-01",
+        "cases": counts,
+        "fixes": [nodeids["fixed"]],
+        "regressions": [nodeids["regressed"]],
+        "errors": [],
+        "metrics": {},
+        "causes": {},
+        "changes": [],
+        "earlier": {nodeids[id_]: earlier for id_, earlier in EARLIER.items()},
+    }
+    page = written("views", report | {"baseline": baseline})
+
+    def open_case(id_):
+        browser.open_case(page, nodeids[id_])
+        assert browser.text("#case-title") == id_
+        assert "cannot be shown" not in browser.text("#case")
+        return browser
+
+    return open_case
+
+
+def test_what_is_wrong_and_why_stands_above_the_question(opened):
+    browser = opened("rows")
+
+    inside = browser.text("#case")
+    told = (
+        "failed",
+        "execution_accuracy 0.000 (needs at least 1)",
+        "missing 29 of 31 rows",
+        "wrong-value",
+        "1 → <b>2</b>",
+    )
+    places = [
+        inside.index(text) for text in (*told, "How many", "income is what was paid", "views/sql.queryeval.yaml:")
+    ]
+    assert places == sorted(places)
+    assert "SELECT 3" in browser.text("#case .repaired-query")
+
+
+def test_rows_that_differ_are_in_order_with_null_apart_from_texts_and_with_the_names_of_both_sides(opened):
+    browser = opened("rows")
+
+    assert browser.run(CELLS, "#case .differences thead tr") == [["gold", *COLUMNS], ["predicted", "plan", "m", "sum"]]
+    assert browser.run(CELLS, "#case .differences tbody tr") == [
+        ["missing", "", "2025-01", "1e-300"],
+        ["… 28 more missing rows"],
+        ["extra", "null", None, "5"],
+        ["gold", "a", "2025-02-01 00:00:00", None],
+        ["predicted", "a", "2025-02-01", ""],
+        ["1 \u00d7 in gold3 \u00d7 in predicted", "b", None, "12.0"],
+    ]
+    assert browser.texts("#case .differences del") == ["2025-02-01 00:00:00", "NULL"]
+    assert browser.texts("#case .differences ins")[0] == "2025-02-01"
+    empty = "return getComputedStyle(document.querySelector('#case .differences td.empty'), '::before').content"
+    assert browser.run(empty) == '"empty text"'
+    assert browser.run(CELLS, "#case .answers .sides > div:nth-child(1) tbody tr")[0][-3:] == ["", "NULL", "1e-300"]
+    assert "… 30 more rows" in browser.text("#case .answers")
+
+
+def test_of_two_hundred_columns_those_that_differ_are_shown_and_all_can_be_reached(opened):
+    browser = opened("wide")
+
+    names = browser.texts("#case .differences thead th")
+    assert "c150" in names
+    assert len(names) == 16
+    assert "16 of 200 columns" in browser.text("#case .differences")
+    assert browser.texts("#case .differences :is(del, ins)") == ["150", "-1"]
+    assert len(browser.texts("#case .answers .sides > div:nth-child(1) thead th")) == 200
+    with browser.window(500):
+        assert browser.run("const own = document.getElementById('case'); return own.scrollWidth - own.clientWidth") == 0
+
+
+def test_texts_of_any_script_are_shown_as_they_are_and_those_that_turn_text_as_escapes(opened):
+    browser = opened("texts")
+
+    cells = [row[1] for row in browser.run(CELLS, "#case .differences tbody tr")]
+    assert cells == [*TEXTS[:2], "a\\u202eb", TEXTS[3], LONG]
+
+
+def test_a_stored_answer_has_no_query_and_no_difference(opened):
+    browser = opened("stored")
+
+    assert browser.texts("#case .queries .quiet") == ["a stored answer, no query"] * 2
+    assert browser.texts("#case .differences") == []
+    assert browser.run(CELLS, "#case .answers tbody tr") == [["4"], ["4"]]
+
+
+def test_a_prediction_that_failed_tells_why_beside_its_query(opened):
+    browser = opened("timeout")
+
+    assert browser.text("#case .finding") == "prediction failed (timeout): more than 30 s"
+    assert browser.text("#case .queries .fault") == "timeout more than 30 s"
+    assert "no answer" in browser.text("#case .answers")
+
+
+def test_a_case_in_error_has_its_message_and_no_empty_sections(opened):
+    browser = opened("error")
+
+    assert browser.text("#case .finding") == "the source\ndoes not open"
+    assert browser.texts("#case h3") == ["Prediction and times"]
+
+
+def test_missed_scores_come_first_and_trials_are_a_table(opened):
+    browser = opened("trials")
+
+    scores = browser.run(CELLS, "#case .scores tbody tr")
+    assert [row[0] for row in scores][:1] == ["execution_accuracy"]
+    assert [row[3] for row in scores] == ["missed", "met", "met", ""]
+    assert [row[:5] for row in browser.run(CELLS, "#case .trials tbody tr")] == [
+        ["1", "passed", "1.000", "1.50 s", "SELECT <b>2</b>SELECT <b>2</b>tokens7"],
+        ["2", "failed", "n/a", "1.50 s", "invalid: no such column: binvalid no such column: bSELECT <b>2</b>tokens7"],
+    ]
+
+
+def test_json_has_a_member_a_line_on_both_sides_and_those_that_differ_are_marked(opened):
+    browser = opened("members")
+
+    texts = browser.texts("#case .answers .sides > div > div > pre")
+    assert texts == [json.dumps(JSON_GOLD, indent=2), json.dumps(JSON_PREDICTED, indent=2)]
+    assert browser.texts("#case .answers h4")[0].startswith("Gold answer")
+    marks = [browser.texts(f"#case .answers .sides > div > div > pre {tag}") for tag in ("del", "ins")]
+    assert marks == [["2", '"it\'s": null'], ["3", '"more": {', '"x": []', "}"]]
+    assert browser.run(CELLS, "#case .differences tbody tr") == [
+        ["$['it\\'s']", "null", None],
+        ["$.more", None, '{"x": []}'],
+        ["$.a['b c'][1]", "2", "3"],
+    ]
+    whole = "return document.querySelector('#case .answers details pre').textContent"
+    assert browser.run(whole).startswith("Here it is:\n```json")
+
+
+def test_what_is_no_json_is_shown_as_it_stands(opened):
+    browser = opened("no-json")
+
+    assert browser.texts("#case .answers pre") == ['{\n  "a": 1\n}', '{"a": 1']
+    assert browser.text("#case .answers .fault") == "invalid not closed at line 1, column 8"
+
+
+def test_selections_are_a_table_of_dimensions_with_the_terms_of_both_sides(opened):
+    browser = opened("selection")
+
+    assert browser.run(CELLS, "#case .differences thead tr") == [["dimension", "gold answer", "predicted answer"]]
+    assert browser.run(CELLS, "#case .differences tbody tr") == [
+        ["RIVER … 3 more", "OGLIO OglioADDA Adda", "OLGIOADDA Adda"],
+        ["FREQ", "D Daily", "D Daily"],
+    ]
+    assert browser.texts("#case .differences :is(del, ins)") == ["OGLIO Oglio", "OLGIO"]
+    assert "NULL" not in browser.text("#case .differences")
+
+
+def test_terms_are_shortened_by_the_prefixes_of_gold_with_the_whole_iri_as_their_title(opened):
+    browser = opened("terms")
+
+    assert browser.run(CELLS, "#case .differences tbody tr") == [
+        ["missing", "b:Room_1", "26.5"],
+        ["missing", "_:b1", None],
+        ["extra", "<http://else.where/Room_1>", '"b:Room_1"'],
+        ["extra", f"<{BRICK}a/b>", '"5"^^b:Kelvin'],
+    ]
+    titles = "return Array.from(document.querySelectorAll('#case .differences .term'), term => term.title)"
+    assert browser.run(titles) == [f"<{BRICK}Room_1>", f"<{BRICK}Kelvin>"]
+
+
+def test_queries_are_laid_out_on_demand_and_stay_what_they_are(browser, opened):
+    opened("regressed")
+    texts = "return Array.from(document.querySelectorAll('#case .queries pre'), pre => pre.textContent)"
+    before, marks = browser.run(texts), browser.texts("#case .queries :is(del, ins)")
+
+    browser.driver.find_element(By.CSS_SELECTOR, "#case .queries .pretty").click()
+    laid = browser.run(texts)
+
+    assert laid[0] == "SELECT a\nFROM t\nWHERE b > 1\n  AND c = 'x; FROM  y' -- why\nORDER BY a"
+    assert [text.split() for text in laid] == [text.split() for text in before]
+    assert " ".join(browser.texts("#case .queries :is(del, ins)")).split() == " ".join(marks).split()
+    browser.driver.find_element(By.CSS_SELECTOR, "#case .queries .pretty").click()
+    assert browser.run(texts) == before
+
+
+def test_a_query_whose_texts_dialects_read_differently_is_not_laid_out(opened):
+    assert opened("terms").texts("#case .queries .pretty") == ["Pretty"]
+    assert opened("unsure").texts("#case .queries .pretty") == []
+
+
+@pytest.mark.parametrize("clipboard", ["{writeText: async text => { window.taken = text; }}", "undefined"])
+def test_a_text_is_copied_as_it_is_shown_with_and_without_the_clipboard_of_the_browser(browser, opened, clipboard):
+    opened("regressed")
+    browser.run(f"Object.defineProperty(navigator, 'clipboard', {{value: {clipboard}, configurable: true}})")
+    browser.run("document.addEventListener('copy', event => { window.taken = event.target.value; })")
+
+    button = browser.driver.find_element(By.CSS_SELECTOR, "#case .queries h4 button")
+    button.click()
+    browser.until(lambda: browser.run("return window.taken"))
+
+    assert browser.run("return window.taken") == CASES[-2]["gold"]["query"]
+    assert button.get_attribute("aria-label") == "Copy the gold query"
+    assert browser.run("return document.querySelectorAll('textarea').length") == 0
+
+
+def test_what_was_predicted_before_stands_beside_what_is_predicted_now(opened):
+    browser = opened("regressed")
+
+    titles = [title.splitlines() for title in browser.texts("#case .against-the-baseline h4")]
+    assert [line for lines in titles for line in lines] == [
+        "Earlier prediction",
+        "passed",
+        "Copy",
+        "Prediction of this run",
+        "failed",
+        "Copy",
+    ]
+    assert browser.texts("#case .against-the-baseline :is(del, ins)") == ["1", "2"]
+
+
+def test_a_fixed_case_tells_what_was_wrong_before(opened):
+    browser = opened("fixed")
+
+    inside = browser.text("#case .against-the-baseline")
+    assert "Before: gold 4, predicted <b>2</b>" in inside
+    assert "invalid no such table: u" in inside
+    assert opened("rows").texts("#case .against-the-baseline") == []
+
+
+def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, opened):
+    opened("wide")
+    listed = browser.texts("#table tbody th a")
+    place = listed.index("wide")
+
+    def press(key, title):
+        browser.driver.switch_to.active_element.send_keys(key)
+        browser.until(lambda: browser.text("#case-title") == title)
+
+    press(Keys.ARROW_LEFT, listed[place - 1])
+    assert f"{place} of {len(listed)}" in browser.text("#case header nav")
+    assert listed[place - 1] in browser.fragment()
+    press(Keys.ARROW_RIGHT, "wide")
+    browser.run("document.querySelector('#case .answers .scroll').focus()")
+    browser.driver.switch_to.active_element.send_keys(Keys.ARROW_LEFT)  # scrolls the table
+    assert browser.text("#case-title") == "wide"
+    browser.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    browser.until(lambda: not browser.run("return document.getElementById('case').open"))
+    assert browser.fragment() == "#cases"
+
+
+@pytest.mark.parametrize("id_", ["rows", "trials", "members", "selection", "terms", "regressed", "timeout"])
+def test_axe_finds_no_fault_in_the_case_in_light_or_dark(axe, opened, id_):
+    browser = opened(id_)
+
+    assert browser.faults(axe) == browser.low_contrasts(axe) == []
+    with browser.in_the_dark():
+        assert browser.low_contrasts(axe) == []
+
+
+def test_no_case_says_a_word_on_the_console(browser, opened):
+    for case in CASES:
+        opened(case["id"])
+
+    assert browser.messages() == []
+    assert browser.run("return document.querySelectorAll('dialog b').length") == 0
