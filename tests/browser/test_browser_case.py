@@ -233,8 +233,8 @@ def test_what_is_wrong_and_why_stands_above_the_question(opened):
     inside = browser.text("#case")
     told = (
         "failed",
-        "execution_accuracy 0.000 (needs at least 1)",
         "missing 29 of 31 rows",
+        "execution_accuracy 0.000 (needs at least 1)",
         "wrong-value",
         "1 → <b>2</b>",
     )
@@ -242,14 +242,17 @@ def test_what_is_wrong_and_why_stands_above_the_question(opened):
         inside.index(text) for text in (*told, "How many", "income is what was paid", "views/sql.queryeval.yaml:")
     ]
     assert places == sorted(places)
-    assert "SELECT 3" in browser.text("#case .repaired-query")
+    assert "SELECT 3" in browser.text("#case [data-section='repaired query']")
 
 
 def test_rows_that_differ_are_in_order_with_null_apart_from_texts_and_with_the_names_of_both_sides(opened):
     browser = opened("rows")
 
-    assert browser.run(CELLS, "#case .differences thead tr") == [["gold", *COLUMNS], ["predicted", "plan", "m", "sum"]]
-    assert browser.run(CELLS, "#case .differences tbody tr") == [
+    assert browser.run(CELLS, "#case [data-section=differences] thead tr") == [
+        ["gold", *COLUMNS],
+        ["predicted", "plan", "m", "sum"],
+    ]
+    assert browser.run(CELLS, "#case [data-section=differences] tbody tr") == [
         ["missing", "", "2025-01", "1e-300"],
         ["… 28 more missing rows"],
         ["extra", "null", None, "5"],
@@ -257,23 +260,27 @@ def test_rows_that_differ_are_in_order_with_null_apart_from_texts_and_with_the_n
         ["predicted", "a", "2025-02-01", ""],
         ["1 \u00d7 in gold3 \u00d7 in predicted", "b", None, "12.0"],
     ]
-    assert browser.texts("#case .differences del") == ["2025-02-01 00:00:00", "NULL"]
-    assert browser.texts("#case .differences ins")[0] == "2025-02-01"
-    empty = "return getComputedStyle(document.querySelector('#case .differences td.empty'), '::before').content"
+    assert browser.texts("#case [data-section=differences] del") == ["2025-02-01 00:00:00", "NULL"]
+    assert browser.texts("#case [data-section=differences] ins")[0] == "2025-02-01"
+    empty = "return getComputedStyle(document.querySelector('#case td.empty'), '::before').content"
     assert browser.run(empty) == '"empty text"'
-    assert browser.run(CELLS, "#case .answers .sides > div:nth-child(1) tbody tr")[0][-3:] == ["", "NULL", "1e-300"]
-    assert "… 30 more rows" in browser.text("#case .answers")
+    assert browser.run(CELLS, "#case [data-section=answers] .sides > div:nth-child(1) tbody tr")[0][-3:] == [
+        "",
+        "NULL",
+        "1e-300",
+    ]
+    assert "… 30 more rows" in browser.text("#case [data-section=answers]")
 
 
 def test_of_two_hundred_columns_those_that_differ_are_shown_and_all_can_be_reached(opened):
     browser = opened("wide")
 
-    names = browser.texts("#case .differences thead th")
+    names = browser.texts("#case [data-section=differences] thead th")
     assert "c150" in names
     assert len(names) == 16
-    assert "16 of 200 columns" in browser.text("#case .differences")
-    assert browser.texts("#case .differences :is(del, ins)") == ["150", "-1"]
-    assert len(browser.texts("#case .answers .sides > div:nth-child(1) thead th")) == 200
+    assert "16 of 200 columns" in browser.text("#case [data-section=differences]")
+    assert browser.texts("#case [data-section=differences] :is(del, ins)") == ["150", "-1"]
+    assert len(browser.texts("#case [data-section=answers] .sides > div:nth-child(1) thead th")) == 200
     with browser.window(500):
         assert browser.run("const own = document.getElementById('case'); return own.scrollWidth - own.clientWidth") == 0
 
@@ -281,24 +288,24 @@ def test_of_two_hundred_columns_those_that_differ_are_shown_and_all_can_be_reach
 def test_texts_of_any_script_are_shown_as_they_are_and_those_that_turn_text_as_escapes(opened):
     browser = opened("texts")
 
-    cells = [row[1] for row in browser.run(CELLS, "#case .differences tbody tr")]
+    cells = [row[1] for row in browser.run(CELLS, "#case [data-section=differences] tbody tr")]
     assert cells == [*TEXTS[:2], "a\\u202eb", TEXTS[3], LONG]
 
 
 def test_a_stored_answer_has_no_query_and_no_difference(opened):
     browser = opened("stored")
 
-    assert browser.texts("#case .queries .quiet") == ["a stored answer, no query"] * 2
-    assert browser.texts("#case .differences") == []
-    assert browser.run(CELLS, "#case .answers tbody tr") == [["4"], ["4"]]
+    assert browser.texts("#case [data-section=queries] .quiet") == ["a stored answer, no query"] * 2
+    assert browser.texts("#case [data-section=differences]") == []
+    assert browser.run(CELLS, "#case [data-section=answers] tbody tr") == [["4"], ["4"]]
 
 
 def test_a_prediction_that_failed_tells_why_beside_its_query(opened):
     browser = opened("timeout")
 
     assert browser.text("#case .finding") == "prediction failed (timeout): more than 30 s"
-    assert browser.text("#case .queries .fault") == "timeout more than 30 s"
-    assert "no answer" in browser.text("#case .answers")
+    assert browser.text("#case [data-section=queries] .fault") == "timeout more than 30 s"
+    assert "no answer" in browser.text("#case [data-section=answers]")
 
 
 def test_a_case_in_error_has_its_message_and_no_empty_sections(opened):
@@ -311,10 +318,10 @@ def test_a_case_in_error_has_its_message_and_no_empty_sections(opened):
 def test_missed_scores_come_first_and_trials_are_a_table(opened):
     browser = opened("trials")
 
-    scores = browser.run(CELLS, "#case .scores tbody tr")
+    scores = browser.run(CELLS, "#case [data-section=scores] tbody tr")
     assert [row[0] for row in scores][:1] == ["execution_accuracy"]
     assert [row[3] for row in scores] == ["missed", "met", "met", ""]
-    assert [row[:5] for row in browser.run(CELLS, "#case .trials tbody tr")] == [
+    assert [row[:5] for row in browser.run(CELLS, "#case [data-section=trials] tbody tr")] == [
         ["1", "passed", "1.000", "1.50 s", "SELECT <b>2</b>SELECT <b>2</b>tokens7"],
         ["2", "failed", "n/a", "1.50 s", "invalid: no such column: binvalid no such column: bSELECT <b>2</b>tokens7"],
     ]
@@ -323,70 +330,74 @@ def test_missed_scores_come_first_and_trials_are_a_table(opened):
 def test_json_has_a_member_a_line_on_both_sides_and_those_that_differ_are_marked(opened):
     browser = opened("members")
 
-    texts = browser.texts("#case .answers .sides > div > div > pre")
+    texts = browser.texts("#case [data-section=answers] .sides > div > div > pre")
     assert texts == [json.dumps(JSON_GOLD, indent=2), json.dumps(JSON_PREDICTED, indent=2)]
-    assert browser.texts("#case .answers h4")[0].startswith("Gold answer")
-    marks = [browser.texts(f"#case .answers .sides > div > div > pre {tag}") for tag in ("del", "ins")]
+    assert browser.texts("#case [data-section=answers] h4")[0].startswith("Gold answer")
+    marks = [browser.texts(f"#case [data-section=answers] .sides > div > div > pre {tag}") for tag in ("del", "ins")]
     assert marks == [["2", '"it\'s": null'], ["3", '"more": {', '"x": []', "}"]]
-    assert browser.run(CELLS, "#case .differences tbody tr") == [
+    assert browser.run(CELLS, "#case [data-section=differences] tbody tr") == [
         ["$['it\\'s']", "null", None],
         ["$.more", None, '{"x": []}'],
         ["$.a['b c'][1]", "2", "3"],
     ]
-    whole = "return document.querySelector('#case .answers details pre').textContent"
+    whole = "return document.querySelector('#case [data-section=answers] details pre').textContent"
     assert browser.run(whole).startswith("Here it is:\n```json")
 
 
 def test_what_is_no_json_is_shown_as_it_stands(opened):
     browser = opened("no-json")
 
-    assert browser.texts("#case .answers pre") == ['{\n  "a": 1\n}', '{"a": 1']
-    assert browser.text("#case .answers .fault") == "invalid not closed at line 1, column 8"
+    assert browser.texts("#case [data-section=answers] pre") == ['{\n  "a": 1\n}', '{"a": 1']
+    assert browser.text("#case [data-section=answers] .fault") == "invalid not closed at line 1, column 8"
 
 
 def test_selections_are_a_table_of_dimensions_with_the_terms_of_both_sides(opened):
     browser = opened("selection")
 
-    assert browser.run(CELLS, "#case .differences thead tr") == [["dimension", "gold answer", "predicted answer"]]
-    assert browser.run(CELLS, "#case .differences tbody tr") == [
+    assert browser.run(CELLS, "#case [data-section=differences] thead tr") == [
+        ["dimension", "gold answer", "predicted answer"]
+    ]
+    assert browser.run(CELLS, "#case [data-section=differences] tbody tr") == [
         ["RIVER … 3 more", "OGLIO OglioADDA Adda", "OLGIOADDA Adda"],
         ["FREQ", "D Daily", "D Daily"],
     ]
-    assert browser.texts("#case .differences :is(del, ins)") == ["OGLIO Oglio", "OLGIO"]
-    assert "NULL" not in browser.text("#case .differences")
+    assert browser.texts("#case [data-section=differences] :is(del, ins)") == ["OGLIO Oglio", "OLGIO"]
+    assert "NULL" not in browser.text("#case [data-section=differences]")
 
 
 def test_terms_are_shortened_by_the_prefixes_of_gold_with_the_whole_iri_as_their_title(opened):
     browser = opened("terms")
 
-    assert browser.run(CELLS, "#case .differences tbody tr") == [
+    assert browser.run(CELLS, "#case [data-section=differences] tbody tr") == [
         ["missing", "b:Room_1", "26.5"],
         ["missing", "_:b1", None],
         ["extra", "<http://else.where/Room_1>", '"b:Room_1"'],
         ["extra", f"<{BRICK}a/b>", '"5"^^b:Kelvin'],
     ]
-    titles = "return Array.from(document.querySelectorAll('#case .differences .term'), term => term.title)"
+    titles = (
+        "return Array.from(document.querySelectorAll('#case [data-section=differences] .term'), term => term.title)"
+    )
     assert browser.run(titles) == [f"<{BRICK}Room_1>", f"<{BRICK}Kelvin>"]
 
 
 def test_queries_are_laid_out_on_demand_and_stay_what_they_are(browser, opened):
     opened("regressed")
-    texts = "return Array.from(document.querySelectorAll('#case .queries pre'), pre => pre.textContent)"
-    before, marks = browser.run(texts), browser.texts("#case .queries :is(del, ins)")
+    texts = "return Array.from(document.querySelectorAll('#case [data-section=queries] pre'), pre => pre.textContent)"
+    before, marks = browser.run(texts), browser.texts("#case [data-section=queries] :is(del, ins)")
 
-    browser.driver.find_element(By.CSS_SELECTOR, "#case .queries .pretty").click()
+    browser.driver.find_element(By.CSS_SELECTOR, "#case [data-section=queries] .pretty").click()
     laid = browser.run(texts)
 
     assert laid[0] == "SELECT a\nFROM t\nWHERE b > 1\n  AND c = 'x; FROM  y' -- why\nORDER BY a"
     assert [text.split() for text in laid] == [text.split() for text in before]
-    assert " ".join(browser.texts("#case .queries :is(del, ins)")).split() == " ".join(marks).split()
-    browser.driver.find_element(By.CSS_SELECTOR, "#case .queries .pretty").click()
+    assert " ".join(browser.texts("#case [data-section=queries] :is(del, ins)")).split() == " ".join(marks).split()
+    browser.driver.find_element(By.CSS_SELECTOR, "#case [data-section=queries] .pretty").click()
     assert browser.run(texts) == before
 
 
 def test_a_query_whose_texts_dialects_read_differently_is_not_laid_out(opened):
-    assert opened("terms").texts("#case .queries .pretty") == ["Pretty"]
-    assert opened("unsure").texts("#case .queries .pretty") == []
+    assert opened("terms").texts("#case [data-section=queries] .pretty") == ["Pretty"]
+    assert opened("unsure").texts("#case [data-section=queries] .pretty") == []
 
 
 @pytest.mark.parametrize("clipboard", ["{writeText: async text => { window.taken = text; }}", "undefined"])
@@ -395,7 +406,7 @@ def test_a_text_is_copied_as_it_is_shown_with_and_without_the_clipboard_of_the_b
     browser.run(f"Object.defineProperty(navigator, 'clipboard', {{value: {clipboard}, configurable: true}})")
     browser.run("document.addEventListener('copy', event => { window.taken = event.target.value; })")
 
-    button = browser.driver.find_element(By.CSS_SELECTOR, "#case .queries h4 button")
+    button = browser.driver.find_element(By.CSS_SELECTOR, "#case [data-section=queries] h4 button")
     button.click()
     browser.until(lambda: browser.run("return window.taken"))
 
@@ -407,7 +418,7 @@ def test_a_text_is_copied_as_it_is_shown_with_and_without_the_clipboard_of_the_b
 def test_what_was_predicted_before_stands_beside_what_is_predicted_now(opened):
     browser = opened("regressed")
 
-    titles = [title.splitlines() for title in browser.texts("#case .against-the-baseline h4")]
+    titles = [title.splitlines() for title in browser.texts("#case [data-section='against the baseline'] h4")]
     assert [line for lines in titles for line in lines] == [
         "Earlier prediction",
         "passed",
@@ -416,20 +427,23 @@ def test_what_was_predicted_before_stands_beside_what_is_predicted_now(opened):
         "failed",
         "Copy",
     ]
-    assert browser.texts("#case .against-the-baseline :is(del, ins)") == ["1", "2"]
+    assert browser.texts("#case [data-section='against the baseline'] :is(del, ins)") == ["1", "2"]
 
 
 def test_a_fixed_case_tells_what_was_wrong_before(opened):
     browser = opened("fixed")
 
-    inside = browser.text("#case .against-the-baseline")
+    inside = browser.text("#case [data-section='against the baseline']")
     assert "Before: gold 4, predicted <b>2</b>" in inside
     assert "invalid no such table: u" in inside
-    assert opened("rows").texts("#case .against-the-baseline") == []
+    assert opened("rows").texts("#case [data-section='against the baseline']") == []
 
 
 def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, opened):
     opened("wide")
+    assert f"of {len(CASES)}" in browser.text("#case header nav")  # the filtered list has regressions only
+    browser.run("location.hash = `#show=all&${location.hash.slice(1)}`")
+    browser.until(lambda: "wide" in browser.texts("#table tbody th a"))
     listed = browser.texts("#table tbody th a")
     place = listed.index("wide")
 
@@ -441,12 +455,12 @@ def test_arrows_lead_to_the_cases_beside_and_escape_back_to_the_list(browser, op
     assert f"{place} of {len(listed)}" in browser.text("#case header nav")
     assert listed[place - 1] in browser.fragment()
     press(Keys.ARROW_RIGHT, "wide")
-    browser.run("document.querySelector('#case .answers .scroll').focus()")
+    browser.run("document.querySelector('#case [data-section=answers] .scroll').focus()")
     browser.driver.switch_to.active_element.send_keys(Keys.ARROW_LEFT)  # scrolls the table
     assert browser.text("#case-title") == "wide"
     browser.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     browser.until(lambda: not browser.run("return document.getElementById('case').open"))
-    assert browser.fragment() == "#cases"
+    assert browser.fragment() == "#show=all"
 
 
 @pytest.mark.parametrize("id_", ["rows", "trials", "members", "selection", "terms", "regressed", "timeout"])

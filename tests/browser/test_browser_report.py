@@ -171,7 +171,7 @@ def test_a_link_opens_a_case_with_its_queries_and_differences(browser, small, sm
     assert browser.text("#case-title") == case["id"]
     assert case["question"] in inside
     assert case["difference"]["summary"] in inside
-    texts = "#case section:is(.queries, .answers) pre"
+    texts = "#case section:is([data-section=queries], [data-section=answers]) pre"
     read = json.loads if kind == "json" else str.split
     assert [read(text) for text in browser.texts(texts)] == [
         read(case[side]["query"]) for side in ("gold", "predicted")

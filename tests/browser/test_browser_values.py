@@ -63,7 +63,9 @@ def test_queries_are_shown_without_blank_lines_around_them(browser, written):
     queries = {"gold": {"query": "\n \n  SELECT 1\n\n    FROM a\n\n \n"}, "predicted": {"query": "\r\n\tSELECT 1 "}}
     opened_case(browser, written, "blank", **queries)
 
-    shown = browser.run("return [...document.querySelectorAll('#case .queries pre')].map(pre => pre.textContent)")
+    shown = browser.run(
+        "return [...document.querySelectorAll('#case [data-section=queries] pre')].map(pre => pre.textContent)"
+    )
 
     assert shown == ["SELECT 1\n\n  FROM a", "SELECT 1 "]
 

@@ -136,6 +136,7 @@ def _details(case: CaseReport, earlier: EarlierCase | None) -> dict[str, object]
         **case,
         "question": _whole(case["question"]),
         "message": _whole(case["message"]),
+        "why": _whole(_why(case)),
         "gold": _side(case["gold"]),
         "predicted": _side(case["predicted"]),
         "prediction": _side(case["prediction"]),

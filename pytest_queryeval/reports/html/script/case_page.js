@@ -2,7 +2,7 @@
 
 function section(title, ...children) {
   const inside = content(children);
-  return inside.length ? make("section", { class: title.toLowerCase().replaceAll(" ", "-") }, make("h3", {}, title), inside) : null;
+  return inside.length ? make("section", { "data-section": title.toLowerCase() }, make("h3", {}, title), inside) : null;
 }
 
 function bullets(items) {
@@ -282,14 +282,17 @@ function conversation(messages) {
 function overview(cases, place, details) {
   const { list } = cases;
   const message = details.message ?? list.message[place];
-  const summary = details.difference ? exact(details.difference).summary : "";
+  const why = details.why ?? list.why[place];
+  const headline = message.includes(why) ? message : why;
   const nodeid = make("span", {}, cases.nodeid(place));
   const about = [list.kind[place], list.difficulty[place], details.source, list.tags[place].join(", ")].filter(Boolean);
   const where = `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`;
   return make(
     "div",
     { class: "overview" },
-    message || summary ? make("div", { class: `finding ${list.outcome[place]}` }, message ? make("p", { class: "message" }, message) : null, summary ? make("p", { class: "summary" }, summary) : null, cause(details)) : null,
+    headline
+      ? make("div", { class: `finding ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), headline === message ? null : make("p", { class: "message" }, message), cause(details))
+      : null,
     make("p", { class: "question" }, details.question ?? list.question[place]),
     details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
     conversation(details.conversation),
@@ -339,12 +342,14 @@ function safely(made) {
   }
 }
 
+// A case that a link leads to need not be in the filtered list: then those beside it are those of all cases.
 async function showCase(cases, place, found, state) {
   const dialog = document.getElementById("case");
   const details = await cases.details(place);
-  const at = found.indexOf(place);
+  const listed = found.includes(place) ? found : cases.order;
+  const at = listed.indexOf(place);
   const beside = (words, step) => {
-    const other = at < 0 ? undefined : found[at + step];
+    const other = listed[at + step];
     const rel = step < 0 ? "prev" : "next";
     return other === undefined ? make("span", { class: `quiet ${rel}`, "aria-hidden": "true" }, words) : make("a", { href: cases.link(other, state), class: rel, rel }, words);
   };
@@ -352,7 +357,7 @@ async function showCase(cases, place, found, state) {
   close.addEventListener("click", () => dialog.close());
   const outcome = cases.list.outcome[place];
   const title = make("h2", { id: "case-title", tabindex: -1, autofocus: true }, oneLine(cases.list.id[place], 200));
-  const position = at < 0 ? null : make("span", { class: "quiet" }, `${number(at + 1)} of ${number(found.length)}`);
+  const position = make("span", { class: "quiet" }, `${number(at + 1)} of ${number(listed.length)}`);
   const head = make("header", {}, title, chip(outcome), make("nav", { "aria-label": "Cases beside this one" }, beside("Previous", -1), position, beside("Next", 1)), close);
   dialog.replaceChildren(...content([head, make("div", { class: "inside" }, safely(() => casePage(cases, place, details)))]));
   dialog.onkeydown = (event) => {
