@@ -62,7 +62,7 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
             yield markdown_sentence(block)
 
 
-def markdown_sentence(sentence: Sentence) -> str:
+def markdown_sentence(sentence: Iterable[str]) -> str:
     """Return a sentence as Markdown."""
     return "".join(code_span(part) if isinstance(part, Untrusted) else part for part in sentence)
 

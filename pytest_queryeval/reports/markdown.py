@@ -1,4 +1,4 @@
-"""report.md: verdict, gates, metrics, changes, and the worst cases, for pull requests and step summaries.
+"""report.md: verdict, gates, changes, the worst cases, and metrics, for pull requests and step summaries.
 
 What matters most comes first, and fits a comment; untrusted text is in code spans only.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_queryeval.core.report import CaseReport, Report
-from pytest_queryeval.reports.blocks import Table, markdown_sentence, markdown_table
+from pytest_queryeval.reports.blocks import Table, Untrusted, markdown_sentence, markdown_table
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
 from pytest_queryeval.reports.sections import (
     CHANGE,
@@ -19,6 +19,7 @@ from pytest_queryeval.reports.sections import (
     changes_besides,
     changes_table,
     dimensions_table,
+    first_names,
     flips,
     group_table,
     headline,
@@ -33,6 +34,7 @@ MAX_BYTES = 900 * 1024
 MAX_COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
 REST = "<!-- all above fits a comment of GitHub -->"
 FAULTS_TITLE = "the cases that did not pass"
+MAX_PATHS = 3
 MAX_LISTED = 50  # gates, and cases in a comment
 MAX_COLUMNS = 23  # of a table of a group: its values, two counts and 20 metrics
 NOTICE_BYTES = 300  # for the notice that something was cut
@@ -78,8 +80,8 @@ def render_markdown(report: Report) -> bytes:
 def markdown_within(report: Report, room: int) -> bytes:
     """Return the report in at most `room` bytes, if that is enough for the verdict; it tells what was cut."""
     found = verdict(report, code_span)
-    parts = [f"**{found.state}: {found.counts}** ({found.rule})"]
-    left = min(room, MAX_COMMENT_BYTES) - _size(parts[0]) - NOTICE_BYTES
+    parts = [markdown_sentence(_heading(report)), f"**{found.state}: {found.counts}** ({found.rule})"]
+    left = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
     worst, without = worst_first(report), []
     listed = 0
     for section in _sections(report, worst):
@@ -101,25 +103,34 @@ def markdown_within(report: Report, room: int) -> bytes:
     return _bytes("\n\n".join(parts) + "\n")
 
 
+def _heading(report: Report) -> Iterator[str]:
+    """Yield what tells the run apart from others in the same summary: its name, and its folders and files."""
+    yield from ("## ", Untrusted(report["name"]) if report["name"] else "Query evaluation")
+    if (paths := report["requested_paths"]["paths"]) not in ([], ["."]):
+        yield from (" in ", *first_names(paths, MAX_PATHS))
+
+
 def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
-    """Yield what a comment has room for, the most important first; lists of cases come last."""
+    """Yield what a comment has room for, the most important first: what failed and changed, then folded figures."""
     words = {ok: f"**{word}**" if ok is False else word for ok, word in GATE_WORDS.items()}
     gates = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
     rows = [f"- gate {words[gate['ok']]}: {code_span(gate_text(gate))}" for gate in gates[:MAX_LISTED]]
     yield Section(title="gates", rows=rows, count=len(gates), max_bytes=6_000)
-    baseline = report.get("baseline")
-    change = (CHANGE,) if baseline and baseline["metrics"] else ()
-    yield _table("metrics", metrics_table(report, ("mean", *change, "95 % interval", "n", "missed")), 8_000)
-    if text := ties_text(report):
-        yield _list("ties", [f"{text}."])
-    if baseline:
+    if baseline := report.get("baseline"):
         yield _list("the comparison with the baseline", [markdown_sentence(headline(baseline))])
         changes = [f"- {markdown_sentence(sentence)}" for sentence in changes_besides(baseline)]
         yield _list("what changed besides the system", changes)
-        yield _table("the changes of metrics", changes_table(baseline), 8_000, foot=("", CHANGE_NOTE))
         sides = [f"- {markdown_sentence(sentence)}" for sentence in flips(baseline)]
         yield _list("the cases that changed sides", sides)
     yield _cases(FAULTS_TITLE, worst, 18_000, listed=MAX_LISTED)
+    if text := ties_text(report):
+        yield _list("ties", [f"{text}."])
+    change = (CHANGE,) if baseline and baseline["metrics"] else ()
+    metrics = metrics_table(report, ("mean", *change, "95 % interval", "n", "missed"))
+    yield _table("metrics", metrics, 8_000, is_folded=True)
+    if baseline:
+        changed = changes_table(baseline)
+        yield _table("changes of metrics", changed, 8_000, foot=("", CHANGE_NOTE), is_folded=True)
     for group in GROUPS_SHOWN:
         table = group_table(report, group)
         shown = Table(table.header[:MAX_COLUMNS], [row[:MAX_COLUMNS] for row in table.rows])
@@ -154,7 +165,7 @@ def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, listed: i
         table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(first_line(case), cell=True)))
         for case in cases[:listed]
     )
-    head = table_head(("case", "outcome", "message"))
+    head = table_head(("case", "outcome", "finding"))
     return Section(title=title, head=head, rows=rows, count=len(cases), max_bytes=max_bytes)
 
 
