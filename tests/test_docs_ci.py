@@ -241,7 +241,8 @@ def test_the_step_summary_tells_the_verdict_and_the_broken_cases(evaluated):
     project, _ = evaluated("github", WORSE)
 
     summary = (project / "summary.md").read_text(encoding="utf-8")
-    assert summary.startswith("**FAILED: 12 cases")
+    heading, _, verdict, *_ = summary.split("\n")
+    assert (heading.endswith(" in `queries`"), verdict.partition(",")[0]) == (True, "**FAILED: 12 cases: 6 passed")
     assert "queries/doubles.queryeval.yaml::double-11" in summary
 
 

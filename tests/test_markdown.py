@@ -29,6 +29,11 @@ PAIR = {
 }
 
 
+def verdict_of(text):
+    """The line of the verdict, which is below the heading."""
+    return text.split("\n")[2]
+
+
 def shown(*cases, gates=()):
     known = [{"message": ""} | case | {"nodeid": f"a::{case['id']}"} for case in cases]
     return render_markdown(aggregate(known, gates=[{"errors": 0} | gate for gate in gates], about=HEAD)).decode()
@@ -39,7 +44,7 @@ def test_verdict_comes_first_with_the_rule_that_decided():
     missed = "`m in sql: 0.250, needs at least 0.5 (4 cases)`"
 
     first_lines = [
-        shown(*cases, gates=gates).partition("\n")[0]
+        verdict_of(shown(*cases, gates=gates))
         for cases, gates in [
             ([good], []),
             ([good], [GATE | {"ok": True}, GATE | {"ok": None}]),
@@ -54,6 +59,38 @@ def test_verdict_comes_first_with_the_rule_that_decided():
         "**FAILED: 2 cases: 1 passed, 1 failed** (1 case failed)",
         f"**FAILED: 1 case: 1 passed, 2 gates missed** (gate missed: {missed} and 1 more)",
     ]
+
+
+def named(name, *paths):
+    about = HEAD | {"name": name, "requested_paths": {"paths": list(paths), "ignored": []}}
+    return render_markdown(aggregate([entry()], gates=(), about=about)).decode()
+
+
+@pytest.mark.parametrize(
+    ("paths", "place"),
+    [
+        ((".",), ""),
+        ((), ""),
+        (("queries/sql",), " in `queries/sql`"),
+        (("a", "b", "c", "d", "e"), " in `a`, `b`, `c` and 2 more"),
+    ],
+)
+def test_the_heading_has_the_name_of_the_run_and_what_it_ran(paths, place):
+    assert named("bot at 1a2b3c4", *paths).partition("\n")[0] == f"## `bot at 1a2b3c4`{place}"
+    assert named("", *paths).partition("\n")[0] == f"## Query evaluation{place}"
+
+
+@pytest.mark.parametrize("hostile", ["<b>@team</b>", "a\n# [x](http://x.org)", "``a`", "a\r\n::error::b"])
+def test_a_name_is_no_markup_of_the_heading(hostile):
+    heading, empty, verdict, *_ = named(hostile, hostile).split("\n")
+
+    assert (empty, verdict.partition(":")[0]) == ("", "**PASSED")
+    assert heading == f"## {code_span(hostile)} in {code_span(hostile)}"
+
+
+def test_the_pass_rate_has_its_interval_and_is_left_out_where_nothing_counts():
+    assert "\nPass rate **100 %** (95 % interval 20.7 to 100)\n" in shown(entry())
+    assert "Pass rate" not in shown(entry(outcome="skipped"))
 
 
 def test_right_answers_that_depend_on_a_tie_are_counted():
@@ -73,9 +110,9 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
     ],
 )
 def test_a_run_that_is_not_whole_never_passes(about, verdict):
-    report = aggregate([entry(nodeid="a::a", message="")], gates=(), about=about)
+    report = aggregate([entry(nodeid="a::a", message="")], gates=(), about=HEAD | about)
 
-    assert render_markdown(report).decode().partition("\n")[0] == verdict
+    assert verdict_of(render_markdown(report).decode()) == verdict
 
 
 def test_characters_that_turn_or_hide_text_are_escaped():
@@ -89,8 +126,8 @@ def test_characters_that_turn_or_hide_text_are_escaped():
 
 
 def test_a_run_without_evaluated_cases_never_passes():
-    assert shown().startswith("**NO VERDICT: 0 cases: none ran**")
-    assert shown(entry(outcome="skipped")).startswith("**NO VERDICT: 1 case: 1 skipped**")
+    assert verdict_of(shown()).startswith("**NO VERDICT: 0 cases: none ran**")
+    assert verdict_of(shown(entry(outcome="skipped"))).startswith("**NO VERDICT: 1 case: 1 skipped**")
 
 
 def test_gates_metrics_groups_and_faults_are_listed():
@@ -137,7 +174,7 @@ def test_groups_dimensions_and_the_table_of_spider_are_folded():
     )
 
     folded = re.findall(r"<details>\n<summary>(.+)</summary>\n\n(?:.+\n|\n)+?</details>", text)
-    assert folded == ["by difficulty", "by tag", "by kind", "by SDMX dimension", "Spider's table"]
+    assert folded == ["metrics", "by difficulty", "by tag", "by kind", "by SDMX dimension", "Spider's table"]
     assert "| `FREQ` | 1.000 | 1 | 0.500 | 1 |" in text
 
 
@@ -180,7 +217,7 @@ def test_what_matters_most_fits_a_comment_and_is_whole(longest_text):
     assert 20_000 < len(head.encode()) <= MAX_COMMENT_BYTES
     assert head.count("<details>") == head.count("</details>") > 0
     assert head.count("| error |") >= 20
-    assert head.index("gate **missed**") < head.index("| metric |") < head.index("| case |")
+    assert head.index("gate **missed**") < head.index("| case |") < head.index("| metric |")
 
 
 def test_every_list_that_is_cut_says_how_much_is_missing(longest_text):
@@ -215,7 +252,7 @@ def test_a_report_keeps_within_the_room_that_there_is(longest, room):
     content = markdown_within(longest, room)
 
     assert len(content) <= room
-    assert content.startswith(b"**FAILED: 10,000 cases")
+    assert verdict_of(content.decode()).startswith("**FAILED: 10,000 cases")
 
 
 def test_what_had_no_room_at_all_is_named(longest):
@@ -263,16 +300,19 @@ def test_what_changed_besides_the_system_is_named_before_figures_and_lists():
     text = render_markdown(against_baseline(before, after, version="1.1")).decode()
 
     told = [
+        "## ",
         "**FAILED: ",
-        "| metric | mean |",
+        "Pass rate **50.0 %** (95 % interval 9.5 to 90.5), 0.0 points in 2 cases of the baseline\n",
         "against the baseline `main.json`",
+        "- regressions (1): `b|c`\n- fixes (1): `d`\n",
         "- changed besides the system: `cases removed` (1 case): `gone`\n",
         "- changed besides the system: `gold edited` (2 cases): `b|c`, `d`\n",
-        "- changed besides the system: `pytest_queryeval 1.0 became 1.1`\n\n| metric | before |",
+        "- changed besides the system: `pytest_queryeval 1.0 became 1.1`\n\n| case |",
+        "| `b\\|c` | failed |",
+        "<summary>metrics</summary>\n\n| metric | mean |",
+        "<summary>changes of metrics</summary>\n\n| metric | before |",
         f"|\n|{8 * '---|'}\n| `pass_rate` | 0.500 |",
         "| `m` | 0.500 | 0.500 |",
-        "- regressions (1): `b|c`\n- fixes (1): `d`\n\n| case |",
-        "| `b\\|c` | failed |",
     ]
     places = [text.index(part) for part in told]
     assert places == sorted(places)
@@ -306,7 +346,7 @@ def test_many_flips_and_changes_leave_room_for_everything_else(much_changed):
 
     assert (len(head) < MAX_COMMENT_BYTES, len(text.encode()) <= MAX_BYTES) == (True, True)
     assert "No room for" not in text
-    assert head.index("| metric | mean |") < head.index("- changed besides") < 3_000
+    assert head.index("- changed besides") < head.index("| case |") < head.index("| metric | mean |")
     assert head.count("- changed besides the system: ") == len(much_changed["baseline"]["changes"]) == 5
     assert f" and {6_666 - MAX_EXAMPLES:,} more\n" in head
     assert f" and {2_500 - MAX_NAMES:,} more\n" in head

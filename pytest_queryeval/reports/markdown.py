@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.blocks import Table, Untrusted, markdown_sentence, markdown_table
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
@@ -24,11 +25,14 @@ from pytest_queryeval.reports.sections import (
     group_table,
     headline,
     metrics_table,
+    pass_rate,
+    percent,
+    points,
     spider_lines,
 )
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import first_line, ties_text, verdict, worst_first
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.formatting import format_interval, pluralize
 
 MAX_BYTES = 900 * 1024
 MAX_COMMENT_BYTES = 60_000  # GitHub takes 65,536 characters; no text has more characters than bytes
@@ -79,8 +83,7 @@ def render_markdown(report: Report) -> bytes:
 
 def markdown_within(report: Report, room: int) -> bytes:
     """Return the report in at most `room` bytes, if that is enough for the verdict; it tells what was cut."""
-    found = verdict(report, code_span)
-    parts = [markdown_sentence(_heading(report)), f"**{found.state}: {found.counts}** ({found.rule})"]
+    parts = list(_head(report))
     left = min(room, MAX_COMMENT_BYTES) - sum(_size(part) + 1 for part in parts) - NOTICE_BYTES
     worst, without = worst_first(report), []
     listed = 0
@@ -103,11 +106,21 @@ def markdown_within(report: Report, room: int) -> bytes:
     return _bytes("\n\n".join(parts) + "\n")
 
 
-def _heading(report: Report) -> Iterator[str]:
-    """Yield what tells the run apart from others in the same summary: its name, and its folders and files."""
-    yield from ("## ", Untrusted(report["name"]) if report["name"] else "Query evaluation")
+def _head(report: Report) -> Iterator[str]:
+    """Yield what tells the run apart from others in the same summary, the verdict, and the pass rate."""
+    heading: list[str] = [Untrusted(report["name"]) if report["name"] else "Query evaluation"]
     if (paths := report["requested_paths"]["paths"]) not in ([], ["."]):
-        yield from (" in ", *first_names(paths, MAX_PATHS))
+        heading += [" in ", *first_names(paths, MAX_PATHS)]
+    yield f"## {markdown_sentence(heading)}"
+    found = verdict(report, code_span)
+    yield f"**{found.state}: {found.counts}** ({found.rule})"
+    if (rate := pass_rate(report)) is not None:
+        interval = f" (95 % interval {format_interval(rate['ci95'], percent)})" if rate["ci95"] else ""
+        change = report["baseline"]["metrics"].get(PASS_RATE) if "baseline" in report else None
+        since = (
+            f", {points(change['change'])} points in {pluralize(change['n'], 'case')} of the baseline" if change else ""
+        )
+        yield f"Pass rate **{percent(rate['mean'])} %**{interval}{since}"
 
 
 def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
@@ -118,10 +131,10 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
     yield Section(title="gates", rows=rows, count=len(gates), max_bytes=6_000)
     if baseline := report.get("baseline"):
         yield _list("the comparison with the baseline", [markdown_sentence(headline(baseline))])
-        changes = [f"- {markdown_sentence(sentence)}" for sentence in changes_besides(baseline)]
-        yield _list("what changed besides the system", changes)
         sides = [f"- {markdown_sentence(sentence)}" for sentence in flips(baseline)]
         yield _list("the cases that changed sides", sides)
+        changes = [f"- {markdown_sentence(sentence)}" for sentence in changes_besides(baseline)]
+        yield _list("what changed besides the system", changes)
     yield _cases(FAULTS_TITLE, worst, 18_000, listed=MAX_LISTED)
     if text := ties_text(report):
         yield _list("ties", [f"{text}."])

@@ -28,10 +28,10 @@ def step_summary(pytester, monkeypatch):
 def test_github_appends_the_report_to_the_step_summary(pytester, suite, run, step_summary):
     suite(case("good"), case("bad", WRONG))
 
-    result = run("--queryeval-report=github")
+    result = run("--queryeval-report=github", "--queryeval-name=bot")
 
     text = step_summary.read_text(encoding="utf-8")
-    assert text.startswith(f"{OLD}\n\n**FAILED: 2 cases: 1 passed, 1 failed** (1 case failed)\n")
+    assert text.startswith(f"{OLD}\n\n## `bot`\n\n**FAILED: 2 cases: 1 passed, 1 failed** (1 case failed)\n")
     assert "| `a.queryeval.yaml::bad` | failed |" in text
     assert not (pytester.path / "github").exists()
     result.stdout.fnmatch_lines(["report: summary of the step"])
@@ -57,13 +57,17 @@ def test_other_reports_and_a_run_without_summary_annotate_nothing(suite, run, st
     assert "\n::" not in run(*options).stdout.str()
 
 
-def test_every_run_of_a_step_adds_its_report(suite, run, step_summary):
+def test_every_run_of_a_step_adds_its_report_below_a_heading_of_its_own(suite, run, step_summary):
     suite(case("good"))
+    suite(case("good"), name="more/a.queryeval.yaml")
 
-    run("--queryeval-report=github")
-    run("--queryeval-report=github", "--queryeval-report=other.md")
+    run("--queryeval-report=github", "--queryeval-name=first", "a.queryeval.yaml")
+    run("--queryeval-report=github", "--queryeval-name=second", "--queryeval-report=other.md", "more")
 
-    assert step_summary.read_text(encoding="utf-8").count("**PASSED: 1 case: 1 passed**") == 2
+    text = step_summary.read_text(encoding="utf-8")
+    assert text.count("**PASSED: 1 case: 1 passed**") == 2
+    headings = re.findall(r"^\n## .*", text, re.MULTILINE)
+    assert headings == ["\n## `first` in `a.queryeval.yaml`", "\n## `second` in `more`"]
 
 
 def test_ini_names_the_step_summary_beside_other_reports(pytester, suite, run, step_summary):
@@ -134,11 +138,11 @@ def test_step_summary_keeps_within_what_github_shows(suite, run, step_summary):
     step_summary.write_text(old, encoding="utf-8")
     suite(*(case(f"bad-{number}" + "y" * 200, WRONG) for number in range(100)))
 
-    run("--queryeval-report=github")
+    run("--queryeval-report=github", "--queryeval-name=bot")
 
     content = step_summary.read_text(encoding="utf-8")
     assert len(content.encode()) <= MAX_SUMMARY_BYTES
-    assert content.startswith(f"{old}\n\n**FAILED: 100 cases")
+    assert content.startswith(f"{old}\n\n## `bot`\n\n**FAILED: 100 cases")
     assert re.search(r"^… and \d+ more$", content, re.MULTILINE)
 
 
