@@ -50,7 +50,7 @@ def failed(number=1, **changes):
 
 
 def test_a_failed_case_is_an_error_at_its_line_of_the_repository(workspace):
-    found = annotations(workspace / "backend", failed(7, difference={"summary": "missing 1 of 2 rows"}), entry())
+    found = annotations(workspace / "backend", failed(7, message="f1 0.000: missing 1 of 2 rows\nand more"), entry())
 
     place = {"file": "backend/s/a.queryeval.yaml", "line": "7", "title": "failed: s/a.queryeval.yaml::bad-7"}
     assert found == [("error", place, "f1 0.000: missing 1 of 2 rows")]
@@ -119,7 +119,7 @@ def test_ten_failed_cases_need_no_count(workspace):
 @pytest.mark.parametrize("hostile", [*COMMANDS, *HOSTILE, "100 % a%0A::error::b"])
 def test_no_text_becomes_another_command_or_property(workspace, hostile):
     part = hostile.replace("\0", "")  # which no path has
-    case = failed(3, id=hostile, message=hostile, difference={"summary": hostile}, path=f"s/{part}.queryeval.yaml")
+    case = failed(3, id=hostile, message=hostile, path=f"s/{part}.queryeval.yaml")
 
     for name, properties, message in annotations(workspace, case, gates=[make_gate(folder=part, metric=hostile)]):
         assert name == "error"
