@@ -10,7 +10,7 @@ from pytest_queryeval.reports.cells import part
 from pytest_queryeval.reports.excel.sheet import MAX_COLUMNS, Column, Sheet, at
 from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.results.aggregation import costs
-from pytest_queryeval.results.verdict import reason
+from pytest_queryeval.results.verdict import first_line
 
 ORDER = ("failed", "error", "missed", "xpassed", "xfailed", "passed", "skipped")
 PRINTED_METRICS = 4  # more of them would make a printed page too small to read
@@ -38,7 +38,7 @@ def write_cases(sheet: Sheet, report: Report) -> int:
 
 
 def _fault(case: CaseReport) -> str | None:
-    return None if case["outcome"] == "passed" else reason(case) or None
+    return None if case["outcome"] == "passed" else first_line(case) or None
 
 
 def _cause(case: CaseReport) -> str | None:

@@ -74,7 +74,7 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
         *(("Could not be read", path, "bad") for path in report["unreadable_files"][:MAX_LISTED]),
     ]
-    sheet.title(0, "pytest-queryeval")
+    sheet.title(0, report["name"] or "pytest-queryeval")
     for row, (name, value, style) in enumerate(lines, start=1):
         sheet.put(row, 0, name, "name")
         if style == "text" and value:
