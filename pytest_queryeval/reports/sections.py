@@ -14,10 +14,12 @@ from pytest_queryeval.core.report import (
     MetricReport,
     Report,
     ScoreStatistics,
+    Totals,
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import statistics
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
+from pytest_queryeval.results.scope import folder_text
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
@@ -100,9 +102,8 @@ def by_weight(report: Report) -> list[str]:
 
 def pass_rate(report: Report) -> ScoreStatistics | None:
     """Return the share of the cases that passed with its interval; expected failures and skipped cases do not count."""
-    totals = report["totals"]
-    others = totals["failed"] + totals["missed"] + totals["errors"]
-    return statistics([1.0] * totals["passed"] + [0.0] * others) if totals["passed"] + others else None
+    passed, others = report["totals"]["passed"], faults(report["totals"])
+    return statistics([1.0] * passed + [0.0] * others) if passed + others else None
 
 
 def percent(share: float) -> str:
@@ -125,9 +126,13 @@ def points(change: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRow:
-    """A gate in few words: whether it is met, what it is about, its value, and what is needed over how many cases."""
+    """A gate in few words: whether it is met, what it is about, its value, and what is needed over how many cases.
+
+    `folder` is the one that the gate is for, empty where all gates are for the same.
+    """
 
     word: str
+    folder: str
     subject: str
     value: str
     about: str
@@ -136,30 +141,58 @@ class GateRow:
 def gate_rows(report: Report) -> list[GateRow]:
     """Return the gates: the missed ones first, then those that were not evaluated."""
     ordered = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
-    return [GateRow(word=GATE_WORDS[gate["ok"]], **gate_parts(gate)._asdict()) for gate in ordered]
+    is_one = len({gate["folder"] for gate in ordered}) == 1
+    return [
+        GateRow(
+            word=GATE_WORDS[gate["ok"]],
+            folder="" if is_one else folder_text(gate["folder"]),
+            **gate_parts(gate)._asdict(),
+        )
+        for gate in ordered
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weakness:
-    """Cases that did not pass and have something in common: the `value` of a group, or of `cause`."""
+    """Wrong answers that have a cause, or a value of a group, in common: how many there are `of` cases.
 
-    group: str
+    Those without a known cause have no `value`. `before` is how many there were in the baseline, None without one.
+    """
+
+    group: Literal["cause", "difficulty", "kind"]
     value: str
     faults: int
-    cases: int
+    of: int
+    before: int | None = None
 
 
 def weaknesses(report: Report) -> list[Weakness]:
-    """Return where cases did not pass: the values of kind and difficulty, those with the largest share first."""
+    """Return the causes of wrong answers, the most frequent first; without any, the groups whose cases fail most."""
+    baseline, wrong = report.get("baseline"), faults(report["totals"])
+    causes: dict[str, tuple[int | None, int]] = {label: (None, number) for label, number in report["causes"].items()}
+    if baseline:
+        causes = {label: (found["before"], found["after"]) for label, found in baseline["causes"].items()}
+    if causes:
+        most = max(max(before or 0, after) for before, after in causes.values())
+        rows = [
+            Weakness(group="cause", value=label, faults=after, of=most, before=before)
+            for label, (before, after) in sorted(causes.items(), key=lambda cause: -cause[1][1])
+        ]
+        unknown = wrong - sum(report["causes"].values())
+        return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
     found = [
-        Weakness(group=group, value=value, faults=faults, cases=totals["cases"])
+        Weakness(group=group, value=value, faults=number, of=member["totals"]["cases"])
         for group in ("difficulty", "kind")
         if len(report["groups"][group]) > 1
         for value, member in report["groups"][group].items()
-        for totals in (member["totals"],)
-        if (faults := totals["failed"] + totals["missed"] + totals["errors"])
+        if (number := faults(member["totals"]))
     ]
-    return sorted(found, key=lambda one: -one.faults / one.cases)
+    return sorted(found, key=lambda one: -one.faults / one.of)
+
+
+def faults(totals: Totals) -> int:
+    """Return how many cases failed, missed a threshold or were in error."""
+    return totals["failed"] + totals["missed"] + totals["errors"]
 
 
 def dimensions_table(report: Report) -> Table:

@@ -280,15 +280,17 @@ def gate_parts(gate: GateReport) -> GateParts:
         "no_regression": f"no regression of {gate['metric']}",
         "max_regressions": "number of regressions",
     }[gate["type"]]
-    subject += where_text(gate["where"]) + (f" in {gate['folder']}" if gate["folder"] not in ("", ".") else "")
+    subject += where_text(gate["where"])
     if value is None or gate["reason"]:
         return GateParts(subject, "", gate["reason"])
     about = [pluralize(gate["n"], "case")] * is_relative(gate) + _about(gate)
     if gate["type"] == "no_regression":
-        return GateParts(subject, f"{value:+.3f}", " · ".join((f"p {gate['p']:.3f}", *about)))
-    needed = limits_text(gate["min"], gate["max"])
+        change = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+        return GateParts(subject, change, " · ".join((f"p {gate['p']:.3f}", *about)))
     if gate["type"] == "max_regressions":
         needed = f"at most {gate['max_regressions']:,}"
+    else:  # a least value needs no more words
+        needed = limits_text(gate["min"], gate["max"]).removeprefix("" if gate["max"] is not None else "at least ")
     return GateParts(subject, _shown_value(gate, value), " · ".join((f"needs {needed}", *about)))
 
 

@@ -8,12 +8,14 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.report import CaseReport, EarlierCase, PredictionReport, QueryReport, Report
 from pytest_queryeval.results.verdict import first_line, worst_first
 from pytest_queryeval.text.truncation import truncate
 
 PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its cases
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
+CHANGE_CHARACTERS = 80  # of each side of a change in the list
 SCORE_DIGITS = 6
 ORDER = ("failed", "error", "missed")  # of the cases that come first
 FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
@@ -74,6 +76,7 @@ def listed(report: Report) -> dict[str, object]:
         "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],
         "why": [truncate(_why(case), TEXT_CHARACTERS) for case in cases],
         "label": [_label(case) for case in cases],
+        "change": [_change(case) for case in cases],
         "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
         "scores": {
             name: [
@@ -101,8 +104,19 @@ def _why(case: CaseReport) -> str:
 
 def _label(case: CaseReport) -> str | None:
     """Return in a word why an answer is wrong, where that is known."""
+    if case["cause"] is not None:
+        return case["cause"]["edits"][0]["label"]
     error = case["predicted"]["error"] if case["predicted"] is not None else None
     return None if error is None else error["kind"]
+
+
+def _change(case: CaseReport) -> list[str] | None:
+    """Return where a predicted query is to be changed, what stands there, and what should; empty for nothing."""
+    edit = case["cause"]["edits"][0] if case["cause"] is not None else None
+    before, arrow, after = edit["change"].partition(" → ") if edit is not None else ("", "", "")
+    if edit is None or not arrow:  # the message of a failure, which is shown as it is
+        return None
+    return [truncate("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
 
 
 def pieces(cases: Sequence[CaseReport], earlier: Mapping[str, EarlierCase]) -> Iterator[tuple[int, str]]:

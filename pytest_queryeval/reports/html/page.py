@@ -22,6 +22,7 @@ from pytest_queryeval.reports.sections import (
     by_weight,
     changes_table,
     dimensions_table,
+    faults,
     gate_rows,
     group_metrics,
     headline,
@@ -38,7 +39,7 @@ from pytest_queryeval.text.formatting import pluralize
 SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
-WEAKNESSES_SHOWN = 6
+WEAKNESSES_SHOWN = 7
 VALUES_SHOWN, METRICS_SHOWN = 20, 12  # of a group
 # The filters of the list of cases by name, and their words.
 VIEWS = {
@@ -90,7 +91,8 @@ def page(report: Report) -> str:
         change=baseline["metrics"].get(PASS_RATE) if baseline else None,
         gates=gate_rows(report),
         gates_shown=GATES_SHOWN,
-        weak=weaknesses(report)[:WEAKNESSES_SHOWN],
+        weak=weaknesses(report),
+        weak_shown=WEAKNESSES_SHOWN,
         changes=changes_text(report, line),
         views=_views(report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
@@ -139,12 +141,12 @@ def _views(report: Report) -> list[View]:
     """Return the filters that have cases, and that of all cases."""
     totals, cases = report["totals"], report["cases"]
     baseline = report.get("baseline")
-    faults = [totals["failed"], totals["errors"], totals["missed"]]
+    wrong = faults(totals)
     counts: dict[str, int] = {
         "regressions": len(baseline["regressions"]) if baseline else 0,
         "new-errors": len(baseline["errors"]) if baseline else 0,
         # the same as one of the next three where the others have no cases
-        "faults": sum(faults) if sum(map(bool, faults)) > 1 else 0,
+        "faults": wrong if wrong not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
         "fixes": len(baseline["fixes"]) if baseline else 0,
         "ties": sum(case["depends_on_tie"] for case in cases),
         "all": len(cases),

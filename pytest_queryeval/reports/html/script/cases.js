@@ -193,20 +193,22 @@ function headCell(name, words, state, change, kind) {
   return make("th", { scope: "col", "aria-sort": direction, class: kind }, button);
 }
 
-function caseRow(cases, place, scores, state) {
+function caseRow(cases, place, scores, state, isWrong) {
   const { list } = cases;
   const outcome = list.outcome[place];
-  const link = make("a", { href: cases.link(place, state) }, oneLine(list.id[place], 80));
+  const link = make("a", { href: cases.link(place, state), class: "clamped" }, oneLine(list.id[place], 80));
   const about = [list.kind[place], list.difficulty[place]].filter(Boolean).map((text) => oneLine(text, 40)).join(" · ");
-  const label = list.label[place];
+  const label = list.label[place]?.replaceAll("-", " ");
+  const [clause, before, after] = list.change[place] ?? [];
+  const change = list.change[place] && make("code", {}, [clause, before && make("del", {}, before), after && make("ins", {}, after)].filter(Boolean).flatMap((part) => [part, " "]));
   const row = make(
     "tr",
     {},
     make("th", { scope: "row" }, link, make("span", { class: "sub" }, make("span", { class: `chip ${outcome}` }, outcome), about)),
     make("td", {}, make("span", { class: "clamped" }, oneLine(list.question[place], 300))),
-    make("td", {}, label && make("span", { class: `chip ${outcome}` }, oneLine(label, 40)), make("span", { class: "clamped" }, oneLine(list.why[place], 300))),
-    scores.map((name) => make("td", { class: "number" }, cases.score(name, place) === null ? "" : score(cases.score(name, place)))),
-    make("td", { class: "number" }, seconds(list.seconds[place])),
+    isWrong && make("td", {}, (label || change) && make("span", { class: "cause" }, label && make("span", { class: `chip ${outcome}` }, oneLine(label, 40)), change), make("span", { class: "clamped" }, oneLine(list.why[place], 300))),
+    scores.map((name) => make("td", { class: "number", "data-name": oneLine(name, 60) }, cases.score(name, place) === null ? "" : score(cases.score(name, place)))),
+    make("td", { class: "number", "data-name": "prediction" }, seconds(list.seconds[place])),
   );
   row.addEventListener("click", (event) => {
     if (!event.target.closest("a") && !getSelection().toString()) link.click();
@@ -235,13 +237,14 @@ function showTable(cases, state, change, check) {
   const rows = found.slice((page - 1) * ROWS, page * ROWS);
   const scores = scoreColumns(cases, state, rows);
   check(scores);
+  const isWrong = rows.some((place) => cases.list.why[place] || cases.list.label[place]);
   const head = [
-    ...[...TEXT_COLUMNS].map(([name, words]) => headCell(name, words, state, change, name === "id" ? "case" : null)),
+    ...[...TEXT_COLUMNS].filter(([name]) => name !== "why" || isWrong).map(([name, words]) => headCell(name, words, state, change, name === "id" ? "case" : null)),
     ...scores.map((name) => headCell(TEXT_COLUMNS.has(name) || name === PREDICTION ? `score ${name}` : name, name, state, change, "number score")),
     headCell(PREDICTION, "Prediction", state, change, "number took"),
   ];
   const caption = make("caption", { class: "unseen" }, "Cases. The buttons in the first row sort them.");
-  const body = rows.map((place) => caseRow(cases, place, scores, state));
+  const body = rows.map((place) => caseRow(cases, place, scores, state, isWrong));
   const shownRows = rows.length ? make("table", {}, caption, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body)) : make("p", { class: "nothing" }, cases.size ? "No case fits." : "There are no cases.");
   document.getElementById("table").replaceChildren(shownRows);
   const few = found.length === cases.size ? "" : ` of ${number(cases.size)}`;
