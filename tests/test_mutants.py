@@ -81,6 +81,11 @@ SELECT s.name, max(a.fee) FROM singer s JOIN appearance a ON a.singer = s.id GRO
 SELECT DISTINCT c.name, count(*) FROM country c JOIN singer s ON s.country = c.code GROUP BY c.code
 SELECT c.name, max(c.area) FROM country c JOIN singer s ON s.country = c.code GROUP BY c.name
 SELECT id, name FROM singer GROUP BY id
+SELECT s.name FROM singer s JOIN appearance a ON a.singer = s.id GROUP BY s.id HAVING count(*) >= 2
+SELECT s.name FROM singer s JOIN appearance a ON a.singer = s.id GROUP BY s.name HAVING count(*) >= 2
+SELECT s.name FROM singer s JOIN appearance a ON a.singer = s.id GROUP BY a.singer HAVING count(*) > 1 AND s.age > 1
+SELECT s.name FROM singer s JOIN appearance a ON a.singer = s.id GROUP BY s.id HAVING count(*) < 2
+SELECT c.name FROM country c JOIN singer s ON s.country = c.code GROUP BY c.name HAVING count(*) > 1
 SELECT name FROM singer ORDER BY age
 SELECT name, age FROM singer ORDER BY id, age DESC
 SELECT name, country FROM singer ORDER BY country, age
@@ -171,6 +176,11 @@ def changes(query, operator, **arguments):
         ),
         ("join-condition", "SELECT s.id FROM singer AS s JOIN rumour AS r ON r.singer = s.id", "r.singer → r.height"),
         ("order-direction", "SELECT id FROM singer ORDER BY age", "age → age DESC"),
+        (
+            "order-direction",
+            "SELECT country FROM singer GROUP BY country ORDER BY COUNT(*) DESC",
+            "COUNT(*) DESC → COUNT(*) ASC",
+        ),
         ("order-key-dropped", "SELECT id FROM singer ORDER BY age, height DESC", "height DESC dropped"),
         ("order-dropped", "SELECT id FROM singer ORDER BY age LIMIT 2", "ORDER BY age dropped"),
         ("limit", "SELECT id FROM singer LIMIT 2", "LIMIT 2 → LIMIT 3"),
@@ -212,6 +222,10 @@ def test_each_operator_makes_its_change(operator, query, change):
         (
             "SELECT s.id, c.name FROM singer AS s JOIN country AS c ON s.country = c.code",
             "JOIN country AS c → LEFT JOIN country AS c",
+        ),
+        (
+            "SELECT s.name FROM singer AS s JOIN rumour AS r ON r.singer = s.id GROUP BY s.id HAVING COUNT(*) > 1",
+            "JOIN rumour AS r → LEFT JOIN rumour AS r",
         ),
         ("SELECT COUNT(age) FROM singer", "COUNT(age) → COUNT(*)"),
         ("SELECT COUNT(id) FROM singer", "COUNT(id) → COUNT(DISTINCT id)"),

@@ -182,3 +182,22 @@ def test_the_page_names_every_operator(strength):
     named = set(re.findall(r"`([a-z-]+)`", PAGE.partition("## Operators")[2].partition("## Options")[0]))
 
     assert {mutant.operator for gold in GOLDS for mutant in of(gold)} <= named
+
+
+def test_duckdb_finds_the_same_as_sqlite(strength):
+    pytest.importorskip("duckdb")
+    cases = """
+  - {id: boundary, gold: SELECT name FROM singer WHERE age > 35 ORDER BY id}
+  - {id: key, gold: "SELECT DISTINCT id, name FROM singer"}
+  - {id: partner, gold: SELECT c.id FROM concert c JOIN singer s ON c.singer = s.id WHERE c.singer > 1}
+  - {id: grouped, gold: "SELECT country, count(*) FROM singer GROUP BY country HAVING count(*) > 1"}
+"""
+    _, on_sqlite = strength(cases)
+
+    _, on_duckdb = strength(cases, head=HEAD.replace("sqlite", "duckdb"))
+
+    def counts(found):
+        return {case["id"]: (case["mutants"], case["killed"], case["equivalent"]) for case in found["cases"]}
+
+    assert counts(on_duckdb) == counts(on_sqlite)
+    assert survivors(on_duckdb) == survivors(on_sqlite)

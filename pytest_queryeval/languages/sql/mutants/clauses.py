@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import Dialect, exp
 
+from pytest_queryeval.languages.sql.mutants.conditions import fails_alone
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site, of_type, replaced
 from pytest_queryeval.languages.sql.mutants.facts import (
     Facts,
@@ -113,8 +114,8 @@ def joins(site: Site) -> Iterator[Edit]:
             continue
         facts = Facts(site.select, site.tables, loosened=join)
         alias = join.alias_or_name.lower()
-        kept_out = alias not in facts.extended or facts.aggregates_only(alias) or facts.partner_exists(join)
-        same = NO_UNMATCHED if kept_out else ""
+        kept_out = alias not in facts.extended or facts.aggregates_only(alias) or fails_alone(alias, site, facts)
+        same = NO_UNMATCHED if kept_out or facts.partner_exists(join) else ""
         table = join.this.sql(dialect=site.dialect)
         names = [f"LEFT JOIN {table}", f"JOIN {table}"]
         new = replaced(join, side=None if join.side else "LEFT", kind=None)
@@ -133,7 +134,7 @@ def orders(site: Site) -> Iterator[Edit]:
     for key in order.expressions:
         expression = facts.item(key)
         same = free or (DETERMINED if _is_tied(expression, before, facts) else "")
-        yield Edit(key, _turned(key), "order-direction", equivalent=same)
+        yield Edit(key, _turned(key, site), "order-direction", equivalent=same)
         if len(order.expressions) > 1:
             yield Edit(key, None, "order-key-dropped", equivalent=same)
         before.append(expression)
@@ -146,7 +147,7 @@ def set_orders(query: exp.Expr, site: Site) -> Iterator[Edit]:
     if order is not None and isinstance(query, exp.SetOperation):
         yield Edit(order, None, "order-dropped", equivalent=free)
         for key in order.expressions:
-            yield Edit(key, _turned(key), "order-direction", equivalent=free)
+            yield Edit(key, _turned(key, site), "order-direction", equivalent=free)
 
 
 def limits(query: exp.Expr, site: Site) -> Iterator[Edit]:
@@ -262,9 +263,11 @@ def _countable(site: Site) -> exp.Column | None:
     return next((column for column in found if not facts.not_null(column)), found[0] if found else None)
 
 
-def _turned(key: exp.Expr) -> exp.Expr:
-    """Return a sort key with the other direction."""
-    return replaced(key, desc=not key.args.get("desc"), nulls_first=None)
+def _turned(key: exp.Expr, site: Site) -> exp.Expr:
+    """Return a sort key with the other direction, by which NULLs change their place too unless they are always last."""
+    nulls_first = bool(key.args.get("nulls_first"))
+    are_last = Dialect.get_or_raise(site.dialect).NULL_ORDERING == "nulls_are_last"
+    return replaced(key, desc=not key.args.get("desc"), nulls_first=nulls_first if are_last else not nulls_first)
 
 
 def _identifier(name: str, site: Site) -> exp.Identifier:

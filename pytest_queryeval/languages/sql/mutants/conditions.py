@@ -146,6 +146,19 @@ def patterns(site: Site) -> Iterator[Edit]:
             yield Edit(pattern, exp.Literal.string(changed), "like")
 
 
+def fails_alone(alias: str, site: Site, facts: Facts) -> bool:
+    """Return whether HAVING leaves out each row that has no match in a joined table, as it is a group of its own."""
+    groups = facts.plain(facts.group_keys)
+    if not facts.group_keys or not facts.determine_rows(groups, ignored=alias):
+        return False
+    for condition in conjuncts(site.select.args.get("having")):
+        test = _count_test(condition)
+        counts_rows = isinstance(condition.this, exp.Count) and isinstance(condition.this.this, exp.Star)
+        if test is not None and counts_rows and not test[0](1, test[1]):
+            return True
+    return False
+
+
 def _conditions(site: Site) -> Iterator[exp.Expr]:
     for clause in site.clauses:
         yield from own_nodes(clause)

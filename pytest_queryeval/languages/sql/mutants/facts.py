@@ -129,12 +129,16 @@ class Facts:
         known = self.closure(names)
         return all(self.resolve(column) in known for column in expression.find_all(exp.Column))
 
-    def determine_rows(self, names: Iterable[Name]) -> bool:
-        """Return whether no two rows, before GROUP BY, have the same values of these columns."""
+    def determine_rows(self, names: Iterable[Name], ignored: str = "") -> bool:
+        """Return whether no two rows, before GROUP BY, have the same values of these columns.
+
+        With the alias of an `ignored` table, whether no two rows do without its columns.
+        """
         known = self.closure(names)
         return bool(self.sources) and all(
             source is not None and any(all((alias, name) in known for name in key) for key in keys(source))
             for alias, source in self.sources.items()
+            if alias != ignored
         )
 
     def not_null(self, expression: exp.Expr) -> bool:
