@@ -31,8 +31,8 @@ SECONDS = 180  # until a program has to be done
 CASE = "sql/trips.queryeval.yaml::income-per-plan"
 IS_READY = "return performance.getEntriesByName('queryeval-ready').length"
 IS_OPEN = "return !arguments[0] || document.getElementById('case').open"
-SHEET_SCALE = 2.1  # of a printed sheet whose page would be as wide as the picture
-SHEET_HEIGHT = 960  # of the picture of a sheet, in pixels
+SHEET_SCALE = 1.5  # of a printed sheet whose page would be as wide as the picture
+SHEET_HEIGHT = 700  # of the picture of a sheet, in pixels
 TOP_OF = "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY"
 # A system that changed for the worse, but for one question: it knows the answers of the one before.
 NEW_MODEL = """

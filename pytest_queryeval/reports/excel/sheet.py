@@ -23,6 +23,7 @@ QUERY_POINTS = 12.5  # the height of a line of a query, whose font is smaller
 FILTER_CHARACTERS = 4  # what the button of a filter covers, and the margins
 TITLE_POINTS = 24
 MIN_WIDTH = 8
+ONE_LINE = 12  # characters of a header that are not wrapped
 MAX_WIDTH = 40  # of a column of a block
 MAX_LINES = 8  # in sight of a text
 PAGE_COLUMNS = 10  # that a paragraph goes over
@@ -98,7 +99,7 @@ class Sheet:
         self.title(row, title)
         for column, name in enumerate(header):
             self.heading(row + 1, column, name, style="number header" if column else "header")
-        longest = [max(map(len, name.split()), default=0) for name in header]
+        longest = [len(name) if len(name) <= ONE_LINE else max(map(len, name.split())) for name in header]
         last = row + 1
         for last, values in enumerate(rows, start=row + 2):
             for column, value in enumerate(values):
