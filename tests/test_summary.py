@@ -322,5 +322,9 @@ def test_the_verdict_tells_what_changed_besides_the_system():
     baseline |= {"fixes": [], "regressions": [], "errors": []}
 
     line, _ = verdict(entry(id="a"), baseline=baseline)
+    failed, _ = verdict(entry(id="a", outcome="failed"), baseline=baseline)
 
     assert "changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more" in line
+    assert failed == (
+        "queryeval: FAILED: 1 case failed; changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more"
+    )

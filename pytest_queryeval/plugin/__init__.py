@@ -23,6 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("--queryeval-predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
     option("--queryeval-threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
     option("--queryeval-limit", metavar="N", type=int, help="evaluate only the first N cases that are selected")
+    sample = "evaluate N of the cases that are selected, chosen at random in proportion to their files; SEED is 0"
+    option("--queryeval-sample", metavar="N[:SEED]", help=sample)
     option("--queryeval-trials", metavar="N", type=int, help="ask the predictor N times for each case")
     option("--queryeval-concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
     option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
@@ -80,9 +82,9 @@ class AfterSelection:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Deselect the cases beyond a limit; raise a usage error for options that do not fit the cases."""
+        """Deselect cases beyond a sample or a limit; raise a usage error for options that do not fit the cases."""
         result = yield
-        config.stash[RUN].apply_limit(items)
+        config.stash[RUN].apply_limits(items)
         config.stash[RUN].check_collected(items)
         return result
 

@@ -29,7 +29,7 @@ class Overrides:
 
     def check(self) -> None:
         """Raise a usage error for an option that cannot be read; `Run.check_collected` checks what depends on cases."""
-        for name in ("name", "predictor", "baseline", "record", "replay"):
+        for name in ("name", "predictor", "baseline", "record", "replay", "sample"):
             if self._config.getoption(f"queryeval_{name}") == "":  # as of a variable that is not set
                 raise pytest.UsageError(f"--queryeval-{name}: expected a value, found nothing")
         for name in ("limit", "trials", "concurrency"):
@@ -39,6 +39,7 @@ class Overrides:
         self.cause  # noqa: B018 - reading it is the check
         self.predictor  # noqa: B018
         self.baseline  # noqa: B018
+        self.sample  # noqa: B018
         self._thresholds  # noqa: B018
         self._check_recording()
 
@@ -87,6 +88,18 @@ class Overrides:
             return predictor_of_text(text, folder=self._config.invocation_params.dir)
         except CaseError as error:
             raise pytest.UsageError(f"--queryeval-predictor: {error.problem}") from error
+
+    @cached_property
+    def sample(self) -> tuple[int, int] | None:
+        """How many cases are chosen at random, and the seed; None for all."""
+        given = self._config.getoption("queryeval_sample")
+        if given is None:
+            return None
+        number, colon, seed = given.partition(":")
+        if not (number.isdecimal() and int(number) and (seed.isdecimal() or not colon)):
+            expected = "expected N or N:SEED, whole numbers, N from 1 on"
+            raise pytest.UsageError(f"--queryeval-sample: {expected}, found '{given}'")
+        return int(number), int(seed or 0)
 
     @cached_property
     def cause(self) -> CauseMode:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
     from pytest_queryeval.core.report import PendingGate
     from pytest_queryeval.evaluation.session import Session
+    from pytest_queryeval.plugin.items import CaseItem
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
     from pytest_queryeval.suites import Suite
     from pytest_queryeval.suites.settings import FolderCache
@@ -171,15 +174,14 @@ class Run:
                 return f"{problem}: {_concurrency_remedy(case, workers)}"
         return ""
 
-    def apply_limit(self, items: list[pytest.Item]) -> None:
-        """Deselect all but the first cases where a limit is set."""
-        limit = self.config.getoption("queryeval_limit")
-        if limit is None:
-            return
-        cases = [item for item in items if is_case_item(item)]
-        if surplus := set(cases[limit:]):
-            self.config.hook.pytest_deselected(items=cases[limit:])
-            items[:] = [item for item in items if item not in surplus]
+    def apply_limits(self, items: list[pytest.Item]) -> None:
+        """Deselect the cases that a sample leaves out, and of the others all but the first where a limit is set."""
+        limit, every = self.config.getoption("queryeval_limit"), [item for item in items if is_case_item(item)]
+        chosen = sample_of(every, *self.overrides.sample) if self.overrides.sample is not None else every
+        kept = set(chosen[:limit])
+        if surplus := [item for item in every if item not in kept]:
+            self.config.hook.pytest_deselected(items=surplus)
+            items[:] = [item for item in items if item in kept or not is_case_item(item)]
 
     def marker(self, name: str) -> pytest.MarkDecorator:
         """Return the marker of a tag, a kind or a difficulty, registered for --strict-markers."""
@@ -242,6 +244,23 @@ def _versions(cases: list[Case]) -> dict[str, str]:
 def _cases(items: list[pytest.Item]) -> list[Case]:
     """Return the cases of the items, without those that are skipped."""
     return [item.case for item in items if is_case_item(item) and item.case.skip is None]
+
+
+def sample_of(items: list[CaseItem], number: int, seed: int) -> list[CaseItem]:
+    """Return so many of the items, from each file in proportion, in their order; the same in every process.
+
+    Every so manieth of the items is taken, in the order of their files and at random within a file.
+    """
+
+    def place(item: CaseItem) -> tuple[str, bytes]:
+        digest = sha256(f"{seed} {item.nodeid}".encode(errors="backslashreplace")).digest()
+        return item.nodeid.partition("::")[0], digest
+
+    ordered = sorted(items, key=place)
+    start = Random(seed).randrange(len(ordered)) if ordered else 0  # noqa: S311 - no secret
+    number = min(number, len(ordered))
+    chosen = {ordered[(at * len(ordered) + start) // number].nodeid for at in range(number)}
+    return [item for item in items if item.nodeid in chosen]
 
 
 def _concurrency_remedy(case: Case, workers: int) -> str:

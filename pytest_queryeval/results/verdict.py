@@ -22,11 +22,15 @@ Quote: TypeAlias = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The state of a run, the counts of cases and of what is wrong beside them, and the rule that decided."""
+    """The state of a run, the counts of cases and of what is wrong beside them, and the rule that decided.
+
+    `changes` are those besides the system, which `counts` has as well.
+    """
 
     state: str
     counts: str
     rule: str
+    changes: str
 
     @property
     def is_faulty(self) -> bool:
@@ -42,14 +46,15 @@ class Verdict:
     def line(self) -> str:
         """The verdict in one line."""
         reason = self.rule if self.state in (FAILED, NO_VERDICT) else f"{self.counts} ({self.rule})"
-        return f"queryeval: {self.state}: {reason}"
+        changes = f"; {self.changes}" if self.changes and self.state == FAILED else ""
+        return f"queryeval: {self.state}: {reason}{changes}"
 
 
 def verdict(report: Report, quoted: Quote = str) -> Verdict:
     """Return the verdict of a run, which its exit status follows; `quoted` is applied to text of suites and models."""
     state, rules = _state_and_rules(report, quoted)
     counts = ", ".join([counts_of_cases(report), *_other_counts(report, quoted)])
-    return Verdict(state=state, counts=counts, rule="; ".join(rules))
+    return Verdict(state=state, counts=counts, rule="; ".join(rules), changes=changes_text(report, quoted))
 
 
 def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from singers import GOLD, INVALID, SETTINGS, WRONG, case, unpredicted
+
+from pytest_queryeval.plugin.run import sample_of
 
 PREDICT = f"def predict(case):\n    return {WRONG!r} if case.id == 'bad' else {GOLD!r}\n"
 
@@ -27,6 +31,52 @@ def test_limit_that_is_no_number_of_cases_is_a_usage_error(suite, run, limit):
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--queryeval-limit*"])
+
+
+def test_a_sample_is_in_proportion_to_files_and_the_same_with_workers(suite, write, run_and_parse):
+    suite(*(case(f"a{n}") for n in range(8)))
+    suite(*(case(f"b{n}") for n in range(4)), name="b.queryeval.yaml")
+    write("test_beside.py", "def test_beside(): pass")
+
+    alone, shared = run_and_parse("--queryeval-sample=6"), run_and_parse("--queryeval-sample=6:0", "-n2")
+
+    alone.result.assert_outcomes(passed=7, deselected=6)
+    assert sorted(id_[0] for id_ in alone.outcomes) == ["a"] * 4 + ["b"] * 2
+    assert set(alone.outcomes) == set(shared.outcomes)
+    assert alone.report["selected"] is True
+
+
+def test_a_sample_is_taken_of_what_is_selected(suite, run_and_parse):
+    suite(*(case(f"a{n}") for n in range(8)), *(case(f"b{n}") for n in range(3)))
+
+    run = run_and_parse("--queryeval-sample=5:3", "-k", "b", "--queryeval-limit=2")
+    whole = run_and_parse("--queryeval-sample=99")
+
+    assert len(run.outcomes) == 2
+    assert {id_[0] for id_ in run.outcomes} == {"b"}
+    assert len(whole.outcomes) == 11
+    assert whole.report["selected"] is False
+
+
+@pytest.mark.parametrize("sample", ["0", "-1", "many", "", "5:", "5:x", "5:-1", "1.5", "\N{SUPERSCRIPT TWO}"])
+def test_a_sample_that_is_no_number_of_cases_is_a_usage_error(suite, run, sample):
+    suite(case("one"))
+
+    result = run(f"--queryeval-sample={sample}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --queryeval-sample: expected *"])
+
+
+def test_samples_of_other_seeds_differ_and_every_case_may_be_chosen():
+    items = [SimpleNamespace(nodeid=f"{path}.queryeval.yaml::{n}") for path in "ab" for n in range(10)]
+
+    samples = [tuple(item.nodeid for item in sample_of(items, 4, seed)) for seed in range(200)]
+
+    assert len(set(samples)) > 150
+    assert {nodeid for sample in samples for nodeid in sample} == {item.nodeid for item in items}
+    assert all([nodeid[0] for nodeid in sample] == ["a", "a", "b", "b"] for sample in samples)
+    assert sample_of([], 4, 0) == []
 
 
 def test_threshold_replaces_the_suites_own(suite, run_and_parse):

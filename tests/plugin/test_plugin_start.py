@@ -53,7 +53,8 @@ def test_collection_of_a_sql_suite_loads_no_parser_and_no_engine(suite, loaded_b
 def test_help_names_every_option():
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    for option in ("report=PATH", "predictor=SPEC", "threshold=METRIC=VALUE", "limit=N", "cause=auto|off|full"):
+    options = ("report=PATH", "predictor=SPEC", "threshold=METRIC=VALUE", "limit=N", "sample=N[:SEED]")
+    for option in (*options, "name=TEXT", "cause=auto|off|full"):
         assert f"--queryeval-{option}" in result.stdout
     for setting in ("queryeval_report", "queryeval_gates", "queryeval_excel_layout", "queryeval_cause"):
         assert setting in result.stdout
