@@ -64,7 +64,8 @@ def run(arguments: argparse.Namespace) -> Result:
         if realpath(target) in map(realpath, paths):
             raise ReportError(f"{target}: is a report to compare, and would be lost")
         check_place(target)
-    reports = _named([(path, read_report(path)) for path in paths])
+    has_page = any(target.suffix == ".html" for target in targets)
+    reports = _named([(path, read_report(path) if has_page else _without_answers(read_report(path))) for path in paths])
     try:
         board = leaderboard(reports, arguments.by)
         if len(reports) == 2:
@@ -75,6 +76,17 @@ def run(arguments: argparse.Namespace) -> Result:
     written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](board, reports)))
     lines = [*text_lines(leaderboard_blocks(board), shutil.get_terminal_size().columns), *written.lines()]
     return Result(status=FAILED if written.problems else OK, lines=lines, data={**board, **written.data()})
+
+
+def _without_answers(report: Report) -> Report:
+    """Drop what only a page shows of the cases: it is most of a report, and all reports are in memory at once."""
+    for case in report["cases"]:
+        case["gold"], case["prediction"], case["trials"], case["details"] = None, None, [], {}
+        if case["predicted"] is not None:
+            case["predicted"]["sample"] = []
+        if case["difference"] is not None:
+            case["difference"] |= {"missing": [], "extra": [], "changed": [], "repeated": []}
+    return report
 
 
 def _named(read: Sequence[tuple[Path, Report]]) -> dict[str, Report]:

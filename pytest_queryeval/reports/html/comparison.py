@@ -1,23 +1,137 @@
-"""A comparison of systems as a page."""
+"""A comparison of systems as a page: the ranking, who wins where, and the cases on which systems differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.blocks import Table, Untrusted
+from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.reports.blocks import Untrusted
+from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
+from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
-from pytest_queryeval.reports.leaderboard import leaderboard_blocks
-from pytest_queryeval.results.baseline.leaderboard import Leaderboard
+from pytest_queryeval.reports.leaderboard import NOTE, coverage, finding, suite_differences
+from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text, signed
+from pytest_queryeval.results.baseline.flips import score_of
+from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard
+from pytest_queryeval.text.truncation import truncate
+
+MESSAGE_CHARACTERS = 1_000
+MAX_PACKED = 1_100_000  # characters of all answers; later cases have queries only
+STEPS = (1, 2, 2.5, 5, 10)
+WORDS: Mapping[Literal["regressed", "fixed", "others"], str] = {
+    "regressed": "regressed",
+    "fixed": "fixed",
+    "others": "differs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis with round ends: values become places from 0 to 100."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> Scale:
+        """Return the scale with the closest round ends around all values."""
+        span = max(values) - min(values) or abs(values[0]) or 1.0
+        power = 10 ** math.floor(math.log10(span / 4))
+        step = next(each * power for each in STEPS if each * power >= span / 4)
+        return cls(math.floor(min(values) / step) * step, math.ceil(max(values) / step) * step)
+
+    def at(self, value: float) -> float:
+        """Return the place of a value."""
+        return round(100 * (value - self.low) / (self.high - self.low or 1.0), 2)
+
+    @property
+    def ticks(self) -> tuple[str, str, str]:
+        """The values at both ends and in the middle."""
+        low, middle, high = (f"{round(value, 9):g}" for value in (self.low, (self.low + self.high) / 2, self.high))
+        return low, middle, high
 
 
 def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
-    """Return the HTML of a comparison."""
+    """Return the HTML of a comparison. Text from a model or a database is escaped, or packed in base64."""
+    ranked = {system["name"]: system for system in board["systems"] if system["score"]}
+    scores = [score for system in board["systems"] if (score := system["score"])]
+    changes = [change for system in board["systems"] if (change := system["difference"])]
+    numbers = {name: len(board["differing"][name]) for name in WORDS if board["differing"][name]}
+    first = next(iter(numbers), "all")
+    counts = (*((name, WORDS[name], number) for name, number in numbers.items()), ("all", "all", sum(numbers.values())))
     text = template("comparison.html.jinja").render(
-        title=f"{len(reports)} systems",
-        blocks=list(leaderboard_blocks(board)),
-        is_table=lambda block: isinstance(block, Table),
+        board=board,
+        title=line("".join(finding(board))),
+        finding=finding(board),
         is_untrusted=lambda part: isinstance(part, Untrusted),
-        shown=line,
+        ranked=ranked,
+        means=Scale.over([end for own in scores for end in (own["mean"], *(own["ci95"] or ()))] or [0.0]),
+        differences=Scale.over([0.0, *(end for own in changes for end in (own["change"], *(own["ci95"] or ())))]),
+        note=NOTE,
+        coverage=list(coverage(board)),
+        besides=list(suite_differences(board["systems"])),
+        min_group=MIN_GROUP,
+        metrics=list(dict.fromkeys(name for system in board["systems"] for name in system["metrics"])),
+        metric_changes=changes_table(board["baseline"]) if "baseline" in board else None,
+        change_note=CHANGE_NOTE,
+        signed=signed,
+        p_text=p_text,
+        views=[
+            View(name=name, words=words.capitalize(), count=number, is_first=name == first)
+            for name, words, number in counts
+        ],
+        created={name: report["created"][:16].replace("T", " ") for name, report in reports.items()},
+        packed=list(_packed(board, reports, [name for name in reports if name in ranked] or list(reports))),
+        **assets(*SCRIPTS[:-1], "compared_case", SCRIPTS[-1]),
     )
     return text.encode(errors="backslashreplace")
+
+
+def _packed(
+    board: Leaderboard, reports: Mapping[str, Report], names: Sequence[str]
+) -> Iterator[tuple[int | None, str]]:
+    """Yield the packed parts of a page: the list of cases that differ, then pieces of their queries and answers."""
+    changes = {nodeid: name for name in WORDS for nodeid in board["differing"][name]}
+    places = {nodeid: place for place, nodeid in enumerate(changes)}
+    by_nodeid = [
+        {case["nodeid"]: case for case in reports[name]["cases"] if case["nodeid"] in changes} for name in names
+    ]
+    cases = [[own[nodeid] for nodeid in changes] for own in by_nodeid]
+    lists = [listed({**reports[name], "cases": own}) for name, own in zip(names, cases, strict=True)]
+    whys = zip(*(own["why"] for own in reversed(lists)), strict=True)
+    scores = {name: [score_of(board["metric"], case) for case in own] for name, own in zip(names, cases, strict=True)}
+    found = {
+        **lists[-1],
+        "outcome": [WORDS[name] for name in changes.values()],
+        "why": [next(filter(None, texts), "") for texts in whys],
+        "scores": scores,
+        "worst": [],
+        "views": {name: [places[nodeid] for nodeid in board["differing"][name]] for name in WORDS},
+        "systems": names,
+    }
+    yield None, packed(json_text(found))
+    left = MAX_PACKED
+    for first, piece in pieces(_details(own) for own in zip(*cases, strict=True)):
+        text = packed(piece)
+        left -= len(text)
+        if left < 0:
+            break
+        yield first, text
+
+
+def _details(cases: Sequence[CaseReport]) -> dict[str, object]:
+    """Return what the page of a case shows of all systems."""
+    return {
+        **{name: value for name, value in details(cases[0]).items() if name in ("question", "evidence", "gold")},
+        "systems": [
+            {
+                "outcome": case["outcome"],
+                "message": truncate(case["message"], MESSAGE_CHARACTERS),
+                **{name: value for name, value in details(case).items() if name in ("predicted", "difference")},
+            }
+            for case in cases
+        ],
+    }

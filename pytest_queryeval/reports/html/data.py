@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING
@@ -119,15 +119,12 @@ def _change(case: CaseReport) -> list[str] | None:
     return [truncate("" if part == NOTHING else part, CHANGE_CHARACTERS) for part in (edit["clause"], before, after)]
 
 
-def pieces(cases: Sequence[CaseReport], earlier: Mapping[str, EarlierCase]) -> Iterator[tuple[int, str]]:
-    """Yield the details of all cases as JSON lists of some length, each with the number of its first case.
-
-    `earlier` is what a baseline has of cases by node id.
-    """
+def pieces(found: Iterable[object]) -> Iterator[tuple[int, str]]:
+    """Yield the details of all cases as JSON lists of some length, each with the number of its first case."""
     first, length = 0, 0
     piece: list[str] = []
-    for number, case in enumerate(cases):
-        piece.append(json_text(_details(case, earlier.get(case["nodeid"]))))
+    for number, own in enumerate(found):
+        piece.append(json_text(own))
         length += len(piece[-1])
         if length >= PIECE_CHARACTERS:
             yield first, f"[{','.join(piece)}]"
@@ -140,10 +137,13 @@ def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
     """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
     yield None, packed(json_text(listed(report)))
     earlier = report["baseline"].get("earlier", {}) if "baseline" in report else {}
-    yield from ((first, packed(piece)) for first, piece in pieces(report["cases"], earlier))
+    yield from (
+        (first, packed(piece))
+        for first, piece in pieces(details(case, earlier.get(case["nodeid"])) for case in report["cases"])
+    )
 
 
-def _details(case: CaseReport, earlier: EarlierCase | None) -> dict[str, object]:
+def details(case: CaseReport, earlier: EarlierCase | None = None) -> dict[str, object]:
     """Return what only the page of a case shows; what is empty is left out."""
     fingerprint = case["fingerprint"]
     found: dict[str, object] = {

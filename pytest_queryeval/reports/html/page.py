@@ -76,12 +76,6 @@ def page(report: Report) -> str:
     from markupsafe import Markup
 
     baseline = report.get("baseline")
-    style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
-    # Nothing is loaded, and only our own style and script count; the icon, the one picture, is in the page.
-    policy = (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     return template("report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
@@ -108,10 +102,21 @@ def page(report: Report) -> str:
         **(_comparison(baseline) if baseline else {}),
         link=link,
         links_shown=LINKS_SHOWN,
-        style=Markup(style),  # noqa: S704 - our own
-        script=Markup(script),  # noqa: S704 - our own
-        policy=policy,
+        **assets(*SCRIPTS),
     )
+
+
+def assets(*scripts: str) -> dict[str, str]:
+    """Return the style and the script of a page, and the policy by which only these count, and nothing is loaded."""
+    from markupsafe import Markup
+
+    style, script = _read("style.css"), "\n".join(_read(f"script/{name}.js") for name in scripts)
+    # The icon, the one picture, is in the page.
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - our own
 
 
 def link(**state: str) -> str:

@@ -359,7 +359,7 @@ async function showCase(cases, place, found, state) {
   const title = make("h2", { id: "case-title", tabindex: -1, autofocus: true }, oneLine(cases.list.id[place], 200));
   const position = make("span", { class: "quiet" }, `${number(at + 1)} of ${number(listed.length)}`);
   const head = make("header", {}, title, chip(outcome), make("nav", { "aria-label": "Cases beside this one" }, beside("Previous", -1), position, beside("Next", 1)), close);
-  dialog.replaceChildren(...content([head, make("div", { class: "inside" }, safely(() => casePage(cases, place, details)))]));
+  dialog.replaceChildren(...content([head, make("div", { class: "inside" }, safely(() => (cases.list.systems ? comparedCase : casePage)(cases, place, details)))]));
   dialog.onkeydown = (event) => {
     const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
     const isSideways = [...dialog.querySelectorAll(".scroll, pre")].some((own) => own.contains(event.target) && own.scrollWidth > own.clientWidth);

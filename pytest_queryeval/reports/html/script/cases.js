@@ -2,6 +2,7 @@
 
 const ROWS = 100;
 const SCORES_SHOWN = 4;
+const SYSTEMS_SHOWN = 6;
 const FAULTS = ["failed", "missed", "error"];
 const LEVELS = ["easy", "simple", "medium", "moderate", "hard", "challenging", "extra"];
 const PREDICTION = "prediction seconds";
@@ -147,7 +148,8 @@ function choice(name, several, values, change) {
   return select;
 }
 
-// The scores that have columns: those that the address names, else those that tell the rows apart, else the first.
+// The scores that have columns: those that the address names, else those that tell the rows apart, else the first; in a
+// comparison of systems those of the first ones.
 function scoreColumns(cases, state, rows) {
   const known = [...cases.scores].map(([name, values]) => [name, unique(rows.map((place) => values[place]))]);
   const scored = known.filter(([, values]) => values.length);
@@ -155,6 +157,7 @@ function scoreColumns(cases, state, rows) {
     const wanted = new Set(state.scores.split(",").map(decoded));
     return scored.map(([name]) => name).filter((name) => wanted.has(name));
   }
+  if (cases.list.systems) return cases.list.systems.slice(0, SYSTEMS_SHOWN);
   const telling = scored.filter(([, values]) => values.length > 1);
   const names = (telling.length ? telling : scored).map(([name]) => name).slice(0, SCORES_SHOWN);
   const sorted = state.sort?.replace(SCORE, "");
