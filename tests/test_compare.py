@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+import zlib
+from base64 import b64decode
 from html.parser import HTMLParser
 from importlib.metadata import version
 from itertools import product
@@ -16,6 +18,7 @@ from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports.html.comparison import Scale
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
 from pytest_queryeval.results.gates import evaluate_gate
@@ -556,22 +559,114 @@ def test_a_run_with_the_name_that_another_is_given_hides_none(write):
     assert {system["name"] for system in json.loads(Path("out.json").read_bytes())["systems"]} == set(paths)
 
 
+def predicted(query, *rows):
+    table = {"columns": ["n"] if rows else None, "row_count": len(rows), "sample": list(rows)}
+    return {"query": query, "seconds": 0.1, "error": None, **table}
+
+
+def unpacked(path):
+    """The list of cases in a page, and the details of all cases."""
+    texts = re.findall(r'<script type="text/plain"[^>]*>([^<]*)</script>', Path(path).read_text(encoding="utf-8"))
+    found, *pieces = (json.loads(zlib.decompress(b64decode(text))) for text in texts)
+    return found, [details for piece in pieces for details in piece]
+
+
 @pytest.mark.parametrize("others", [["new.json"], ["new.json", "third.json"]], ids=["two", "many"])
 def test_foreign_text_is_never_markup(write, capsys, others):
-    for name, value in (("base.json", 1.0), ("new.json", 0.0), ("third.json", 0.0)):
-        write(name, case(HOSTILE, value, scores={HOSTILE: value}))
+    def page_of(text):
+        for name, value in (("base.json", 1.0), ("new.json", 0.0), ("third.json", 0.0)):
+            cases = [
+                case(
+                    f"{text}{n}",
+                    value,
+                    scores={text: value},
+                    tags=[text, "b"],
+                    question=text,
+                    predicted=predicted(text),
+                )
+                for n in range(10)
+            ]
+            write(name, *cases, case("other", tags=["b"], scores={text: 1.0}), name=f"{text}{name}")
+        main(["compare", "base.json", *others, "-o", "out.html", "-o", "out.md"])
+        return Path("out.html").read_text(encoding="utf-8")
 
-    main(["compare", "base.json", *others, "-o", "out.html", "-o", "out.md"])
+    harmless, page = page_of("text"), page_of(HOSTILE)
 
-    page, markdown = (Path(name).read_text(encoding="utf-8") for name in ("out.html", "out.md"))
-    assert {tag for tag, _ in Tags(page).found} <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "div", "table", "thead", "tbody", "tr", "th", "td"),
-        *("p", "code"),
-    }
+    markdown = Path("out.md").read_text(encoding="utf-8")
+    assert [tag for tag, _ in Tags(page).found] == [tag for tag, _ in Tags(harmless).found]
     assert "\u202e" not in page + markdown + capsys.readouterr().out
-    assert all("href" not in attributes and "src" not in attributes for _, attributes in Tags(page).found)
+    assert {name for _, attributes in Tags(page).found for name in attributes if name.startswith("on")} == set()
+    links = {attributes[name] for _, attributes in Tags(page).found for name in ("href", "src") if name in attributes}
+    assert all(link.startswith(("#", "data:image/svg+xml,")) for link in links)
+    assert unpacked("out.html")[0]["question"] == [HOSTILE] * 10
     assert "<script>" in markdown
     assert "<script>" not in re.sub(r"(`+)[^\n]*?(?<!`)\1(?!`)", "", markdown)
+
+
+def test_a_page_has_the_cases_that_differ_regressed_ones_first_with_the_answers_of_all_systems(write):
+    for name, values in (("a", (1.0, 0.0, 1.0, 1.0)), ("b", (0.0, 0.0, 0.0, 1.0)), ("c", (1.0, 1.0, 0.0, 1.0))):
+        cases = [
+            case(f"c{n}", value, predicted=predicted(f"{name}{n}", [n]), message="" if value else f"{name} is wrong")
+            for n, value in enumerate(values)
+        ]
+        write(f"{name}.json", *cases)
+
+    main(["compare", "a.json", "b.json", "c.json", "-o", "out.html"])
+
+    found, details = unpacked("out.html")
+    assert found["id"] == ["c2", "c1", "c0"]
+    assert found["outcome"] == ["regressed", "fixed", "differs"]
+    assert found["views"] == {"regressed": [0], "fixed": [1], "others": [2]}
+    assert found["systems"] == ["a", "b", "c"]
+    assert found["scores"] == {"a": [1.0, 0.0, 1.0], "b": [0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0]}
+    assert found["why"] == ["c is wrong", "b is wrong", "b is wrong"]
+    assert [own["predicted"]["query"] for own in details[0]["systems"]] == ["a2", "b2", "c2"]
+    assert [own["outcome"] for own in details[0]["systems"]] == ["passed", "failed", "failed"]
+    assert details[0]["systems"][2]["predicted"]["sample"] == [["#2"]]
+    page = Tags(Path("out.html").read_text(encoding="utf-8"))
+    assert {"data-show": "regressed", "aria-current": "true"}.items() <= next(
+        attributes.items() for tag, attributes in page.found if attributes.get("data-show") == "regressed"
+    )
+    assert {"Regressed ", "Fixed ", "Differs ", "All "} <= set(page.texts)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [((1.0, 0.5), (1.0, 0.5)), ((1.0,), (0.0,)), ((None,), (None,)), ((1e149,), (-1e149,)), ((0.0, 0.0), (0.0, 0.0))],
+    ids=["identical", "one case", "no score", "huge", "zero"],
+)
+def test_a_page_is_made_of_any_scores(write, values):
+    for name, own in zip("ab", values, strict=True):
+        write(f"{name}.json", *scores(*own), case("also", 1.0, scores={"f1": None, "other": 1.0}))
+
+    main(["compare", "a.json", "b.json", "--by", "other" if values == ((None,), (None,)) else "f1", "-o", "out.html"])
+
+    drawn = [attributes["d"] for _, attributes in Tags(Path("out.html").read_text("utf-8")).found if "d" in attributes]
+    assert drawn
+    assert all(re.fullmatch(r"M-?[\d.]+ -?\d+[HVh]-?[\d.]+", path) for path in drawn)
+
+
+def test_a_page_leaves_out_the_answers_that_would_make_it_too_large(write, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.reports.html.comparison.MAX_PACKED", 2_000)
+    monkeypatch.setattr("pytest_queryeval.reports.html.data.PIECE_CHARACTERS", 1_000)
+    for name, value in (("a", 1.0), ("b", 0.0)):
+        write(f"{name}.json", *(case(f"c{n}", value, predicted=predicted(f"SELECT {n}" * 9)) for n in range(100)))
+
+    main(["compare", "a.json", "b.json", "-o", "out.html"])
+
+    found, details = unpacked("out.html")
+    assert len(found["id"]) == 100
+    assert 0 < len(details) < 100
+
+
+def test_a_scale_has_round_ends_around_all_values():
+    assert [Scale.over(values).ticks for values in ([0.845, 0.92], [-0.04, 0.026], [0.7], [0.0], [12.0, 3_400.0])] == [
+        ("0.84", "0.88", "0.92"),
+        ("-0.04", "0", "0.04"),
+        ("0.6", "0.7", "0.8"),
+        ("0", "0", "0"),
+        ("0", "2000", "4000"),
+    ]
 
 
 @pytest.mark.parametrize(

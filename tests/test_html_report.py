@@ -15,7 +15,6 @@ from samples import HEAD, entry
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.html.bins import distribution
-from pytest_queryeval.reports.html.comparison import comparison_page
 from pytest_queryeval.reports.html.data import exact
 from pytest_queryeval.reports.html.drawing import drawn, names_shown
 from pytest_queryeval.reports.json import render_json
@@ -458,13 +457,6 @@ def test_a_time_that_turns_text_is_shown_as_escapes():
 
     assert page.text.count("2024-03-01\\u202e10:00") == 2
     assert "\u202e" not in "".join([page.text, *page.values("datetime")])
-
-
-def test_the_title_of_a_comparison_is_shown_as_escapes_and_whole():
-    page = Page(comparison_page("a\u202eb.json against ok.json", []).encode())
-
-    assert page.texts.count("a\\u202eb.json against ok.json") == 2
-    assert "\u202e" not in page.text
 
 
 def test_scores_beyond_the_limits_that_a_report_tells_lie_at_its_ends():
