@@ -4,15 +4,17 @@ function comparedCase(cases, place, details) {
   const { list } = cases;
   if (!details) return make("p", { class: "quiet" }, "With the queries and answers of all cases, this page would be too large. Those of this case are in the pages of the runs.");
   const kind = list.kind[place];
-  const written = (text) => (kind === "json" && text && jsonLines(text)) || tokens(withoutMargins(text ?? ""), kind);
+  const members = (text) => (kind === "json" && text ? jsonLines(text) : null);
+  const written = (text) => tokens(withoutMargins(text ?? ""), kind);
   const paths = (rows) => rows.map(([path]) => String(valueText(path)));
-  const gold = written(details.gold?.query);
+  const gold = members(details.gold?.query) ?? written(details.gold?.query);
   const none = () => make("p", { class: "quiet" }, "no query");
   const columns = details.systems.map(({ outcome, message, predicted, difference }, at) => {
     const { missing = [], extra = [], changed = [] } = exact(difference ?? {});
-    const query = written(predicted?.query);
-    if (kind === "json") markMembers(query, paths(extra), paths(changed.map((both) => both.predicted)));
-    else markDifferences(gold.map((token) => ({ ...token })), query);
+    const lines = members(predicted?.query);
+    const query = lines ?? written(predicted?.query);
+    if (lines) markMembers(lines, paths(extra), paths(changed.map((both) => both.predicted)));
+    else markDifferences(written(details.gold?.query), query);
     const name = list.systems[at];
     const marks = { word: "extra", tag: "ins", lone: extra, changed: changed.map((both) => [both.predicted, both.gold]), caption: `Rows of ${name}` };
     return make(
