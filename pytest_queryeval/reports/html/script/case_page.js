@@ -263,14 +263,12 @@ function againstBaseline(kind, { earlier, predicted }, outcome) {
   ];
 }
 
-// The edits after which predicted has gold's answer.
-function cause({ cause: found }) {
+// The edits after which predicted has gold's answer; what only repeats the headline is left out.
+function causes(found, headline) {
   if (!found?.edits?.length) return null;
-  return make(
-    "ul",
-    { class: "causes" },
-    found.edits.map(({ label, clause, change }) => make("li", {}, make("span", { class: "chip cause" }, label), clause ? make("span", { class: "quiet" }, ` ${clause} `) : " ", make("span", { class: "code" }, change))),
-  );
+  const edit = ({ label, clause, change }) =>
+    make("li", {}, chip(oneLine(label, 40).replaceAll("-", " ")), clause && make("span", { class: "quiet" }, clause), change !== headline && make("span", { class: "code" }, change));
+  return make("ul", { class: "causes" }, found.edits.map(edit));
 }
 
 function conversation(messages) {
@@ -283,7 +281,10 @@ function overview(cases, place, details) {
   const { list } = cases;
   const message = details.message ?? list.message[place];
   const why = details.why ?? list.why[place];
-  const headline = message.includes(why) ? message : why;
+  const headline = why || message;
+  // The message may have the same at its end, or go on after it.
+  const at = message.indexOf(`: ${headline.slice(0, 100)}`);
+  const thresholds = message.startsWith(headline) ? message.slice(headline.length).trim() : at < 0 ? message : message.slice(0, at);
   const nodeid = make("span", {}, cases.nodeid(place));
   const about = [list.kind[place], list.difficulty[place], details.source, list.tags[place].join(", ")].filter(Boolean);
   const where = `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`;
@@ -291,7 +292,7 @@ function overview(cases, place, details) {
     "div",
     { class: "overview" },
     headline
-      ? make("div", { class: `finding ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), headline === message ? null : make("p", { class: "message" }, message), cause(details))
+      ? make("div", { class: `finding ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), thresholds ? make("p", { class: "message" }, thresholds) : null, causes(details.cause, headline))
       : null,
     make("p", { class: "question" }, details.question ?? list.question[place]),
     details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
@@ -318,8 +319,8 @@ function casePage(cases, place, details) {
     section("Differences", differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms)),
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
-    section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", query: details.cause.repaired_query }]) : null),
     isText ? null : section("Answers", answers(details, difference, terms)),
+    section("Repaired query", details.cause?.repaired_query ? queries(kind, [asked[1], { title: "Repaired query", named: "the repaired query", query: details.cause.repaired_query }]) : null),
     section("Scores", scoreTable(cases, place, details)),
     section("Trials", trials(kind, details.trials)),
     section("Violations", bullets(violations)),
