@@ -7,7 +7,6 @@ import json
 import os
 import pkgutil
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -54,8 +53,6 @@ PREDICTED = {"query", "columns", "row_count", "sample", "seconds", "error"}
 for module in pkgutil.walk_packages(pytest_queryeval.__path__, "pytest_queryeval."):
     if not module.name.endswith(("_child", "_build", "__main__")):  # which run in processes of their own
         importlib.import_module(module.name)
-with suppress(ImportError):
-    importlib.import_module("vl_convert")
 
 
 class WriteSuite(Protocol):

@@ -96,7 +96,6 @@ def page(report: Report) -> str:
         spider="\n".join(spider_lines(report)),
         groups=list(_groups(report)),
         charts=list(charts(report)),
-        drawing=lambda chart: Markup(chart.picture.inside),  # noqa: S704 - Vega escapes texts
         facts=list(_facts(report)),
         packed=list(packed_cases(report)),
         **(_comparison(baseline) if baseline else {}),

@@ -155,7 +155,7 @@ function scoreColumns(cases, state, rows) {
   const scored = known.filter(([, values]) => values.length);
   if (state.scores !== undefined) {
     const wanted = new Set(state.scores.split(",").map(decoded));
-    return scored.map(([name]) => name).filter((name) => wanted.has(name));
+    return known.map(([name]) => name).filter((name) => wanted.has(name));
   }
   if (cases.list.systems) return cases.list.systems.slice(0, SYSTEMS_SHOWN);
   const telling = scored.filter(([, values]) => values.length > 1);
