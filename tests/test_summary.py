@@ -131,8 +131,9 @@ def test_the_time_of_scoring_makes_a_case_slow():
 
 
 @pytest.mark.parametrize(("verbosity", "rows"), [(0, 1), (1, 35)])
-def test_the_table_of_spider_is_a_line_for_a_run_of_few_pairs(verbosity, rows):
-    lines = summary(spider("easy"), verbosity=verbosity)
+def test_the_table_of_spider_is_a_line_unless_asked_for(verbosity, rows):
+    pairs = [spider(("easy", "hard")[number % 2], number) for number in range(20)]
+    lines = summary(*pairs, verbosity=verbosity)
 
     start = next(place for place, line in enumerate(lines) if line.startswith("Spider's table"))
     assert len(lines[start:]) == pytest.approx(rows, abs=5 * verbosity)
@@ -145,7 +146,8 @@ def spider(hardness, number=0):
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_table_of_spider_is_whole_for_many_pairs_of_several_levels(width):
-    lines = summary(*(spider(("easy", "hard")[number % 2], number) for number in range(20)), width=width)
+    pairs = [spider(("easy", "hard")[number % 2], number) for number in range(20)]
+    lines = summary(*pairs, width=width, verbosity=1)
 
     rows = [" ".join(line.split()) for line in lines]
     assert "exact match 1.000 0.000 1.000 0.000 1.000" in rows

@@ -45,7 +45,6 @@ TimedPart: TypeAlias = Literal["gold", "predicted", "prediction", "scoring"]
 TIMED_PARTS: tuple[TimedPart, ...] = ("gold", "predicted", "prediction", "scoring")
 NAME_WIDTH = 40
 MIN_WIDTH = 40
-MIN_PAIRS = 10  # for Spider's table, which else says little more than a mean
 GATE_CHARACTERS = 1_000
 ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
@@ -70,7 +69,7 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     yield from _worst(report, width)
     if not is_short:
         yield from _slowest(report["cases"], width)
-        yield from _notes(report)
+        yield from _notes(report, width)
     if baseline := report.get("baseline"):
         yield "", {}
         short = [headline(baseline), *changes_besides(baseline)]
@@ -124,14 +123,13 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
 
 
 def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
-    """Yield the table of the published tool; unless it is whole, only of many pairs of several levels."""
+    """Yield the table of the published tool, which has 35 lines, or one about it."""
     table = report.get("spider_table")
     if not table:
         return
     yield "", {}
-    levels = [name for name, level in table.items() if level["count"] and name != "all"]
-    pairs = table["all"]["count"]
-    if not is_whole and (len(levels) < 2 or pairs < MIN_PAIRS):
+    if not is_whole:
+        pairs = table["all"]["count"]
         mean = f"exact match {format_score(table['all']['exact_match'])}"
         yield f"Spider's table of {pluralize(pairs, 'pair')}: {mean}; the rest: -v, or a report", {}
         return
@@ -171,15 +169,12 @@ def _slowest(cases: Sequence[CaseReport], width: int) -> Iterator[Line]:
         yield f"{start}{one_line_with_end(nodeid, width - len(start))}", {}
 
 
-def _notes(report: Report) -> Iterator[Line]:
+def _notes(report: Report, width: int) -> Iterator[Line]:
     """Yield what may make scores too good: empty golds, ties, and answers from another engine than the first."""
     if empty := [case["nodeid"] for case in report["cases"] if case["details"].get("empty_gold")]:
         yield "", {}
-        rule = "without rows, which any query that returns nothing matches"
-        yield (
-            f"{pluralize(len(empty), 'gold')} {rule}: {text_sentence(first_names(empty, MAX_LISTED))}",
-            {"yellow": True},
-        )
+        golds = f"{pluralize(len(empty), 'gold')} without rows, which any query that returns nothing matches"
+        yield one_line(f"{golds}: {text_sentence(first_names(empty, MAX_LISTED))}", width), {"yellow": True}
     if text := ties_text(report):
         yield "", {}
         tied = [case["nodeid"] for case in report["cases"] if case["depends_on_tie"]]
