@@ -11,11 +11,12 @@ import pytest
 from samples import answer, make_case, make_result, table
 
 from pytest_queryeval.comparison.canonical import XSD
+from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Literal
-from pytest_queryeval.plugin.failure import failure_lines
+from pytest_queryeval.plugin.failure import coloured, failure_lines
 
 MISSED = (ThresholdViolation(metric="execution_accuracy", threshold=Threshold(minimum=1.0), value=0.0),)
 
@@ -92,6 +93,46 @@ def test_a_date_in_place_of_a_timestamp_at_midnight_is_explained(day, midnight):
 def test_a_date_in_place_of_another_moment_is_not_explained(other):
     assert not any("hint" in line for line in answers(table((date(2024, 1, 2),)), table((other,))))
     assert not any("hint" in line for line in answers(table((date(2024, 1, 2),)), table((date(2024, 1, 3),))))
+
+
+def marked(text, **markup):
+    return f"<{' '.join(name for name, on in markup.items() if on)}>{text}</>"
+
+
+def test_differences_have_the_colours_of_the_page_and_cells_that_differ_are_bold():
+    case = make_case(policy=Policy())
+    gold, predicted = table((1, "a", 2), (5, "b", 6), (7, "c", 7)), table((1, "a", 3), (8, "d", 9), (0, "e", 0))
+    lines = list(failure_lines(make_result(case, gold=gold, predicted=predicted, violations=MISSED)))
+
+    shown = dict(zip(lines, coloured(lines, marked), strict=True))
+
+    assert shown[lines[0]] == f"<red bold>{lines[0]}</>"
+    assert shown["    missing  | 5 · b · 6"] == "<green>    missing </> | <green>5</> · <green>b</> · <green>6</>"
+    assert shown["    extra    | 8 · d · 9"] == "<red>    extra   </> | <red>8</> · <red>d</> · <red>9</>"
+    assert shown["    gold     | 1 · a · 2"] == "<green>    gold    </> | <green>1</> · <green>a</> · <green bold>2</>"
+    assert shown["    instead  | 1 · a · 3"] == "<red>    instead </> | <red>1</> · <red>a</> · <red bold>3</>"
+    assert shown["    columns  | a · b · c"] == "    columns  | a · b · c"
+
+
+def test_cells_that_hold_the_separator_are_no_more_than_coloured():
+    lines = ["m 0", "    gold     | 1 · a · b", "    instead  | 1 · a", "  gold       | SELECT 1"]
+
+    assert [line.count("bold") for line in coloured(lines, marked)] == [1, 0, 0, 0]
+
+
+def test_the_cause_is_told_by_its_edits():
+    edits = (
+        CausingEdit(label="wrong-value", clause="WHERE", change="age > 30 → age > 40"),
+        CausingEdit(label="missing-distinct", clause="SELECT", change=""),
+        CausingEdit(label="timeout", clause="", change="\x1b[1m"),
+    )
+    result = replace(make_result(make_case(), gold=table((1,)), predicted=table((2,))), cause=Cause(edits=edits))
+
+    assert [line for line in failure_lines(result) if line.startswith("  cause")] == [
+        "  cause      WHERE: age > 30 → age > 40 (wrong-value)",
+        "  cause      SELECT (missing-distinct)",
+        r"  cause      \x1b[1m (timeout)",
+    ]
 
 
 def test_the_gold_that_is_shown_is_named_where_there_are_several():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -26,6 +26,8 @@ ROWS = 8
 QUERY_LINES = 12
 CELL_CHARACTERS = 40  # at least
 BETWEEN = " · "
+# Of the rows behind a label: their colour, and at which distance the row is whose cells they are compared with.
+COLOURS = {"    missing": ("green", 0), "    gold": ("green", 1), "    extra": ("red", 0), "    instead": ("red", -1)}
 
 
 class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
@@ -71,6 +73,24 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
     row = f" ({result.case.row})" if result.case.row else ""
     yield f"  case       {one_line(f'{result.case.location}{row}', LINE_CHARACTERS)}"
+
+
+def coloured(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[str]:
+    """Yield the lines of a failure in the colours of the page: green for gold, red for predicted, bold what differs."""
+    yield markup(lines[0], red=True, bold=True)
+    for number, line in enumerate(lines[1:], start=1):
+        label, bar, text = line.partition(" | ")
+        colour, other = COLOURS.get(label.rstrip(), ("", 0))
+        if not colour:
+            yield line
+            continue
+        cells = text.split(BETWEEN)
+        others = lines[number + other].partition(" | ")[2].split(BETWEEN)
+        if len(others) != len(cells):  # truncated, or with the separator in a cell
+            others = cells
+        pairs = zip(cells, others, strict=True)
+        shown = (markup(cell, **{colour: True, "bold": cell != its}) for cell, its in pairs)
+        yield f"{markup(label, **{colour: True})}{bar}{BETWEEN.join(shown)}"
 
 
 def _query(label: str, query: str | None) -> Iterator[str]:

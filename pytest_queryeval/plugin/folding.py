@@ -1,4 +1,4 @@
-"""Equal errors of cases, shown once: a mistake in a source or a predictor meets all cases that use it."""
+"""What pytest prints of cases that did not pass: equal errors once, differences in colours; files have it all plain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ErrorFolding:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
-        """Fold errors while pytest prints its sections, which stand around those of plugins."""
+        """Fold errors and colour differences while pytest prints its sections, which stand around those of plugins."""
         if not self._collector.cases:
             return (yield)
         stats = terminalreporter.stats
@@ -51,6 +51,8 @@ class ErrorFolding:
         self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
         if self._collector.config.option.verbose < 1:
             self._swapped["error"], lines = _folded(stats.get("error", ()))
+        if (writer := self._collector.config.get_terminal_writer()).hasmarkup:
+            self._swapped["failed"] = [_coloured(report, writer) for report in stats.get("failed", ())]
         self._swap(stats)
         try:
             result = yield
@@ -76,6 +78,19 @@ class ErrorFolding:
         for name, reports in self._swapped.items():
             if name in stats:
                 stats[name], self._swapped[name] = reports, stats[name]
+
+
+def _coloured(report: Any, writer: Any) -> Any:
+    """Return the report of a failed case with colours in its text; any other one as it is."""
+    if getattr(report, "queryeval", None) is None or not hasattr(report.longrepr, "reprtraceback"):
+        return report
+    from pytest_queryeval.plugin.failure import coloured
+
+    shown = copy.copy(report)
+    shown.longrepr = copy.deepcopy(report.longrepr)
+    entry = shown.longrepr.reprtraceback.reprentries[0]
+    entry.lines = list(coloured(entry.lines, writer.markup))
+    return shown
 
 
 def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from singers import GOLD, INVALID, SETTINGS, case, unpredicted
+from singers import GOLD, INVALID, SETTINGS, WRONG, case, unpredicted
 
 RAISES = "def predict(case):\n    raise ConnectionError(f'no answer to {case.id} within {len(case.id)}.5 s')\n"
 COUNTS = "def pytest_terminal_summary(terminalreporter):\n    print('seen', len(terminalreporter.stats['error']))\n"
@@ -117,3 +117,20 @@ def test_text_of_an_error_has_its_place_behind_the_reason(suite, run_and_parse):
         run.case("typo")["message"]
         == "gold query failed (invalid): no such column: nope: known are age, country, name (a.queryeval.yaml:4)"
     )
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_differences_are_coloured_in_the_terminal_and_nowhere_else(suite, write, run_and_parse, workers):
+    write(
+        "conftest.py", COUNTS.replace("'error'", "'failed'").replace("len(", "str(").replace("'])", "'][0].longrepr)")
+    )
+    suite(case("bad", WRONG))
+
+    plain, shown = run_and_parse("--color=no", *workers), run_and_parse("--color=yes", *workers)
+
+    assert "\x1b" not in plain.text
+    assert "\x1b[32m    gold    \x1b[0m | \x1b[32mFR\x1b[0m · \x1b[32m\x1b[1m2\x1b[0m" in shown.text
+    assert "\x1b[31m    instead \x1b[0m | \x1b[31mFR\x1b[0m · \x1b[31m\x1b[1m1\x1b[0m" in shown.text
+    assert "    gold     | FR · 2" in shown.text  # what other plugins see
+    assert "[32m" not in shown.testcase("bad").find("failure").text
+    assert "\x1b" not in shown.case("bad")["message"]
