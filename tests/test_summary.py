@@ -278,9 +278,11 @@ def test_foreign_text_moves_no_cursor_and_starts_no_line(verbosity):
 def test_a_list_of_cases_names_the_first_and_counts_the_others():
     cases = [entry(id=str(number), details={"empty_gold": True}) for number in range(MAX_LISTED + 3)]
 
-    line = next(line for line in summary(*cases) if "without rows" in line)
+    line = next(line for line in summary(*cases, width=100) if "without rows" in line)
+    narrow = next(line for line in summary(*cases, width=60) if "without rows" in line)
 
-    assert line.endswith(": a::0, a::1, a::2, a::3, a::4 and 3 more")
+    assert line == "8 golds without rows, so any empty answer passes: a::0, a::1, a::2, a::3, a::4 and 3 more"
+    assert len(narrow) == 60
 
 
 def test_a_run_without_cases_has_a_summary_of_one_line():

@@ -173,7 +173,7 @@ def _notes(report: Report, width: int) -> Iterator[Line]:
     """Yield what may make scores too good: empty golds, ties, and answers from another engine than the first."""
     if empty := [case["nodeid"] for case in report["cases"] if case["details"].get("empty_gold")]:
         yield "", {}
-        golds = f"{pluralize(len(empty), 'gold')} without rows, which any query that returns nothing matches"
+        golds = f"{pluralize(len(empty), 'gold')} without rows, so any empty answer passes"
         yield one_line(f"{golds}: {text_sentence(first_names(empty, MAX_LISTED))}", width), {"yellow": True}
     if text := ties_text(report):
         yield "", {}
