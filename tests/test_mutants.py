@@ -142,7 +142,7 @@ def changes(query, operator, **arguments):
         ("comparison-flip", "SELECT id FROM singer WHERE age < 3", "age < 3 → age > 3"),
         ("value", "SELECT id FROM singer WHERE age = 30", "age = 30 → age = 31"),
         ("value", "SELECT id FROM concert WHERE year = '2014'", "year = '2014' → year = '2013'"),
-        ("value", "SELECT id FROM singer WHERE age IN (3, 5)", "age IN (3, 5) → age IN (3, 6)"),
+        ("value", "SELECT id FROM singer WHERE age IN (3, 5)", "5 → 6"),
         ("value", "SELECT id FROM country WHERE area > 2.5", "area > 2.5 → area > 3.5"),
         ("condition-dropped", "SELECT id FROM singer WHERE age > 1 AND height > 2", "AND age > 1 dropped"),
         ("condition-dropped", "SELECT id FROM singer WHERE age > 1 OR height > 2", "OR height > 2 dropped"),
@@ -281,12 +281,29 @@ def test_mutants_need_no_tables(ddl):
 
 
 def test_of_many_mutants_the_operators_take_turns():
-    query = " UNION ALL ".join(f"SELECT DISTINCT name FROM singer WHERE age > {n} AND id < 9" for n in range(60))
+    query = " UNION ALL ".join(f"SELECT DISTINCT name FROM singer WHERE age > {n} AND id < 9" for n in range(12))
 
     found = of(query)
 
     assert len(found) == MAX_MUTANTS
     assert {"distinct", "value", "condition-dropped", "union-all"} <= {mutant.operator for mutant in found}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT id FROM singer WHERE age IN ({', '.join(map(str, range(1200)))})",
+        f"SELECT id FROM singer WHERE {' AND '.join(f'age > {n}' for n in range(1200))}",
+        f"SELECT id FROM singer WHERE {' OR '.join(f'age > {n}' for n in range(1200))}",
+        f"SELECT {', '.join(f'age + {n}' for n in range(1200))} FROM singer",
+        " UNION ALL ".join(["SELECT id FROM singer WHERE age > 1"] * 500),
+    ],
+    ids=["in", "and", "or", "columns", "unions"],
+)
+def test_long_queries_have_few_mutants(query):
+    found = of(query)
+
+    assert 0 < len(found) < 50
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "mysql", "tsql", ""])

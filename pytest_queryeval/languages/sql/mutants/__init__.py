@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat, zip_longest
+from itertools import chain, islice, repeat, zip_longest
 
 from sqlglot import exp
 
@@ -12,10 +12,12 @@ from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.languages.sql.mutants import clauses, conditions
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
 from pytest_queryeval.languages.sql.table_definitions import Tables, read_tables
-from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
+from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse, without_warnings
 from pytest_queryeval.text.truncation import truncate
 
 MAX_MUTANTS = 200  # of a query
+MIN_MUTANTS = 10  # that long ones may have, however long they are
+MAX_NODES = 50_000  # of the trees of all mutants together
 CHANGE_CHARACTERS = 200
 NOT_COMPARED = "the column is not compared"
 _OF_SELECT = (
@@ -38,11 +40,12 @@ _CLAUSES: dict[type[exp.Expr], str] = {
 }
 
 
+@without_warnings()
 def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Mutant]:
     """Return the mutants of a query, none of them twice; none of a query that cannot be parsed.
 
     `ddl` are the statements that make the tables it is about, `policy` how answers are compared. Of more than
-    `MAX_MUTANTS` those are returned that come first when the operators take turns.
+    `MAX_MUTANTS`, or fewer of a long query, those are returned that come first when the operators take turns.
     """
     try:
         tree, broken = parse(query, dialect)
@@ -58,7 +61,9 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
     uncompared = _uncompared(tree, policy)
     known = {tree.sql(dialect=dialect)}
     found: list[Mutant] = []
-    for edit in _in_turn(_edits(tree, tables, policy, dialect)):
+    size = sum(1 for _ in tree.walk())
+    most = min(MAX_MUTANTS, max(MIN_MUTANTS, MAX_NODES // size))
+    for edit in islice(_in_turn(_edits(tree, tables, policy, dialect)), 2 * most):  # few are made twice
         text = _edited(tree, edit, dialect)
         if text in known:
             continue
@@ -71,7 +76,7 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
             equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
         )
         found.append(mutant)
-        if len(found) == MAX_MUTANTS:
+        if len(found) == most:
             break
     return found
 

@@ -7,6 +7,7 @@ itself is taken not to hold.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -87,15 +88,15 @@ class Facts:
             return None
         if len(owners) == 1 or (owners and name in self._using):
             return owners[0], name
-        return OUTER if not owners and self.select.parent is not None and name not in self._aliases() else None
+        return OUTER if not owners and self.select.parent is not None and name not in self._aliases else None
 
     def item(self, key: exp.Expr) -> exp.Expr:
         """Return what a key of ORDER BY or GROUP BY stands for: a selected expression, or itself."""
         core = key.this if isinstance(key, exp.Ordered) else key
         if isinstance(core, exp.Literal) and core.name.isdigit() and 0 < int(core.name) <= len(self.select.selects):
             return self.select.selects[int(core.name) - 1].unalias()
-        if isinstance(core, exp.Column) and not core.table and core.name.lower() in self._aliases():
-            return self._aliases()[core.name.lower()]
+        if isinstance(core, exp.Column) and not core.table and core.name.lower() in self._aliases:
+            return self._aliases[core.name.lower()]
         return core
 
     def plain(self, expressions: Iterable[exp.Expr]) -> set[Name]:
@@ -246,6 +247,7 @@ class Facts:
                     return False
         return True
 
+    @cached_property
     def _aliases(self) -> dict[str, exp.Expr]:
         return {item.alias.lower(): item.this for item in self.select.expressions if isinstance(item, exp.Alias)}
 
@@ -310,8 +312,8 @@ def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Where | exp.Having | exp.Paren):
         yield from conjuncts(node.this)
     elif isinstance(node, exp.And):
-        yield from conjuncts(node.this)
-        yield from conjuncts(node.expression)
+        for part in node.flatten():
+            yield from conjuncts(part)
     elif node is not None:
         yield node
 
@@ -333,8 +335,9 @@ def rejecting(condition: exp.Expr, *, negated: bool = False) -> set[exp.Column]:
         case exp.Not():
             return rejecting(condition.this, negated=not negated)
         case exp.And() | exp.Or():
-            sides = rejecting(condition.this, negated=negated), rejecting(condition.expression, negated=negated)
-            return sides[0] | sides[1] if isinstance(condition, exp.And) != negated else sides[0] & sides[1]
+            parts = [rejecting(part, negated=negated) for part in condition.flatten()]
+            all_hold = isinstance(condition, exp.And) != negated
+            return set.union(*parts) if all_hold else set.intersection(*parts)
         case exp.Is() if isinstance(condition.expression, exp.Null):
             return strict_columns(condition.this) if negated else set()
         case exp.In() if condition.args.get("query") is not None:  # nothing is in an empty answer, not even NULL
