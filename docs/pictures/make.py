@@ -113,13 +113,14 @@ def browser(folder: Path, *, dark: bool = False) -> Iterator[Browser]:
 
 
 def draw_pages(folder: Path) -> None:
-    """Draw the page of the example, one of its cases, and the comparison with a baseline."""
+    """Draw the page of the example, one of its cases, and the comparisons with a baseline and of systems."""
     page, case = folder / "reports/report.html", f"#case={quote(CASE, safe='')}"
     with browser(folder) as light:
         light.open(page, height=640).save("report")
         light.open(page, height=620).at("#charts").save("charts")
         light.open(page, height=960, fragment=case).save("case-light")
         light.open(folder / "compared.html", height=760).save("baseline")
+        light.open(folder / "systems.html", height=700).save("compare")
     with browser(folder, dark=True) as dark:
         dark.open(page, height=960, fragment=case).save("case-dark")
 
@@ -138,18 +139,19 @@ def draw_workbook(folder: Path) -> None:
 
 
 def compare_models(folder: Path) -> str:
-    """Run the SQL suite with the old model and with the new one; returns what the second run prints."""
+    """Run the SQL suite with the old model and with the new one, and compare both; returns what the second run prints."""
     suite = folder / "queries"
     shutil.copytree(EXAMPLE / "sql", suite, ignore=shutil.ignore_patterns("__pycache__", "repairs*", "texts*"))
     shutil.copy(EXAMPLE / "conftest.py", suite)
     (suite / "new_model.py").write_text(NEW_MODEL, encoding="utf-8")
     settings = suite / "queryeval.yaml"
     settings.write_text(settings.read_text(encoding="utf-8").rstrip() + GATES, encoding="utf-8")
-    pytest(folder, "queries", "--queryeval-report=baseline.json")
+    pytest(folder, "queries", "--queryeval-report=baseline.json", "--queryeval-name=old model")
+    new = "--queryeval-predictor=queries/new_model.py:answer"
+    pytest(folder, "queries", "--queryeval-report=new.json", "--queryeval-name=new model", new)
+    run(folder, "queryeval", "compare", "baseline.json", "new.json", "-o", "systems.html")
     told = ("--queryeval-report=compared.html", "--queryeval-baseline=baseline.json")
-    return pytest(
-        folder, "queries", "--no-header", "--tb=no", "--queryeval-predictor=queries/new_model.py:answer", *told
-    )
+    return pytest(folder, "queries", "--no-header", "--tb=no", new, *told)
 
 
 def main() -> None:
