@@ -365,6 +365,21 @@ def test_differences_and_their_p_equal_those_of_every_choice_of_signs(values, te
     assert all(own["ci95"][0] <= own["change"] <= own["ci95"][1] for own in found.values() if own["ci95"])
 
 
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [
+        ([0.0], "best is best with 1.000; the difference to it is significant (p at most 0.05)"),
+        ([0.0, 0.0], "best is best with 1.000; each difference to it is significant (p at most 0.05)"),
+    ],
+)
+def test_the_first_line_says_what_is_significant(write, capsys, others, found):
+    names = [write(f"{place}.json", *scores(*[value] * 9)) for place, value in enumerate(others)]
+
+    main(["compare", write("best.json", *scores(*[1.0] * 9)), *names])
+
+    assert capsys.readouterr().out.splitlines()[0] == found
+
+
 def test_of_one_case_nothing_but_the_difference_is_known():
     best, other = leaderboard({"a": report(*scores(0.75)), "b": report(*scores(0.5))}, "f1")["systems"]
 

@@ -139,7 +139,7 @@ def draw_workbook(folder: Path) -> None:
 
 
 def compare_models(folder: Path) -> str:
-    """Run the SQL suite with the old model and with the new one, and compare both; returns what the second run prints."""
+    """Run the SQL suite with the old model and with the new one, compare both; returns what the last run prints."""
     suite = folder / "queries"
     shutil.copytree(EXAMPLE / "sql", suite, ignore=shutil.ignore_patterns("__pycache__", "repairs*", "texts*"))
     shutil.copy(EXAMPLE / "conftest.py", suite)

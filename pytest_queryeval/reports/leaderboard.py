@@ -87,7 +87,8 @@ def finding(board: Leaderboard) -> Sentence:
     leads = (Untrusted(best["name"]), f" is best with {mean}; ")
     if unproven:
         return (*leads, *first_names(unproven, MAX_EXAMPLES), " may be as good")
-    return (*leads, f"each difference to it is significant (p at most {ALPHA:g})")
+    which = "the difference" if len(others) == 1 else "each difference"
+    return (*leads, f"{which} to it is significant (p at most {ALPHA:g})")
 
 
 def ranked_by(board: Leaderboard) -> Sentence:
