@@ -73,8 +73,6 @@ class View:
 
 def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
-    from markupsafe import Markup
-
     baseline = report.get("baseline")
     return template("report.html.jinja").render(
         report=report,
