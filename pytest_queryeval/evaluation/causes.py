@@ -7,6 +7,7 @@ from contextlib import suppress
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, CaseResult, Execution, QueryOrAnswer, Trial
+from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
@@ -49,6 +50,8 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
     gold = session.execute_cached(case.golds[trial.gold_index], case)
 
     def score(execution: Execution) -> float | None:
+        if case.policy.duplicates == "count" and _row_count(execution) != _row_count(gold):
+            return 0.0
         return Scoring(case, gold, execution, trial.prediction, session).value(DECIDING)
 
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
@@ -69,3 +72,7 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
         elif score(execution) == 1.0 and found is not None:
             return Cause(edits=tuple(found.edits[number] for number in numbers), repaired_query=query)
     return None
+
+
+def _row_count(execution: Execution) -> int | None:
+    return len(execution.answer.rows) if isinstance(execution.answer, Table) else None

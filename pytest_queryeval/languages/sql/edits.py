@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import TypeAlias
 
-from sqlglot import exp
+from sqlglot import Dialect, exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
 from pytest_queryeval.core.db_schema import Schema
@@ -52,10 +52,11 @@ class SqlEdits:
 
     def __init__(self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
         align(predicted, gold, schema, dialect)
-        self._dialect = dialect
+        self._writer = Dialect.get_or_raise(dialect).generator(comments=False)
         self._gold = gold
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
+        self._products = max(_products(list(query.walk())) for query in (predicted, gold))
         self._found: list[_Edit] = []
         self._queries(predicted, gold)
         self._found.sort(key=lambda edit: (edit.whole, *_rank(edit.shown)))
@@ -82,33 +83,27 @@ class SqlEdits:
         yield from sorted(pairs, key=lambda pair: sum(self._found[number].whole for number in pair))
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None where it would name a table that it does not read."""
+        """Return predicted after these edits; None where it names a table that it does not read, or multiplies tables.
+
+        That is to join them without a condition, which is slow, where neither predicted nor gold does.
+        """
         root = self._root.copy()
         nodes = list(root.walk())
         for number in numbers:
             self._found[number].make(lambda node: nodes[self._numbers[id(node)]])
         tree = root.this
-        self._add_common_queries(tree)
-        names = {source.alias_or_name.lower() for source in tree.find_all(exp.Table, exp.Subquery)}
-        if any(column.table and column.table.lower() not in names for column in tree.find_all(exp.Column)):
+        if self._gold.args.get("with_") is not None:
+            _add_common_queries(tree, self._gold.args["with_"])
+        nodes = list(tree.walk())
+        columns = [node for node in nodes if isinstance(node, exp.Column)]
+        names = {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.Table | exp.Subquery)}
+        if any(column.table and column.table.lower() not in names for column in columns):
             return None
-        _shorten(tree)
-        return str(tree.sql(dialect=self._dialect, comments=False))
-
-    def _add_common_queries(self, tree: exp.Expr) -> None:
-        """Add the queries of gold's WITH that the tree reads and does not have."""
-        common = self._gold.args.get("with_")
-        if common is None:
-            return
-        own = tree.args.get("with_")
-        known = {cte.alias.lower() for cte in (own.expressions if own else ())}
-        read = {table.name.lower() for table in tree.find_all(exp.Table)}
-        if any(cte.alias.lower() in read - known for cte in common.expressions):
-            missing = [cte.copy() for cte in common.expressions if cte.alias.lower() not in known]
-            if own is None:
-                tree.set("with_", exp.With(expressions=missing, recursive=common.args.get("recursive")))
-            else:
-                own.set("expressions", [*missing, *own.expressions])
+        if _products(nodes) > self._products:
+            return None
+        if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
+            _shorten(columns)
+        return self._writer.generate(tree, copy=False)
 
     def _add(
         self,
@@ -127,10 +122,11 @@ class SqlEdits:
     def _text(self, side: exp.Expr | str | None, within: exp.Expr) -> str:
         if not isinstance(side, exp.Expr):
             return side or NOTHING
-        shown = side.copy()
-        if isinstance(within, exp.Select):
-            _drop_names(shown, within)
-        return one_line(shown.sql(dialect=self._dialect, comments=False), MAX_CHANGE)
+        shown, name = side.copy(), _only_table(within)
+        for column in shown.find_all(exp.Column) if name else ():
+            if column.table.lower() == name:
+                column.set("table", None)
+        return one_line(self._writer.generate(shown, copy=False), MAX_CHANGE)
 
     def _queries(self, predicted: exp.Expr | None, gold: exp.Expr | None, *, clause: str = "") -> None:
         """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
@@ -753,19 +749,42 @@ def _drop_item(item: exp.Expr, find: Find) -> None:
     find(item).pop()
 
 
-def _drop_names(part: exp.Expr, select: exp.Expr) -> None:
-    """Take the name of the only table of a SELECT, if it is no alias, away from the columns in a part of it."""
+def _shorten(columns: Iterable[exp.Column]) -> None:
+    """Take the name of the only table of their SELECT, if it is no alias, away from columns."""
+    only: dict[int, str] = {}
+    for column in columns:
+        select = column.find_ancestor(exp.Select)
+        if select is None or not column.table:
+            continue
+        if id(select) not in only:
+            only[id(select)] = _only_table(select)
+        if column.table.lower() == only[id(select)]:
+            column.set("table", None)
+
+
+def _only_table(select: exp.Expr) -> str:
+    """Return the name of the only table of a SELECT, in lower case; empty where it has an alias, or there are more."""
     members = sources(select)
-    if len(members) != 1:
-        return
-    ((name, source),) = members.items()
-    if isinstance(source, exp.Table) and not source.alias:
-        for column in part.find_all(exp.Column):
-            inner = column.find_ancestor(exp.Select)
-            if column.table.lower() == name and (inner is None or inner is select):
-                column.set("table", None)
+    is_alone = [(source.key, source.alias) for source in members.values()] == [("table", "")]
+    return next(iter(members)) if is_alone else ""
 
 
-def _shorten(tree: exp.Expr) -> None:
-    for select in tree.find_all(exp.Select):
-        _drop_names(select, select)
+def _products(nodes: Iterable[exp.Expr]) -> int:
+    """Return how many joins of a query have no condition."""
+    return sum(
+        isinstance(node, exp.Join) and not (node.args.get("on") or node.args.get("using") or node.args.get("method"))
+        for node in nodes
+    )
+
+
+def _add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
+    """Add the queries of gold's WITH that the tree reads and does not have."""
+    own = tree.args.get("with_")
+    known = {cte.alias.lower() for cte in (own.expressions if own else ())}
+    read = {table.name.lower() for table in tree.find_all(exp.Table)}
+    if any(cte.alias.lower() in read - known for cte in common.expressions):
+        missing = [cte.copy() for cte in common.expressions if cte.alias.lower() not in known]
+        if own is None:
+            tree.set("with_", exp.With(expressions=missing, recursive=common.args.get("recursive")))
+        else:
+            own.set("expressions", [*missing, *own.expressions])

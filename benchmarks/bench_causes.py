@@ -1,0 +1,352 @@
+"""How often the cause of a wrong answer is found, on mutants of Spider's golds and on real predictions, and what it costs.
+
+Needs QUERYEVAL_CONFORMANCE. Each mutant is a gold query with one edit after which it has another answer; it is taken for
+the prediction, and its cause should have the label of that edit: `python benchmarks/bench_causes.py [MUTANTS] [RUNS]`.
+Repaired queries are run once more with sqlite3 alone, and their rows compared with gold's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp, parse_one
+
+from pytest_queryeval import load_cases
+from pytest_queryeval.api import evaluate
+
+REAL = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
+OPERATORS = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT, exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
+AGGREGATES = {exp.Max: exp.Min, exp.Min: exp.Max, exp.Avg: exp.Sum, exp.Sum: exp.Avg}
+SET_OPERATIONS = {exp.Union: exp.Intersect, exp.Intersect: exp.Except, exp.Except: exp.Union}
+Tables = dict[str, list[str]]
+
+
+def main() -> None:
+    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    wanted, runs = (int(text) for text in (*sys.argv[1:], "1500", "3")[:2])
+    records = {
+        name: [json.loads(line) for line in (spider / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+        for name in REAL
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        show_mutants(spider, records[REAL[0]], wanted, Path(folder))
+        for name in REAL:
+            show_real(spider, name, records[name], Path(folder))
+        show_cost(spider, records[REAL[0]], runs, Path(folder))
+
+
+def show_mutants(spider: Path, records: list[dict[str, str]], wanted: int, folder: Path) -> None:
+    pairs = []
+    for record in records:
+        with sqlite3.connect(spider / "databases" / f"{record['db_id']}.sqlite") as connection:
+            gold = rows(connection, record["gold"])
+            for label, mutant in mutants(record["gold"], tables_of(connection)):
+                if gold is not None and (answer := rows(connection, mutant)) is not None and answer != gold:
+                    pairs.append({**record, "predicted": mutant, "label": label})
+    chosen = random.Random(7).sample(pairs, min(wanted, len(pairs)))
+    report = evaluate(cases_of(chosen, spider, folder / "mutants"))
+    right, seen, missed = Counter[str](), Counter[str](), Counter[str]()
+    verified = repaired = 0
+    for case in report["cases"]:
+        pair = chosen[int(case["id"])]
+        if case["outcome"] != "failed":  # the same answer under the rules of execution_accuracy
+            continue
+        label = case["cause"]["edits"][0]["label"] if case["cause"] else "none"
+        seen[pair["label"]] += 1
+        right[pair["label"]] += label == pair["label"]
+        if label != pair["label"]:
+            missed[f"{pair['label']} as {label}"] += 1
+        if case["cause"] and case["cause"]["repaired_query"]:
+            repaired += 1
+            with sqlite3.connect(spider / "databases" / f"{pair['db_id']}.sqlite") as connection:
+                verified += alike(
+                    rows(connection, case["cause"]["repaired_query"], is_sorted=False),
+                    rows(connection, pair["gold"], is_sorted=False),
+                )
+    print(
+        f"{sum(seen.values())} mutants of {len(seen)} kinds: label right in {share(sum(right.values()), sum(seen.values()))}"
+    )
+    print(f"repaired queries: {repaired}; rows as gold's in {verified}")
+    for label in sorted(seen):
+        print(f"  {label:<22} {right[label]:>5} of {seen[label]}")
+    print(f"  most frequent misses: {missed.most_common(12)}")
+
+
+def show_real(spider: Path, name: str, records: list[dict[str, str]], folder: Path) -> None:
+    report = evaluate(cases_of(records, spider, folder / name))
+    wrong = [case for case in report["cases"] if case["outcome"] == "failed" and case["predicted"] is not None]
+    wrong = [case for case in wrong if case["predicted"] and not case["predicted"]["error"]]
+    found = [case["cause"] for case in wrong if case["cause"]]
+    single = sum(len(cause["edits"]) == 1 for cause in found)
+    print(f"{name}: {len(wrong)} wrong answers, {share(len(found), len(wrong))} with a cause, {single} of one edit")
+
+
+def show_cost(spider: Path, records: list[dict[str, str]], runs: int, folder: Path) -> None:
+    """Print the CPU time of a pytest run of real pairs with and without causes; they alternate, the best of each counts."""
+    cases_of(records, spider, folder / "cost")
+    found: dict[str, list[float]] = {"off": [], "auto": []}
+    for _ in range(runs):
+        for mode, seconds in found.items():
+            options = ["-q", "-p", "no:cacheprovider", "--tb=no", f"--queryeval-cause={mode}"]
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            command = [sys.executable, "-m", "pytest", *options]
+            subprocess.run(command, cwd=folder / "cost", capture_output=True, check=False)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    off, auto = (min(seconds) for seconds in found.values())
+    print(
+        f"{len(records)} pairs in pytest, CPU: {off:.2f} s without causes, {auto:.2f} s with them: {auto / off - 1:+.0%}"
+    )
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part} ({part / whole:.1%})" if whole else "0"
+
+
+def cases_of(pairs: list[dict[str, str]], spider: Path, folder: Path) -> Any:
+    """Write a suite of these pairs, and return its cases."""
+    folder.mkdir()
+    cases = [
+        {
+            "id": str(number),
+            "question": pair["question"],
+            "source": {"sqlite": str(spider / "databases" / f"{pair['db_id']}.sqlite")},
+            "gold": pair["gold"],
+            "predicted": pair["predicted"],
+        }
+        for number, pair in enumerate(pairs)
+    ]
+    path = folder / "spider.queryeval.yaml"
+    path.write_text(json.dumps({"kind": "sql", "cases": cases}), encoding="utf-8")
+    return load_cases(path)
+
+
+def tables_of(connection: sqlite3.Connection) -> Tables:
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {name.lower(): [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')] for (name,) in names}
+
+
+def rows(connection: sqlite3.Connection, query: str, *, is_sorted: bool = False) -> list[Any] | None:
+    steps = iter(range(2_000))
+    connection.set_progress_handler(lambda: next(steps, None) is None, 10_000)
+    connection.text_factory = lambda text: text.decode(errors="replace")
+    try:
+        found = connection.execute(query).fetchmany(20_000)
+    except sqlite3.Error:
+        return None
+    return sorted(found, key=repr) if is_sorted else found
+
+
+def alike(one: list[Any] | None, other: list[Any] | None) -> bool:
+    """Return whether both have the same rows, whatever the order of rows and columns."""
+    if one is None or other is None:
+        return False
+    return Counter(tuple(sorted(map(number, row))) for row in one) == Counter(
+        tuple(sorted(map(number, row))) for row in other
+    )
+
+
+def number(cell: Any) -> str:
+    return repr(round(float(cell), 6)) if isinstance(cell, int | float) else repr(cell)
+
+
+def mutants(query: str, tables: Tables) -> Iterator[tuple[str, str]]:
+    """Yield for each kind of edit one mutant of the query, with the label that its cause should have."""
+    try:
+        tree = parse_one(query, dialect="sqlite")
+    except Exception:  # noqa: BLE001 - golds that sqlglot cannot read
+        return
+    for label, change in KINDS:
+        copy = tree.copy()
+        try:
+            changed = change(copy, tables)
+        except (AttributeError, IndexError, KeyError, StopIteration, TypeError):
+            continue
+        if changed:
+            yield label, copy.sql(dialect="sqlite")
+
+
+def change_value(tree: exp.Expr, tables: Tables) -> bool:
+    literal = next(node for node in tree.find_all(exp.Literal) if isinstance(node.parent, exp.Predicate))
+    literal.set("this", f"{literal.name}x" if literal.is_string else str(int(float(literal.name)) + 1))
+    return True
+
+
+def change_operator(tree: exp.Expr, tables: Tables) -> bool:
+    node = next(each for each in tree.find_all(*OPERATORS) if each.find_ancestor(exp.Where, exp.Having))
+    node.replace(OPERATORS[type(node)](**node.args))
+    return True
+
+
+def drop_condition(tree: exp.Expr, tables: Tables) -> bool:
+    node = next(each for each in tree.find_all(exp.And) if each.find_ancestor(exp.Where))
+    node.replace(node.left)
+    return True
+
+
+def add_condition(tree: exp.Expr, tables: Tables) -> bool:
+    where = tree.find(exp.Where)
+    column = next(where.find_all(exp.Column))
+    where.set("this", exp.and_(where.this, exp.Like(this=column.copy(), expression=exp.Literal.string("%1%"))))
+    return True
+
+
+def change_connector(tree: exp.Expr, tables: Tables) -> bool:
+    node = next(each for each in tree.find_all(exp.And, exp.Or) if each.find_ancestor(exp.Where))
+    node.replace((exp.Or if isinstance(node, exp.And) else exp.And)(**node.args))
+    return True
+
+
+def drop_where(tree: exp.Expr, tables: Tables) -> bool:
+    where = tree.find(exp.Where)
+    return not isinstance(where.this, exp.Connector) and bool(where.pop())
+
+
+def change_aggregate(tree: exp.Expr, tables: Tables) -> bool:
+    node = next(each for each in tree.find_all(*AGGREGATES) if each.find_ancestor(exp.Order) is None)
+    node.replace(AGGREGATES[type(node)](**node.args))
+    return True
+
+
+def drop_distinct(tree: exp.Expr, tables: Tables) -> bool:
+    for node in tree.find_all(exp.Distinct):
+        if isinstance(node.parent, exp.Count):
+            node.replace(node.expressions[0])
+        else:
+            node.pop()
+        return True
+    return False
+
+
+def add_distinct(tree: exp.Expr, tables: Tables) -> bool:
+    node = next(tree.find_all(exp.Select))
+    if not node.args.get("distinct"):
+        node.set("distinct", exp.Distinct())
+        return True
+    return False
+
+
+def another_column(tree: exp.Expr, column: exp.Column, tables: Tables) -> str:
+    names = {source.alias_or_name.lower(): source.name.lower() for source in tree.find_all(exp.Table)}
+    table = names[column.table.lower()] if column.table else next(iter(names.values()))
+    used = {each.name.lower() for each in tree.find_all(exp.Column)}
+    return next(name for name in tables[table] if name.lower() not in used)
+
+
+def change_column(tree: exp.Expr, tables: Tables) -> bool:
+    column = next(item for item in tree.expressions if isinstance(item, exp.Column))
+    column.set("this", exp.to_identifier(another_column(tree, column, tables), quoted=False))
+    return True
+
+
+def drop_column(tree: exp.Expr, tables: Tables) -> bool:
+    return len(tree.expressions) > 1 and bool(tree.expressions[-1].pop())
+
+
+def add_column(tree: exp.Expr, tables: Tables) -> bool:
+    column = next(item for item in tree.expressions if isinstance(item, exp.Column)).copy()
+    column.set("this", exp.to_identifier(another_column(tree, column, tables), quoted=False))
+    tree.append("expressions", column)
+    return True
+
+
+def flip_order(tree: exp.Expr, tables: Tables) -> bool:
+    key = next(tree.find_all(exp.Ordered))
+    key.set("desc", not key.args.get("desc"))
+    return True
+
+
+def drop_order(tree: exp.Expr, tables: Tables) -> bool:
+    return bool(tree.find(exp.Order).pop())
+
+
+def change_limit(tree: exp.Expr, tables: Tables) -> bool:
+    amount = tree.find(exp.Limit).expression
+    amount.set("this", str(int(amount.name) + 1))
+    return True
+
+
+def change_join_type(tree: exp.Expr, tables: Tables) -> bool:
+    join = tree.find(exp.Join)
+    join.set("side", "LEFT")
+    return bool(join.args.get("on"))
+
+
+def change_join_condition(tree: exp.Expr, tables: Tables) -> bool:
+    column = tree.find(exp.Join).args["on"].find(exp.Column)
+    column.set("this", exp.to_identifier(another_column(tree, column, tables), quoted=False))
+    return True
+
+
+def drop_join(tree: exp.Expr, tables: Tables) -> bool:
+    return bool(tree.args["joins"][-1].pop())
+
+
+def change_table(tree: exp.Expr, tables: Tables) -> bool:
+    table = tree.args["from_"].this
+    used = {column.name.lower() for column in tree.find_all(exp.Column)}
+    named = {each.name.lower() for each in tree.find_all(exp.Table)}
+    fits = (name for name, columns in tables.items() if name not in named and used <= {*map(str.lower, columns)})
+    table.set("this", exp.to_identifier(next(fits)))
+    return True
+
+
+def drop_group_key(tree: exp.Expr, tables: Tables) -> bool:
+    group = tree.args["group"]
+    column = group.expressions[0]
+    column.set("this", exp.to_identifier(another_column(tree, column, tables), quoted=False))
+    return True
+
+
+def drop_having(tree: exp.Expr, tables: Tables) -> bool:
+    return bool(tree.find(exp.Having).pop())
+
+
+def change_set_operation(tree: exp.Expr, tables: Tables) -> bool:
+    node = tree.find(*SET_OPERATIONS)
+    if node is not tree:
+        return False
+    other = SET_OPERATIONS[type(node)](**{**node.args, "distinct": True})
+    node.set("this", other.this)
+    node.__class__ = type(other)
+    return True
+
+
+KINDS: tuple[tuple[str, Callable[[Any, Tables], bool]], ...] = (
+    ("wrong-value", change_value),
+    ("wrong-operator", change_operator),
+    ("missing-condition", drop_condition),
+    ("extra-condition", add_condition),
+    ("wrong-connector", change_connector),
+    ("missing-condition", drop_where),
+    ("wrong-aggregate", change_aggregate),
+    ("missing-distinct", drop_distinct),
+    ("extra-distinct", add_distinct),
+    ("wrong-column", change_column),
+    ("missing-column", drop_column),
+    ("extra-column", add_column),
+    ("wrong-order", flip_order),
+    ("missing-order", drop_order),
+    ("wrong-limit", change_limit),
+    ("wrong-join-type", change_join_type),
+    ("wrong-join-condition", change_join_condition),
+    ("missing-join", drop_join),
+    ("wrong-table", change_table),
+    ("wrong-grouping", drop_group_key),
+    ("missing-having", drop_having),
+    ("set-operation", change_set_operation),
+)
+
+if __name__ == "__main__":
+    main()
