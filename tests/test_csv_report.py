@@ -25,6 +25,8 @@ HEADER = [
         "outcome",
         "message",
         "difference",
+        "cause",
+        "repaired_query",
     ),
     *("gold_query", "gold_rows", "gold_seconds", "predicted_query", "predicted_rows", "predicted_seconds"),
     *("predicted_error", "predictor", "prediction_seconds", "scoring_seconds"),

@@ -102,6 +102,8 @@ class CaseItem(pytest.Item):
         self.result = result
         scores = result.scores.items()
         self.user_properties += [(intern(PROPERTY + name), value) for name, value in scores if value is not None]
+        if result.cause is not None:
+            self.user_properties.append((f"{PROPERTY}cause", " ".join(edit.label for edit in result.cause.edits)))
 
     def runtest(self) -> None:
         """Compare scores with thresholds."""

@@ -24,6 +24,8 @@ COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
     "outcome": lambda case: case["outcome"],
     "message": lambda case: case["message"],
     "difference": lambda case: part(case, "difference", "summary"),
+    "cause": lambda case: " ".join(edit["label"] for edit in part(case, "cause", "edits") or ()),
+    "repaired_query": lambda case: part(case, "cause", "repaired_query"),
     "gold_query": lambda case: part(case, "gold", "query"),
     "gold_rows": lambda case: part(case, "gold", "row_count"),
     "gold_seconds": lambda case: part(case, "gold", "seconds"),

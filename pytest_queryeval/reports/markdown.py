@@ -17,6 +17,7 @@ from pytest_queryeval.reports.sections import (
     CHANGE_NOTE,
     GROUPS_SHOWN,
     amounts_table,
+    causes,
     changes_besides,
     changes_table,
     dimensions_table,
@@ -135,6 +136,8 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
         yield _list("the cases that changed sides", sides)
         changes = [f"- {markdown_sentence(sentence)}" for sentence in changes_besides(baseline)]
         yield _list("what changed besides the system", changes)
+    known = baseline["causes"] if baseline else report["causes"]
+    yield _list("causes", [markdown_sentence(sentence) for sentence in causes(known)])
     yield _cases(FAULTS_TITLE, worst, 18_000, listed=MAX_LISTED)
     if text := ties_text(report):
         yield _list("ties", [f"{text}."])

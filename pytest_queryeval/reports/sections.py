@@ -9,6 +9,7 @@ from typing import Literal
 from pytest_queryeval.core.model import GroupName
 from pytest_queryeval.core.report import (
     BaselineReport,
+    CauseChange,
     GroupReport,
     MetricChange,
     MetricReport,
@@ -230,7 +231,19 @@ def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
     yield from changes_besides(baseline)
     if baseline["metrics"]:
         yield from (changes_table(baseline), (CHANGE_NOTE,))
+    yield from causes(baseline["causes"])
     yield from flips(baseline)
+
+
+def causes(found: Mapping[str, int] | Mapping[str, CauseChange]) -> Iterator[Sentence]:
+    """Yield the causes of wrong answers: how many each has, and how many it had in the baseline where that differs."""
+    parts: list[str] = []
+    for label, number in found.items():
+        before, after = (number, number) if isinstance(number, int) else (number["before"], number["after"])
+        times = f" {after:,}" if before == after else f" {before:,} → {after:,}"
+        parts += [", ", Untrusted(label), times]
+    if parts:
+        yield ("causes of wrong answers: ", *parts[1:])
 
 
 def headline(baseline: BaselineReport) -> Sentence:

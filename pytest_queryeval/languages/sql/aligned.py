@@ -204,11 +204,12 @@ def _match_sources(predicted: exp.Select, gold: exp.Select, names: dict[int, str
     for table, aliases in others.items():
         matched |= _best_match(aliases, mine.get(table, []), predicted, gold)
     members, taken = sources(gold), {*sources(predicted)}
-    for alias in members:
+    for alias, source in members.items():
         if alias not in matched:
-            free = (alias, *(f"{alias}_{number}" for number in range(2, len(members) + len(taken) + 2)))
-            matched[alias] = next(name for name in free if name not in taken)
-            taken.add(matched[alias])
+            name = source.alias_or_name
+            free = (name, *(f"{name}_{number}" for number in range(2, len(members) + len(taken) + 2)))
+            matched[alias] = next(each for each in free if each.lower() not in taken)
+            taken.add(matched[alias].lower())
     written = {alias: source.alias_or_name for alias, source in sources(predicted).items()}
     for alias, source in members.items():
         names[id(source)] = written.get(matched[alias], matched[alias])

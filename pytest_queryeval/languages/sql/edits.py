@@ -123,8 +123,10 @@ class SqlEdits:
         if not isinstance(side, exp.Expr):
             return side or NOTHING
         shown, name = side.copy(), _only_table(within)
-        for column in shown.find_all(exp.Column) if name else ():
-            if column.table.lower() == name:
+        columns = list(shown.find_all(exp.Column))
+        _shorten(columns)
+        for column in columns if name else ():
+            if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
                 column.set("table", None)
         return one_line(self._writer.generate(shown, copy=False), MAX_CHANGE)
 
@@ -565,6 +567,8 @@ def _drop_sources(predicted: exp.Select, aliases: Sequence[str], find: Find) -> 
     select = find(predicted)
     first, joins = select.args["from_"], list(select.args.get("joins") or ())
     kept = [join for join in joins if _alias(join) not in aliases]
+    if not kept and first.this.alias_or_name.lower() in aliases:
+        return  # together with another edit that took the others
     conditions = [
         part.copy()
         for part in _ons(select)

@@ -1,0 +1,346 @@
+"""Why a prediction is wrong: found by running its query with single edits, or told by its failure or difference."""
+
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from samples import answer, make_case, query
+
+from pytest_queryeval.api import evaluate
+from pytest_queryeval.core.json_value import JsonAnswer
+from pytest_queryeval.core.model import QueryOrAnswer, Source
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
+from pytest_queryeval.evaluation.causes import BUDGET
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.results.case_json import result_json
+from pytest_queryeval.text.redaction import MARK
+
+SCRIPT = """
+CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, born DATE, country TEXT);
+INSERT INTO singer VALUES
+    (1, 'Ana', 30, '1990-01-31', 'FR'), (2, 'Bo', 40, '1980-12-01', 'DE'),
+    (3, 'Cy', 50, '1970-06-15', 'FR'), (4, 'Dee', NULL, NULL, 'AT'), (5, 'Eva', 50, '1970-07-15', 'DE');
+CREATE TABLE concert (id INTEGER PRIMARY KEY, singer_id INTEGER, year INTEGER);
+INSERT INTO concert VALUES (1, 1, 2014), (2, 1, 2015), (3, 2, 2014), (4, NULL, 2013);
+"""
+NAMES = "SELECT name FROM singer"
+JOIN = "SELECT singer.name FROM singer JOIN concert ON singer.id = concert.singer_id"
+ENDLESS = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n)"
+
+
+@pytest.fixture
+def database(tmp_path):
+    with sqlite3.connect(tmp_path / "music.sqlite") as connection:
+        connection.executescript(SCRIPT)
+    return Source(name="music.sqlite", engine="sqlite", settings={"path": "music.sqlite"}, folder=tmp_path)
+
+
+@pytest.fixture
+def session():
+    with Session() as opened:
+        yield opened
+
+
+@pytest.fixture
+def cause_of(database, session):
+    """The cause of a wrong prediction, and the answer of its repaired query, which is gold's."""
+
+    def find(predicted, *golds, **changes):
+        golds = tuple(gold if isinstance(gold, QueryOrAnswer) else query(gold) for gold in golds)
+        case = make_case(source=database, golds=golds, predicted=query(predicted), **changes)
+        return evaluate_case(case, session).cause
+
+    return find
+
+
+def edits(cause):
+    return [(edit.label, edit.clause, edit.change) for edit in cause.edits]
+
+
+def test_the_cause_is_the_edit_after_which_the_answer_is_golds(cause_of):
+    cause = cause_of(f"{NAMES} WHERE age > 30", f"{NAMES} WHERE age > 40")
+
+    assert edits(cause) == [("wrong-value", "WHERE", "30 → 40")]
+    assert cause.repaired_query == "SELECT name FROM singer WHERE age > 40"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "label"),
+    [
+        (f"{NAMES} WHERE age <> 50", f"{NAMES} WHERE age IS NULL OR age <> 50", "missing-condition"),
+        (f"{NAMES} WHERE born = NULL", f"{NAMES} WHERE born IS NULL", "wrong-operator"),
+        (f"{NAMES} WHERE born > '1980-12-01'", f"{NAMES} WHERE born >= '1980-12-01'", "wrong-operator"),
+        (f"{NAMES} WHERE born > date('1990-01-01')", f"{NAMES} WHERE born > date('1970-07-01')", "wrong-value"),
+        (JOIN, JOIN.replace("JOIN", "LEFT JOIN"), "wrong-join-type"),
+        ("SELECT avg(age) FROM singer", "SELECT sum(age) FROM singer", "wrong-aggregate"),
+        ("SELECT count(age) FROM singer", "SELECT count(*) FROM singer", "wrong-column"),
+        (f"{NAMES} WHERE country = 'fr'", f"{NAMES} WHERE country = 'FR'", "wrong-value"),
+        (f"{NAMES} ORDER BY age LIMIT 2", f"{NAMES} ORDER BY age DESC LIMIT 2", "wrong-order"),
+        ("SELECT id FROM singer", "SELECT id FROM concert", "wrong-table"),
+    ],
+)
+def test_nulls_dates_and_joins(cause_of, predicted, gold, label):
+    cause = cause_of(predicted, gold)
+
+    assert [edit.label for edit in cause.edits] == [label]
+
+
+def test_two_edits_where_one_is_not_enough(cause_of):
+    cause = cause_of("SELECT name FROM singer WHERE age > 30", "SELECT country FROM singer WHERE age > 45")
+
+    assert edits(cause) == [("wrong-value", "WHERE", "30 → 45"), ("wrong-column", "SELECT", "name → country")]
+    assert cause.repaired_query == "SELECT country FROM singer WHERE age > 45"
+
+
+def test_three_differences_have_no_cause(cause_of):
+    predicted = "SELECT name FROM singer WHERE age > 30 ORDER BY name LIMIT 1"
+
+    assert cause_of(predicted, "SELECT id FROM singer WHERE age > 45 ORDER BY name LIMIT 3") is None
+
+
+def test_of_several_edits_that_repair_it_the_first_clause_counts(cause_of):
+    predicted = "SELECT max(age) FROM singer WHERE age > 50"
+    gold = "SELECT min(age) FROM singer WHERE age > 40 AND id < 4"
+
+    assert [edit.clause for edit in cause_of(predicted, gold).edits] == ["WHERE"]
+
+
+def test_a_right_answer_has_no_cause_whatever_its_text(cause_of):
+    assert cause_of(f"{NAMES} WHERE age >= 31", f"{NAMES} WHERE age > 30") is None
+
+
+def test_the_policy_of_the_case_decides_what_is_right(cause_of):
+    predicted, gold = "SELECT country FROM singer WHERE id < 3", "SELECT country FROM singer"
+
+    assert edits(cause_of(predicted, gold)) == [("extra-condition", "WHERE", "id < 3 → nothing")]
+    ignoring = cause_of(predicted, f"{gold} WHERE id < 5", policy=Policy(duplicates="ignore"))
+    assert edits(ignoring) == [("wrong-value", "WHERE", "3 → 5")]
+
+
+def test_any_choice_among_rows_that_tie_is_right(cause_of):
+    gold = "SELECT name FROM singer ORDER BY age DESC LIMIT 1"
+
+    assert cause_of("SELECT name FROM singer WHERE id = 5", gold) is None
+    cause = cause_of("SELECT name FROM singer ORDER BY age DESC, id DESC LIMIT 2", gold)
+    assert [edit.label for edit in cause.edits] == ["wrong-limit"]
+    assert cause.repaired_query.endswith("id DESC LIMIT 1")
+
+
+def test_a_score_that_is_not_requested_would_be_0(cause_of):
+    changes = {"metrics": ("valid_query",), "thresholds": {}}
+
+    assert cause_of(f"{NAMES} WHERE age > 30", f"{NAMES} WHERE age > 40", **changes) is not None
+    assert cause_of(f"{NAMES} WHERE age > 39", f"{NAMES} WHERE age >= 40", **changes) is None
+
+
+def test_of_several_golds_the_closest_one_counts(cause_of):
+    cause = cause_of(f"{NAMES} WHERE age > 30", f"{NAMES} WHERE age > 40", f"{NAMES} WHERE age > 45")
+
+    assert edits(cause) == [("wrong-value", "WHERE", "30 → 40")]
+
+
+def test_a_stored_gold_has_no_cause(cause_of):
+    assert cause_of(NAMES, answer(("Ana",))) is None
+
+
+def test_a_text_that_the_parser_cannot_read_has_no_cause(cause_of):
+    assert cause_of(f"{NAMES} WHERE name GLOB 'A*' AND " + "(" * 50 + "1" + ")" * 50, NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("predicted", "label"),
+    [
+        ("SELECT nme FROM singer", "unknown-column"),
+        ("SELECT name FROM singers", "unknown-table"),
+        ("SELECT name FORM singer", "syntax"),
+        ("SELECT sum(count(*)) FROM singer", "syntax"),
+        ("", "empty"),
+        ("DELETE FROM singer", "unsafe"),
+        ("SELECT a.id FROM singer a, singer b, singer c, singer d", "too-large"),
+        (f"SELECT {ENDLESS}", "timeout"),
+    ],
+)
+def test_a_failure_is_its_own_cause(cause_of, predicted, label):
+    cause = cause_of(predicted, NAMES, timeout=0.3)
+
+    assert [edit.label for edit in cause.edits] == [label]
+    assert cause.edits[0].change
+    assert cause.repaired_query is None
+
+
+def test_the_messages_of_other_databases_name_what_is_unknown():
+    from pytest_queryeval.languages.sql.unknown_names import unknown_name_label
+
+    messages = {
+        'Binder Error: Referenced column "nme" not found in FROM clause!': "unknown-column",
+        "Catalog Error: Table with name singers does not exist!": "unknown-table",
+        'column "nme" does not exist': "unknown-column",
+        "Unknown column 'nme' in 'field list'": "unknown-column",
+        "Table 'music.singers' doesn't exist": "unknown-table",
+        "ambiguous column name: id": None,
+        'syntax error at or near "FORM"': None,
+    }
+    assert {message: unknown_name_label(message) for message in messages} == messages
+
+
+class Counting:
+    """An engine that has another answer for every query, and notes what it ran."""
+
+    def __init__(self, fails_at=None):
+        self.executed, self.fails_at = [], fails_at
+
+    def open(self, source, hosts):
+        return self
+
+    def execute(self, text, *, timeout, max_rows):
+        from pytest_queryeval.core.model import Execution, Failure
+        from pytest_queryeval.core.table import Table
+
+        self.executed.append((text, timeout, max_rows))
+        if len(self.executed) == self.fails_at:
+            return Execution(query=text, error=Failure(kind="timeout", message="ran out of time"))
+        return Execution(query=text, answer=Table(columns=("n",), rows=((len(self.executed),),)))
+
+    def close(self):
+        pass
+
+
+def counted(monkeypatch, session, *, is_local=True, fails_at=None):
+    """What an engine runs for a case whose queries differ in a great deal, gold and predicted first."""
+    engine = Counting(fails_at)
+    files = SourceFingerprint(files=lambda source: ["a.db"] if is_local else [])
+    monkeypatch.setitem(ENGINES._members, "counting", EngineType(opener=engine.open, fingerprint=files))
+    monkeypatch.setattr("pytest_queryeval.evaluation.session.check_exists", lambda source, name: None)
+    source = Source(name="a", engine="counting", settings={}, folder=Path())
+    terms = [f"c{number} = {number}" for number in range(20)]
+    others = [f"c{number} = {number + 100}" for number in range(20)]
+    predicted = f"SELECT a FROM t WHERE {' AND '.join(terms)} GROUP BY a"
+    gold = f"SELECT b FROM t WHERE {' AND '.join(others)} GROUP BY b"
+    case = make_case(source=source, golds=(query(gold),), predicted=query(predicted), timeout=7.0, max_rows=11)
+    return evaluate_case(case, session).cause, engine.executed
+
+
+def test_the_search_ends_with_its_budget(monkeypatch, session):
+    cause, executed = counted(monkeypatch, session)
+
+    assert cause is None
+    assert len(executed) == 2 + BUDGET == 52
+    assert len({text for text, _, _ in executed}) == 52
+
+
+def test_the_search_ends_with_the_first_edit_that_runs_out_of_time(monkeypatch, session):
+    cause, executed = counted(monkeypatch, session, fails_at=5)
+
+    assert cause is None
+    assert len(executed) == 5
+
+
+def test_repaired_queries_have_the_limits_of_the_case(monkeypatch, session):
+    _, executed = counted(monkeypatch, session)
+
+    assert {limits for _, *limits in map(tuple, executed) for limits in [tuple(limits)]} == {(7.0, 11)}
+
+
+@pytest.mark.parametrize(("mode", "is_local", "runs"), [("auto", False, 2), ("full", False, 52), ("off", True, 2)])
+def test_where_causes_are_looked_for(monkeypatch, mode, is_local, runs):
+    with Session(cause=mode) as session:
+        _, executed = counted(monkeypatch, session, is_local=is_local)
+
+    assert len(executed) == runs
+
+
+def test_without_causes_failures_have_none_either(database):
+    case = make_case(source=database, golds=(query(NAMES),), predicted=query("SELECT nme FROM singer"))
+
+    (found,) = evaluate([case], cause="off")["cases"]
+    (told,) = evaluate([case])["cases"]
+
+    assert (found["cause"], told["cause"]["edits"][0]["label"]) == (None, "unknown-column")
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        f"{NAMES} WHERE age > 20 AND id < 9",
+        f"{NAMES} WHERE id IN (SELECT singer_id FROM concert)",
+    ],
+)
+@pytest.mark.parametrize("text", ["'; DROP TABLE singer; --", "\x00", "a\u202eb", "%s{}[]"])
+def test_hostile_texts_stay_texts(cause_of, database, gold, text):
+    quoted = text.replace("'", "''")
+
+    cause_of(f"{NAMES} WHERE name = '{quoted}'", gold)
+
+    with sqlite3.connect(database.folder / "music.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM singer").fetchone() == (5,)
+
+
+def test_secrets_are_removed_from_causes(database, session, monkeypatch):
+    monkeypatch.setenv("SHOP_PASSWORD", "hunter2-hunter2")
+    predicted, gold = f"{NAMES} WHERE country <> 'hunter2-hunter2'", f"{NAMES} WHERE country <> 'FR'"
+    case = make_case(source=database, golds=(query(gold),), predicted=query(predicted))
+    result = evaluate_case(case, session)
+    hidden = replace(result.cause, repaired_query="password=hunter2-hunter2")
+
+    told = result_json(replace(result, cause=hidden), nodeid="a::a", path="a", outcome="failed")
+
+    assert "hunter2" not in json.dumps(told["cause"])
+    assert MARK in told["cause"]["repaired_query"]
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1, "b": 2}, {"a": 1}, [("missing-member", "$.b", "nothing → 2")]),
+        ({"a": 1}, {"a": 1, "b": None}, [("extra-member", "$.b", "null → nothing")]),
+        ({"a": [1, 2]}, {"a": [1, 3]}, [("wrong-value", "$.a[1]", "3 → 2")]),
+        ({"a": 1}, {"a": "1"}, [("wrong-type", "$.a", '"1" → 1')]),
+        ({"a": True}, {"a": False}, [("wrong-value", "$.a", "false → true")]),
+        ({"a": -1}, {"a": 1}, [("wrong-value", "$.a", "1 → -1")]),
+        ({"a": 1}, [], [("wrong-type", "$", '[] → {"a":1}')]),
+    ],
+)
+def test_json_differences(gold, predicted, expected):
+    cause = KINDS["json"].difference_cause(JsonAnswer(gold), JsonAnswer(predicted))
+
+    assert (edits(cause) if cause else []) == expected
+
+
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [
+        ({"FLOW": {"AREA": ["NO"], "FREQ": ["A"]}}, []),
+        ({"FLOW": {"AREA": ["SE"], "FREQ": ["A"]}}, [("wrong-code", "AREA", "SE → NO")]),
+        ({"FLOW": {"AREA": ["NO", "SE"], "FREQ": ["A"]}}, [("wrong-code", "AREA", "SE → nothing")]),
+        ({"FLOW": {"AREA": ["NO"]}}, [("missing-dimension", "FREQ", "nothing → A")]),
+        ({"FLOW": {"AREA": ["NO"], "FREQ": ["A"], "SEX": ["F"]}}, [("extra-dimension", "SEX", "F → nothing")]),
+        ({"OTHER": {"AREA": ["NO"], "FREQ": ["A"]}}, [("wrong-dataset", "", "OTHER → FLOW")]),
+    ],
+)
+def test_sdmx_differences(predicted, expected):
+    from pytest_queryeval.core.selection import DatasetSelection, DimensionSelection, Selection, Term
+
+    def selection(datasets):
+        return Selection(
+            datasets=tuple(
+                DatasetSelection(
+                    id=name,
+                    dimensions=tuple(
+                        DimensionSelection(name=dimension, terms=tuple(Term(id=code, name=None) for code in codes))
+                        for dimension, codes in dimensions.items()
+                    ),
+                )
+                for name, dimensions in datasets.items()
+            )
+        )
+
+    gold = selection({"FLOW": {"AREA": ["NO"], "FREQ": ["A"]}})
+    cause = KINDS["sdmx"].difference_cause(gold, selection(predicted))
+
+    assert (edits(cause) if cause else []) == expected

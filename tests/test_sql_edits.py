@@ -1,0 +1,311 @@
+"""The edits from a predicted SQL query to gold: their labels and places, and what comes of the query."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import parse_one
+
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.edits import sql_edits
+
+SCHEMA = Schema(
+    tables={
+        "singer": ("id", "name", "age", "country"),
+        "concert": ("id", "singer_id", "year", "name"),
+        "stadium": ("id", "concert_id", "name"),
+    }
+)
+JOINED = "SELECT singer.name FROM singer JOIN concert ON singer.id = concert.singer_id"
+
+
+def found(predicted, gold, dialect="sqlite"):
+    return sql_edits(predicted, gold, SCHEMA, dialect)
+
+
+def told(edits):
+    return [(edit.label, edit.clause, edit.change) for edit in edits.edits]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "edit"),
+    [
+        (
+            "SELECT 1 FROM singer WHERE age > 30",
+            "SELECT 1 FROM singer WHERE age > 40",
+            ("wrong-value", "WHERE", "30 → 40"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age > 30",
+            "SELECT 1 FROM singer WHERE age >= 30",
+            ("wrong-operator", "WHERE", "> → >="),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age > 30",
+            "SELECT 1 FROM singer WHERE 30 > age",
+            ("wrong-operator", "WHERE", "> → <"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age > 30",
+            "SELECT 1 FROM singer WHERE id > 30",
+            ("wrong-column", "WHERE", "age → id"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age = 3 OR id = 1",
+            "SELECT 1 FROM singer WHERE id = 1 AND age = 3",
+            ("wrong-connector", "WHERE", "OR → AND"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age = 3 AND id = 1 AND name = 'a'",
+            "SELECT 1 FROM singer WHERE name = 'a' AND (id = 1 OR age = 3)",
+            ("wrong-connector", "WHERE", "AND → AND OR"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age = 3",
+            "SELECT 1 FROM singer WHERE age = 3 AND id IS NULL",
+            ("missing-condition", "WHERE", "nothing → id IS NULL"),
+        ),
+        (
+            "SELECT 1 FROM singer",
+            "SELECT 1 FROM singer WHERE id = 1",
+            ("missing-condition", "WHERE", "nothing → id = 1"),
+        ),
+        ("SELECT 1 FROM singer WHERE id = 1", "SELECT 1 FROM singer", ("extra-condition", "WHERE", "id = 1 → nothing")),
+        (
+            "SELECT 1 FROM singer WHERE age IN (1, 2)",
+            "SELECT 1 FROM singer WHERE age IN (1, 2, 3)",
+            ("wrong-value", "WHERE", "1, 2 → 1, 2, 3"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age NOT IN (1, 2)",
+            "SELECT 1 FROM singer WHERE age IN (1, 2)",
+            ("wrong-operator", "WHERE", "NOT IN → IN"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age BETWEEN 1 AND 2",
+            "SELECT 1 FROM singer WHERE age BETWEEN 1 AND 3",
+            ("wrong-value", "WHERE", "2 → 3"),
+        ),
+        ("SELECT name FROM singer", "SELECT country FROM singer", ("wrong-column", "SELECT", "name → country")),
+        ("SELECT name FROM singer", "SELECT name, age FROM singer", ("missing-column", "SELECT", "nothing → age")),
+        ("SELECT name, age FROM singer", "SELECT age FROM singer", ("extra-column", "SELECT", "name → nothing")),
+        ("SELECT age FROM singer", "SELECT age + 1 FROM singer", ("wrong-expression", "SELECT", "age → age + 1")),
+        (
+            "SELECT max(age) FROM singer",
+            "SELECT min(age) FROM singer",
+            ("wrong-aggregate", "SELECT", "MAX(age) → MIN(age)"),
+        ),
+        ("SELECT max(age) FROM singer", "SELECT max(id) FROM singer", ("wrong-column", "SELECT", "MAX(age) → MAX(id)")),
+        (
+            "SELECT name FROM singer",
+            "SELECT DISTINCT name FROM singer",
+            ("missing-distinct", "SELECT", "nothing → DISTINCT"),
+        ),
+        (
+            "SELECT DISTINCT name FROM singer",
+            "SELECT name FROM singer",
+            ("extra-distinct", "SELECT", "DISTINCT → nothing"),
+        ),
+        (
+            "SELECT count(name) FROM singer",
+            "SELECT count(DISTINCT name) FROM singer",
+            ("missing-distinct", "SELECT", "COUNT(name) → COUNT(DISTINCT name)"),
+        ),
+        ("SELECT id FROM singer", "SELECT id FROM concert", ("wrong-table", "FROM", "singer → concert")),
+        (JOINED, JOINED.replace("JOIN", "LEFT JOIN"), ("wrong-join-type", "FROM", "JOIN → LEFT JOIN")),
+        (
+            JOINED,
+            JOINED.replace("concert.singer_id", "concert.id"),
+            ("wrong-join-condition", "FROM", "singer.id = concert.singer_id → singer.id = concert.id"),
+        ),
+        ("SELECT name FROM singer", JOINED, ("missing-join", "FROM", "nothing → concert")),
+        (JOINED, "SELECT name FROM singer", ("extra-join", "FROM", "concert → nothing")),
+        (
+            "SELECT count(*) FROM singer GROUP BY name",
+            "SELECT count(*) FROM singer GROUP BY age",
+            ("wrong-grouping", "GROUP", "GROUP BY name → GROUP BY age"),
+        ),
+        (
+            "SELECT age FROM singer GROUP BY age",
+            "SELECT age FROM singer GROUP BY age HAVING count(*) > 1",
+            ("missing-having", "HAVING", "nothing → COUNT(*) > 1"),
+        ),
+        (
+            "SELECT age FROM singer GROUP BY age HAVING count(*) > 1",
+            "SELECT age FROM singer GROUP BY age",
+            ("wrong-having", "HAVING", "COUNT(*) > 1 → nothing"),
+        ),
+        (
+            "SELECT age FROM singer",
+            "SELECT age FROM singer ORDER BY age",
+            ("missing-order", "ORDER", "nothing → ORDER BY age"),
+        ),
+        (
+            "SELECT age FROM singer ORDER BY age, id",
+            "SELECT age FROM singer ORDER BY age, id DESC",
+            ("wrong-order", "ORDER", "id → id DESC"),
+        ),
+        (
+            "SELECT age FROM singer LIMIT 3",
+            "SELECT age FROM singer LIMIT 4",
+            ("wrong-limit", "LIMIT", "LIMIT 3 → LIMIT 4"),
+        ),
+        (
+            "SELECT id FROM singer UNION SELECT id FROM concert",
+            "SELECT id FROM singer EXCEPT SELECT id FROM concert",
+            ("set-operation", "SET", "UNION → EXCEPT"),
+        ),
+        (
+            "SELECT id FROM singer",
+            "SELECT id FROM singer INTERSECT SELECT singer_id FROM concert",
+            ("set-operation", "SET", "nothing → INTERSECT SELECT singer_id FROM concert"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE id IN (SELECT singer_id FROM concert WHERE year = 3)",
+            "SELECT 1 FROM singer WHERE id IN (SELECT singer_id FROM concert WHERE year = 4)",
+            ("wrong-value", "WHERE", "3 → 4"),
+        ),
+        (
+            "SELECT 1 FROM singer WHERE age > 3",
+            "SELECT 1 FROM singer WHERE age > (SELECT avg(age) FROM singer)",
+            ("nesting", "WHERE", "3 → (SELECT AVG(age) FROM singer)"),
+        ),
+    ],
+)
+def test_one_difference_is_one_edit_after_which_the_query_is_gold(predicted, gold, edit):
+    edits = found(predicted, gold)
+
+    assert told(edits)[0] == edit
+    repaired = edits.applied([0])
+    assert told(found(repaired, gold)) == []
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold"),
+    [
+        ("select NAME from Singer where AGE=30", "SELECT T1.name FROM singer AS T1 WHERE 30.0 = T1.age"),
+        ('SELECT name FROM singer WHERE country = "FR"', "SELECT name FROM singer WHERE country = 'FR'"),
+        (
+            "SELECT a.name FROM singer a JOIN concert b ON a.id = b.singer_id",
+            "SELECT T2.name FROM concert AS T1 JOIN singer AS T2 ON T1.singer_id = T2.id",
+        ),
+        (
+            "SELECT count(*) AS n FROM singer GROUP BY age ORDER BY n",
+            "SELECT count(*) FROM singer GROUP BY age ORDER BY 1",
+        ),
+        (
+            "SELECT 1 FROM singer WHERE id IN (SELECT c.singer_id FROM concert c)",
+            "SELECT 1 FROM singer WHERE id IN (SELECT singer_id FROM concert)",
+        ),
+    ],
+)
+def test_another_way_to_write_the_same_is_no_edit(predicted, gold):
+    edits = found(predicted, gold)
+
+    assert "wrong-column" not in [edit.label for edit in edits.edits]
+    assert "wrong-value" not in [edit.label for edit in edits.edits]
+    assert [edit for edit in edits.edits if edit.clause != "FROM"] == []
+
+
+def test_copies_of_a_table_are_matched_by_the_conditions_on_them():
+    predicted = (
+        "SELECT a.name FROM singer a JOIN concert x ON a.id = x.singer_id JOIN concert y ON a.id = y.singer_id "
+        "WHERE x.year = 2014 AND y.year = 2015"
+    )
+    gold = (
+        "SELECT T1.name FROM singer T1 JOIN concert T2 ON T1.id = T2.singer_id JOIN concert T3 ON T1.id = T3.singer_id "
+        "WHERE T2.year = 2015 AND T3.year > 2014"
+    )
+
+    assert told(found(predicted, gold))[0] == ("wrong-operator", "WHERE", "= → >")
+
+
+def test_two_edits_are_made_together():
+    edits = found("SELECT name FROM singer WHERE age > 30", "SELECT country FROM singer WHERE age > 40")
+
+    assert edits.applied([0, 1]) == "SELECT country FROM singer WHERE age > 40"
+    assert [*edits.combinations()] == [(0,), (1,), (0, 1)]
+
+
+def test_a_column_of_a_table_that_is_not_read_needs_its_join():
+    edits = found("SELECT name FROM singer", "SELECT year FROM singer JOIN concert ON singer.id = concert.singer_id")
+
+    assert [edit.label for edit in edits.edits] == ["missing-join", "wrong-column"]
+    assert edits.applied([1]) is None
+    assert edits.applied([0, 1]) == "SELECT concert.year FROM singer JOIN concert ON singer.id = concert.singer_id"
+
+
+def test_missing_tables_come_with_their_conditions_in_any_order():
+    gold = (
+        "SELECT T3.name FROM stadium AS T3 JOIN concert AS T2 ON T2.id = T3.concert_id "
+        "JOIN singer AS T1 ON T1.id = T2.singer_id"
+    )
+
+    edits = found("SELECT name FROM singer", gold)
+
+    joined = edits.applied([told(edits).index(("missing-join", "FROM", "nothing → stadium AS T3, concert AS T2"))])
+    assert joined == (
+        "SELECT singer.name FROM singer JOIN concert AS T2 ON singer.id = T2.singer_id "
+        "JOIN stadium AS T3 ON T2.id = T3.concert_id"
+    )
+
+
+def test_no_edit_multiplies_tables():
+    edits = found(JOINED, "SELECT name FROM stadium JOIN concert ON stadium.concert_id = concert.id")
+
+    texts = [edits.applied([number]) for number in range(len(edits.edits))]
+    assert all(text is None or text.count("JOIN") == text.count(" ON ") for text in texts)
+    assert not any("," in text.partition("FROM")[2] for text in texts if text)
+
+
+def test_common_queries_of_gold_come_with_what_reads_them():
+    old = "WITH old AS (SELECT id FROM singer WHERE age > 60)"
+    gold = f"{old} SELECT 1 FROM concert WHERE singer_id IN (SELECT id FROM old)"
+
+    edits = found("SELECT 1 FROM concert", gold)
+
+    assert edits.applied([0]) == (
+        "WITH old AS (SELECT id FROM singer WHERE age > 60) "
+        "SELECT 1 FROM concert WHERE singer_id IN (SELECT id FROM old)"
+    )
+
+
+def test_the_whole_query_is_never_one_edit():
+    gold = "SELECT id FROM concert UNION SELECT id FROM stadium"
+
+    edits = found("SELECT name FROM singer WHERE age > 1", gold)
+
+    assert gold not in [edits.applied([number]) for number in range(len(edits.edits))]
+
+
+@pytest.mark.parametrize("text", ["SELECT 1; SELECT 2", "DROP TABLE singer", "SELECT (" * 60, "ok", ""])
+def test_what_cannot_be_read_has_no_edits(text):
+    assert found(text, "SELECT 1") is None
+    assert found("SELECT 1", text) is None
+
+
+QUERIES = (
+    "SELECT name FROM singer",
+    "SELECT count(*), country FROM singer GROUP BY country HAVING count(*) > 2 ORDER BY 1 DESC LIMIT 3",
+    "SELECT T1.name FROM singer AS T1 JOIN concert AS T2 ON T1.id = T2.singer_id WHERE T2.year = 2014 OR T1.age < 3",
+    "SELECT name FROM singer WHERE id NOT IN (SELECT singer_id FROM concert WHERE year BETWEEN 2010 AND 2012)",
+    "SELECT name FROM singer UNION ALL SELECT name FROM stadium ORDER BY name",
+    "SELECT DISTINCT a.country FROM singer a LEFT JOIN singer b ON a.age > b.age WHERE b.id IS NULL",
+    "WITH recent AS (SELECT * FROM concert WHERE year > 2012) SELECT max(year) FROM recent",
+    "SELECT x.n FROM (SELECT count(*) AS n, country FROM singer GROUP BY country) AS x WHERE x.n > 1",
+    "SELECT * FROM singer, concert, stadium WHERE singer.id = singer_id AND concert.id = concert_id",
+    "SELECT CASE WHEN age > 3 THEN 'old' ELSE 'new' END, avg(age) FILTER (WHERE id > 2) FROM singer",
+    "SELECT row_number() OVER (PARTITION BY country ORDER BY age) FROM singer",
+    "SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert WHERE singer_id = singer.id) AND NOT age IS NULL",
+    "SELECT 1",
+    "VALUES (1, 2)",
+)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
+@given(predicted=st.sampled_from(QUERIES), gold=st.sampled_from(QUERIES))
+def test_any_edit_and_any_pair_leave_a_query_that_can_be_read(dialect, predicted, gold):
+    edits = found(predicted, gold, dialect)
+
+    for numbers in edits.combinations():
+        text = edits.applied(numbers)
+        assert text is None or parse_one(text, dialect=dialect).sql(dialect=dialect)
