@@ -177,8 +177,10 @@ class SqlEdits:
         for alias, other in zip(extra, missing, strict=False):
             old, new = mine[alias], others[other].copy()
             new.set("alias", exp.TableAlias(this=exp.to_identifier(old.alias_or_name)))
-            label: CauseLabel = "nesting" if query_within(old) or query_within(new) else "wrong-table"
-            self._add(label, "FROM", (old.name, new.name), _replacing(old, new), within=predicted)
+            is_nested = bool(query_within(old) or query_within(new))
+            label: CauseLabel = "nesting" if is_nested else "wrong-table"
+            change = (old, new) if is_nested else (old.name, new.name)
+            self._add(label, "FROM", change, _replacing(old, new), within=predicted)
         for aliases in [missing] if len(missing) < 2 else [missing, *([alias] for alias in missing)]:
             if aliases:
                 text = ", ".join(self._text(others[alias], gold) for alias in aliases)
@@ -378,7 +380,6 @@ class SqlEdits:
         self._add(label, clause, (mine, other), _replacing(mine, other), within=within)
 
     def _items(self, predicted: exp.Select, gold: exp.Select) -> None:
-        before = len(self._found)
         if bool(predicted.args.get("distinct")) != bool(gold.args.get("distinct")):
             is_missing = bool(gold.args.get("distinct"))
             change = (None, "DISTINCT") if is_missing else ("DISTINCT", None)
@@ -387,7 +388,7 @@ class SqlEdits:
         keys, gold_keys = [key(each) for each in predicted.expressions], [key(each) for each in gold.expressions]
         left = [each for each in predicted.expressions if not _take(gold_keys, key(each))]
         right = [each for each in gold.expressions if not _take(keys, key(each))]
-        lists = len(self._found)
+        before = len(self._found)
         for one, other in _alike(left, right, rest=True):
             self._expression(one.unalias(), other.unalias(), "SELECT", predicted)
             left = [each for each in left if each is not one]
@@ -398,7 +399,7 @@ class SqlEdits:
         for other in right:
             make = partial(_add_item, predicted, other, gold.expressions.index(other))
             self._add("missing-column", "SELECT", (None, other), make, within=predicted)
-        if len(self._found) - lists > 1:
+        if len(self._found) - before > 1:
             self._whole(before, "SELECT", predicted, gold, ("expressions",))
 
     def _order_and_limit(self, predicted: exp.Expr, gold: exp.Expr) -> None:
