@@ -88,6 +88,7 @@ def told(edits):
         ("SELECT name FROM singer", "SELECT country FROM singer", ("wrong-column", "SELECT", "name → country")),
         ("SELECT name FROM singer", "SELECT name, age FROM singer", ("missing-column", "SELECT", "nothing → age")),
         ("SELECT name, age FROM singer", "SELECT age FROM singer", ("extra-column", "SELECT", "name → nothing")),
+        ("SELECT name, name FROM singer", "SELECT age, name FROM singer", ("wrong-column", "SELECT", "name → age")),
         ("SELECT age FROM singer", "SELECT age + 1 FROM singer", ("wrong-expression", "SELECT", "age → age + 1")),
         (
             "SELECT max(age) FROM singer",

@@ -385,9 +385,13 @@ class SqlEdits:
             change = (None, "DISTINCT") if is_missing else ("DISTINCT", None)
             label: CauseLabel = "missing-distinct" if is_missing else "extra-distinct"
             self._add(label, "SELECT", change, _setting(predicted, gold, "distinct"), within=predicted)
-        keys, gold_keys = [key(each) for each in predicted.expressions], [key(each) for each in gold.expressions]
-        left = [each for each in predicted.expressions if not _take(gold_keys, key(each))]
-        right = [each for each in gold.expressions if not _take(keys, key(each))]
+        left, right = list(predicted.expressions), list(gold.expressions)
+        same = [(one, other) for one, other in zip(left, right, strict=False) if key(one) == key(other)]
+        left = [each for each in left if not any(each is one for one, _ in same)]
+        right = [each for each in right if not any(each is other for _, other in same)]
+        keys, gold_keys = [key(each) for each in left], [key(each) for each in right]
+        left = [each for each in left if not _take(gold_keys, key(each))]
+        right = [each for each in right if not _take(keys, key(each))]
         before = len(self._found)
         for one, other in _alike(left, right, rest=True):
             self._expression(one.unalias(), other.unalias(), "SELECT", predicted)
