@@ -80,6 +80,20 @@ def test_weakest_cases_come_first_and_sums_agree(strength):
         assert sum(of[outcome] for of in found["summary"]["operators"].values()) == found["summary"][outcome]
 
 
+def test_several_suites_have_a_line_each(strength, capsys):
+    write(HEAD + "  - {id: b, gold: SELECT name FROM singer WHERE age > 100}\n", "b.queryeval.yaml")
+    _, found = strength("  - {id: a, gold: SELECT COUNT(*) FROM concert}\n")
+
+    main(["strength", "."])
+
+    lines = capsys.readouterr().out.splitlines()
+    suites = found["summary"]["suites"]
+    assert suites.keys() == {"b.queryeval.yaml", "s.queryeval.yaml"}
+    assert suites["s.queryeval.yaml"] == {"mutants": 3, "killed": 2, "equivalent": 1, "survivors": 0}
+    assert sum(counts["mutants"] for counts in suites.values()) == found["summary"]["mutants"]
+    assert lines[-2] == "s.queryeval.yaml: 0 of 2 wrong variants pass, in 0 of 1 case"
+
+
 def test_survivors_are_right_under_the_policy_of_the_case(strength):
     _, found = strength("""
   - {id: ordered, gold: SELECT name FROM singer ORDER BY age DESC}

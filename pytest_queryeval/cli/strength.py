@@ -26,6 +26,7 @@ from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval strength suites"
 OK, FOUND = 0, 1
+OUTCOMES = ("killed", "equivalent", "survivors")
 MAX_CASES = 10
 MAX_CHANGES = 3  # of a case
 CHANGE_CHARACTERS = 100
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> Result:
             ],
             "summary": {
                 **_counts(measured),
-                "survivors": sum(len(one.survivors) for one in measured),
+                "suites": {path: _counts(of_suite) for path, of_suite in _by_suite(measured).items()},
                 "operators": _operators(measured),
             },
         },
@@ -118,28 +119,39 @@ def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
     for name, counts in operators.items():
         if counts["survivors"]:
             yield f"{name:<{wide}}  {counts['survivors']:,} of {counts['killed'] + counts['survivors']:,} pass"
-    counts = _counts(measured)
-    survivors = sum(len(one.survivors) for one in measured)
-    yield (
-        f"{survivors:,} of {pluralize(counts['mutants'] - counts['equivalent'], 'wrong variant')} pass, "
-        f"in {len(weak):,} of {pluralize(len(measured), 'case')}; "
-        f"{counts['equivalent']:,} more answer as gold on any data"
-    )
+    suites = _by_suite(measured)
+    for path, of_suite in suites.items() if len(suites) > 1 else ():
+        yield f"{path}: {_sum(of_suite)}"
+    yield f"{_sum(measured)}; {_counts(measured)['equivalent']:,} more answer as gold on any data"
+
+
+def _sum(measured: Sequence[CaseStrength]) -> str:
+    """Return how many variants pass, and in how many cases."""
+    counts, weak = _counts(measured), sum(bool(one.survivors) for one in measured)
+    every = pluralize(counts["killed"] + counts["survivors"], "wrong variant")
+    return f"{counts['survivors']:,} of {every} pass, in {weak:,} of {pluralize(len(measured), 'case')}"
 
 
 def _counts(measured: Sequence[CaseStrength]) -> dict[str, int]:
-    killed, equivalent = (sum(len(getattr(one, name)) for one in measured) for name in ("killed", "equivalent"))
-    survivors = sum(len(one.survivors) for one in measured)
-    return {"mutants": killed + equivalent + survivors, "killed": killed, "equivalent": equivalent}
+    counts = {outcome: sum(len(getattr(one, outcome)) for one in measured) for outcome in OUTCOMES}
+    return {"mutants": sum(counts.values()), **counts}
+
+
+def _by_suite(measured: Sequence[CaseStrength]) -> dict[str, list[CaseStrength]]:
+    """Return the cases of each suite, by its path."""
+    suites: dict[str, list[CaseStrength]] = {}
+    for one in measured:
+        suites.setdefault(one.case.location.path.as_posix(), []).append(one)
+    return dict(sorted(suites.items()))
 
 
 def _operators(measured: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
     """Return what became of the mutants of each operator, those first of which most survive."""
     counts: dict[str, dict[str, int]] = {}
     for one in measured:
-        for outcome in ("killed", "equivalent", "survivors"):
+        for outcome in OUTCOMES:
             for mutant in getattr(one, outcome):
-                counts.setdefault(mutant.operator, {"killed": 0, "equivalent": 0, "survivors": 0})[outcome] += 1
+                counts.setdefault(mutant.operator, dict.fromkeys(OUTCOMES, 0))[outcome] += 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1]["survivors"], item[0])))
 
 
