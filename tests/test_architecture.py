@@ -56,7 +56,7 @@ SHARED_MODULES = {
         "html.data",
         "html.page",
     },
-    "cli": {"conftests", "output", "progress", "reported_case"},
+    "cli": {"conftests", "measured", "output", "progress", "reported_case"},
     "languages": {
         "kind",
         "query_language",

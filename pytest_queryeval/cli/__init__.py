@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command("exporters.command", "write the predictions of a report for a published tool"),
     "check": Command("check", "examine suites: do golds run, is each a test, has every setting an effect"),
     "strength": Command("strength", "find weak cases: which wrong variants of a gold query would pass"),
+    "strengthen": Command("strengthen", "build variants of databases, on which wrong variants of golds do not pass"),
     "explain": Command("explain", "show everything about one case, or try another query against it"),
     "accept": Command("accept", "add a reviewed prediction of a report to the golds of its case"),
     "merge": Command("merge", "unite the reports of shards, evaluate the gates"),

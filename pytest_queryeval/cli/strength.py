@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.measured import measure_cases
 from pytest_queryeval.cli.output import Result, write_lines
-from pytest_queryeval.cli.progress import with_progress
-from pytest_queryeval.core.errors import GoldError, Location, QueryEvalWarning, SourceError
+from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.evaluation.evaluation import fault_location
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
-from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.strength.case_strength import CaseStrength
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 
@@ -30,7 +25,6 @@ OUTCOMES = ("killed", "equivalent", "survivors")
 MAX_CASES = 10
 MAX_CHANGES = 3  # of a case
 CHANGE_CHARACTERS = 100
-MESSAGE_CHARACTERS = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,31 +38,13 @@ def run(arguments: argparse.Namespace) -> Result:
 
     Raise `SuiteError` for suites that cannot be read.
     """
-    import_conftests(arguments.path)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", QueryEvalWarning)
-        suites = load_suites(arguments.path, require_prediction=False)
-    for warning in caught:
-        _tell(f"not measured: {warning.message}")
-    cases = [case for suite in suites for case in suite.cases if case.skip is None]
-    measured: list[CaseStrength] = []
-    problems: dict[tuple[Location, str], list[Case]] = defaultdict(list)
     with Session(_tell) as session:
-        for case in with_progress(cases, _tell):
-            try:
-                strength = measure_strength(case, session)
-            except (GoldError, SourceError) as error:
-                problems[fault_location(case, error), one_line(str(error), MESSAGE_CHARACTERS)].append(case)
-            else:
-                measured += [] if strength is None else [strength]
-    measured.sort(key=lambda one: (1.0 if one.share is None else one.share, -len(one.survivors)))
+        found = measure_cases(arguments.path, session, _tell)
+    measured = sorted(found.strengths, key=lambda one: (1.0 if one.share is None else one.share, -len(one.survivors)))
     return Result(
-        status=FOUND if problems or (arguments.strict and any(one.survivors for one in measured)) else OK,
+        status=FOUND if found.problems or (arguments.strict and any(one.survivors for one in measured)) else OK,
         lines=[
-            *(
-                f"{place}: {message} (of {pluralize(len(failed), 'case')}, first '{failed[0].id}')"
-                for (place, message), failed in problems.items()
-            ),
+            *found.problem_lines(),
             *_lines(measured),
         ],
         data={
@@ -90,9 +66,7 @@ def run(arguments: argparse.Namespace) -> Result:
                 }
                 for one in measured
             ],
-            "problems": [
-                {"path": place.path.as_posix(), "line": place.line, "message": message} for place, message in problems
-            ],
+            "problems": found.problem_data(),
             "summary": {
                 **_counts(measured),
                 "suites": {path: _counts(of_suite) for path, of_suite in _by_suite(measured).items()},

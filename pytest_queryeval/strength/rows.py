@@ -114,7 +114,9 @@ class RowGenerator:
                     chosen = random.sample(compared, min(len(compared), random.randint(4, MAX_COMPARED)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(few, len(sampled)))]
                 cells = [cell for each in pools[pool] for cell in fitted(each, declared, is_strict=self._is_strict)]
-                values.append(cells or fitted(1, declared, is_strict=False))
+                values.append(
+                    cells or [cell for number in (1, 2, 3) for cell in fitted(number, declared, is_strict=False)]
+                )
             made[name] = self._table(name, values, made, random, max(1, size // random.choice((1, 1, 2))), null_share)
         return made
 
@@ -173,7 +175,8 @@ def _refer(row: list[Cell], constraints: Constraints, rows: Rows, random: Random
     """Make the row refer to some row where it refers to none; to no row where there is none to choose."""
     for own, other, places in constraints.references:
         referred = [tuple(each[at] for at in places) for each in rows.get(other, ())]
-        if tuple(row[at] for at in own) not in referred:
+        key = tuple(row[at] for at in own)
+        if None not in key and key not in referred:
             cells: Row = random.choice(referred) if referred else (None,) * len(places)
             for at, cell in zip(own, cells, strict=True):
                 row[at] = cell

@@ -30,7 +30,7 @@ from pytest_queryeval.strength.rows import RowGenerator, Rows, constraints_of, i
 MAX_VARIANTS = 10
 CANDIDATES = 40  # of a round: the one that kills most becomes a variant
 VAIN_ROUNDS = 3  # in a row, after which the search ends
-MAX_REDUCTIONS = 150  # attempts to leave rows of a variant out
+MAX_REDUCTIONS = 60  # attempts to leave rows of a variant out
 SAMPLED_ROWS = 60  # of each table of the source
 
 Target: TypeAlias = tuple[int, Mutant]  # behind the number of the case whose gold it is a mutant of

@@ -9,6 +9,7 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.schema import MappingSchema
 
 from pytest_queryeval.core.db_schema import Column
 from pytest_queryeval.languages.sql.table_definitions import Tables
@@ -43,7 +44,12 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
             name: {column.name.lower(): "text" for column in table.columns} for name, table in tables.items()
         }
         tree = qualify(
-            tree, schema=known, dialect=dialect, identify=False, quote_identifiers=False, validate_qualify_columns=False
+            tree,
+            schema=MappingSchema(known, dialect=dialect, normalize=False),
+            dialect=dialect,
+            identify=False,
+            quote_identifiers=False,
+            validate_qualify_columns=False,
         )
         owners = dict(_owners(tree))
     except UnreadableError:

@@ -1,0 +1,63 @@
+"""Cases with their strength: what `strength` and `strengthen` begin with."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.progress import with_progress
+from pytest_queryeval.core.errors import GoldError, Location, QueryEvalWarning, SourceError
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.evaluation.evaluation import fault_location
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
+from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
+
+MESSAGE_CHARACTERS = 1_000
+
+
+@dataclass(slots=True)
+class MeasuredCases:
+    """The strengths of cases, and by place and message the cases whose gold does not run."""
+
+    strengths: list[CaseStrength] = field(default_factory=list)
+    problems: defaultdict[tuple[Location, str], list[Case]] = field(default_factory=lambda: defaultdict(list))
+
+    def problem_lines(self) -> Iterator[str]:
+        """Yield a line for each problem."""
+        for (place, message), failed in self.problems.items():
+            yield f"{place}: {message} (of {pluralize(len(failed), 'case')}, first '{failed[0].id}')"
+
+    def problem_data(self) -> list[dict[str, object]]:
+        """Return the problems for `--json`."""
+        return [
+            {"path": place.path.as_posix(), "line": place.line, "message": message} for place, message in self.problems
+        ]
+
+
+def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> MeasuredCases:
+    """Measure the strength of every case of a suite, or of the suites in a folder; `tell` is called with progress.
+
+    Raise `SuiteError` for suites that cannot be read.
+    """
+    import_conftests(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", QueryEvalWarning)
+        suites = load_suites(path, require_prediction=False)
+    for warning in caught:
+        tell(f"not measured: {warning.message}")
+    measured = MeasuredCases()
+    for case in with_progress([case for suite in suites for case in suite.cases if case.skip is None], tell):
+        try:
+            strength = measure_strength(case, session)
+        except (GoldError, SourceError) as error:
+            measured.problems[fault_location(case, error), one_line(str(error), MESSAGE_CHARACTERS)].append(case)
+        else:
+            measured.strengths += [] if strength is None else [strength]
+    return measured

@@ -1,0 +1,151 @@
+"""Builds variants of SQLite and DuckDB sources: small databases in which wrong variants of golds answer otherwise.
+
+Each variant is a script with at most 50 rows a table. A suite that names them as `variants` of its source is scored by
+`test_suite_accuracy`, too. No predictor is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_queryeval.cli.measured import measure_cases
+from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength.case_strength import CaseStrength
+from pytest_queryeval.strength.variants import Variant, build_variants
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.truncation import one_line
+
+EXAMPLE = "queryeval strengthen suites -o suites/variants"
+OK, FOUND = 0, 1
+ENGINES = ("sqlite", "duckdb")
+CHANGE_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strengthened:
+    """A source with its cases, and its variants by the files that are written."""
+
+    source: Source
+    strengths: Sequence[CaseStrength]
+    variants: dict[Path, Variant]
+    pattern: str
+
+    @property
+    def survivors(self) -> int:
+        """The number of mutants that answer as gold in the source."""
+        return sum(len(one.survivors) for one in self.strengths)
+
+    @property
+    def killed(self) -> int:
+        """The number of those that answer otherwise in some variant."""
+        return len({(id(case), mutant) for variant in self.variants.values() for case, mutant in variant.kills})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the suites, and where variants are written."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the variants")
+    parser.add_argument("--force", action="store_true", help="replace the variants of an earlier call")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another one finds other variants; 0")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Build and write the variants of each source; 1 where a gold does not run, else 0.
+
+    Raise `SuiteError` for suites that cannot be read, `SourceError` for a source that cannot list its tables, and
+    `QueryEvalError` for variants that are there already.
+    """
+    folder: Path = arguments.output
+    if not arguments.force and (found := next(folder.glob("*-[0-9][0-9].sql"), None)):
+        raise QueryEvalError(f"{found}: is there already: name another folder, or replace variants with --force")
+    done: list[Strengthened] = []
+    with Session(_tell) as session:
+        measured = measure_cases(arguments.path, session, _tell)
+        by_source: dict[tuple[str, str], list[CaseStrength]] = {}
+        for one in measured.strengths:
+            if one.case.source is not None and one.case.source.engine in ENGINES:
+                by_source.setdefault(one.case.source.key, []).append(one)
+        names: set[str] = set()
+        for strengths in by_source.values():
+            source = strengths[0].case.source
+            if source is None or not any(one.survivors for one in strengths):
+                continue
+            stem = re.sub(r"[^\w-]+", "-", Path(source.name).stem).strip("-") or "source"
+            name = next(each for each in (stem, *(f"{stem}{n}" for n in range(2, 10_000))) if each not in names)
+            names.add(name)
+            _tell(f"{source.name}: {pluralize(sum(len(one.survivors) for one in strengths), 'wrong variant')} pass")
+            for old in folder.glob(f"{name}-[0-9][0-9].sql"):
+                old.unlink()
+            files = {}
+            for number, variant in enumerate(build_variants(strengths, session, seed=arguments.seed), start=1):
+                file = folder / f"{name}-{number:02}.sql"
+                write_atomically(file, _script(source, variant).encode())
+                _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
+                files[file] = variant
+            pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
+            done.append(Strengthened(source=source, strengths=strengths, variants=files, pattern=pattern))
+    return Result(
+        status=FOUND if measured.problems else OK,
+        lines=[*measured.problem_lines(), *_lines(done)],
+        data={
+            "sources": [
+                {
+                    "source": one.source.name,
+                    "variants": one.pattern,
+                    "survivors": one.survivors,
+                    "killed": one.killed,
+                    "files": [
+                        {
+                            "file": file.as_posix(),
+                            "rows": sum(map(len, variant.rows.values())),
+                            "kills": [
+                                {"case": case.id, "query": mutant.query, "change": mutant.change}
+                                for case, mutant in variant.kills
+                            ],
+                        }
+                        for file, variant in one.variants.items()
+                    ],
+                }
+                for one in done
+            ],
+            "problems": measured.problem_data(),
+        },
+    )
+
+
+def _script(source: Source, variant: Variant) -> str:
+    """Return the script of a variant with what it is for in comments."""
+    head = [
+        f"-- A variant of {one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
+        "-- change its answer.",
+        *(f"-- {case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
+    ]
+    return "\n".join(head) + f"\n\n{variant.script}"
+
+
+def _lines(done: Sequence[Strengthened]) -> Iterator[str]:
+    """Yield for each source what its variants kill, and the line that names them."""
+    for one in done:
+        yield (
+            f"{one.source.name}: {one.killed:,} of {pluralize(one.survivors, 'wrong variant')} that pass in the source "
+            f"do not in {pluralize(len(one.variants), 'variant')}"
+        )
+        if one.variants:
+            place = one.source.location
+            yield f'  add to the source{f" at {place}" if place else ""}: variants: "{one.pattern}"'
+    if not done:
+        yield "no wrong variant of a query passes on a SQLite or DuckDB source: nothing to build"
+
+
+def _tell(message: str) -> None:
+    write_lines([f"queryeval strengthen: {message}"], sys.stderr)
