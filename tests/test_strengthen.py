@@ -225,6 +225,13 @@ def test_names_and_values_that_need_quotes_are_written_as_they_are(strengths):
     assert ("odd", '"--c" > 8 → "--c" >= 8') in killed_by(build_variants(measured, session))
 
 
+def test_candidates_whose_rows_a_check_refuses_are_left_out(strengths):
+    script = "CREATE TABLE t (a INTEGER CHECK (a > 20)); INSERT INTO t VALUES (40);"
+    measured, session = strengths({"check": "SELECT a FROM t WHERE a > 30"}, script)
+
+    assert ("check", "a > 30 → a >= 30") in killed_by(build_variants(measured, session))
+
+
 def test_nothing_is_built_where_nothing_survives_or_no_table_is_known(strengths):
     strong, session = strengths({"all": "SELECT name FROM singer ORDER BY id"})
     without_tables, session = strengths({"one": "SELECT 1 WHERE 2 > 1 AND 3 > 2"}, "SELECT 1;")

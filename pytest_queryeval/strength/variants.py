@@ -16,13 +16,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from sqlglot import exp
-
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.compared import compared_columns
+from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 from pytest_queryeval.strength.case_strength import CaseStrength, is_right
 from pytest_queryeval.strength.rows import RowGenerator, Rows, constraints_of, insertion_order, without_orphans
@@ -69,7 +69,9 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
             yield Variant(
                 script=search.script(rows),
                 rows=rows,
-                kills=tuple((strengths[at].case, mutant) for at, mutant in kills),
+                kills=tuple(
+                    (strengths[at].case, mutant) for at, mutant in sorted(kills, key=lambda one: (one[0], one[1].query))
+                ),
             )
 
 
@@ -96,25 +98,15 @@ class _Search:
 
     def _sampled(self, table: str, case: Case, session: Session) -> Sequence[Row]:
         """Return some rows of a table of the source, none where it has other columns than its definition says."""
-        query = exp.select("*").from_(exp.to_identifier(table, quoted=True)).limit(SAMPLED_ROWS).sql(self._dialect)
-        answer = session.execute_cached(QueryOrAnswer(query=query), replace(case, max_rows=SAMPLED_ROWS)).answer
+        query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._dialect))
+        answer = session.execute_cached(query, replace(case, max_rows=SAMPLED_ROWS)).answer
         if not isinstance(answer, Table) or len(answer.columns) != len(self._tables[table].columns):
             return ()
-        return [row for row in answer.rows if self._values(row)]
-
-    def _values(self, row: Row) -> str:
-        """Return a row as SQL; empty where it has a value that SQL cannot state."""
-        with suppress(ValueError):
-            return exp.convert(row).sql(self._dialect)
-        return ""
+        return [row for row in answer.rows if can_insert(row)]
 
     def script(self, rows: Rows) -> str:
         """Return the script that makes a database of these rows."""
-        inserts = []
-        for name, of_table in rows.items():
-            if of_table:
-                table = exp.to_identifier(name, quoted=True).sql(self._dialect)
-                inserts.append(f"INSERT INTO {table} VALUES\n  " + ",\n  ".join(map(self._values, of_table)) + ";")
+        inserts = [insert_rows(name, of_table, self._dialect) for name, of_table in rows.items() if of_table]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
     def best_candidate(self, left: Collection[Target]) -> tuple[Rows, set[Target]]:
@@ -151,21 +143,25 @@ class _Search:
         return rows
 
     def kills(self, rows: Rows, mutants: Collection[Target], session: Session) -> set[Target]:
-        """Return which of the mutants do not answer as gold in a database of these rows; none where a gold fails."""
+        """Return which of the mutants do not answer as gold in a database of these rows.
+
+        None where a gold fails there, or the database refuses a row.
+        """
         of_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:
             of_case[at].append(mutant)
         source = self._source_of(rows)
         killed = set()
-        for at, own in of_case.items():
-            case = replace(self._strengths[at].case, source=source)
-            golds = [session.execute(gold, case) for gold in case.golds]
-            if any(gold.error is not None for gold in golds):
-                return set()
-            for mutant in own:
-                answered = session.execute(QueryOrAnswer(query=mutant.query), case)
-                if not is_right(answered, golds, case, session):
-                    killed.add((at, mutant))
+        with suppress(SourceError):
+            for at, own in of_case.items():
+                case = replace(self._strengths[at].case, source=source)
+                golds = [session.execute(gold, case) for gold in case.golds]
+                if any(gold.error is not None for gold in golds):
+                    return set()
+                for mutant in own:
+                    answered = session.execute(QueryOrAnswer(query=mutant.query), case)
+                    if not is_right(answered, golds, case, session):
+                        killed.add((at, mutant))
         return killed
 
     def _golds_run(self, rows: Rows, session: Session) -> bool:
