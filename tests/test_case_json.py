@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import fake_source, make_case, make_result, table
 
-from pytest_queryeval.core.model import Execution, Failure, Prediction, QueryOrAnswer, Threshold, ThresholdViolation
+from pytest_queryeval.core.model import (
+    Execution,
+    Failure,
+    Message,
+    Prediction,
+    QueryOrAnswer,
+    Threshold,
+    ThresholdViolation,
+)
 from pytest_queryeval.core.table import IRI, BlankNode, Literal, Table
 from pytest_queryeval.plugin.failure import failure_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, case_json, result_json
@@ -234,6 +242,20 @@ def test_a_difference_names_the_columns_of_both_sides_in_gold_s_order_and_counts
 
     assert (made["columns"], made["predicted_columns"]) == (["id", "name"], ["number", "label"])
     assert made["counts"] == {"missing": 2, "extra": 1}
+
+
+def test_what_was_said_before_the_question_is_in_the_report_in_part_where_it_is_long():
+    question = "And the Oglio?"
+    said = (("user", "Flow of the Adda"), ("assistant", "x" * 9_000), ("user", question))
+    conversation = tuple(Message(role=role, content=content) for role, content in said)
+
+    made = scored(table((1,)), table((1,)), case=make_case(conversation=conversation, question=question))
+
+    assert [(message["role"], len(message["content"])) for message in made["conversation"]] == [
+        ("user", 16),
+        ("assistant", 4_000),
+    ]
+    assert "conversation" not in scored(table((1,)), table((1,)))
 
 
 def test_a_difference_is_made_only_where_a_threshold_is_missed():

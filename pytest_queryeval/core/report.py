@@ -380,13 +380,21 @@ class CaseFingerprint(TypedDict):
     source: str | None
 
 
+class MessageReport(TypedDict):
+    """What was said in a conversation before the question, and who said it."""
+
+    role: str
+    content: str
+
+
 class CaseReport(TypedDict):
     """A case with its outcome.
 
-    `line` is that of the suite file at `path`, 0 where it is not known. `row` and `place`, its
-    file, sheet and row in words, are there for a case in a table, whose `line` is that of `cases` in the suite. `gold`,
-    `predicted`, `prediction` and `scoring` are None as far as the case did not come to them, `trials` is empty unless
-    there are several. `kind` and `fingerprint` are None of a case whose suite could not be read.
+    `line` is that of the suite file at `path`, 0 where it is not known. `row` and `place`, its file, sheet and row in
+    words, are there for a case in a table, whose `line` is that of `cases` in the suite. `conversation` is there where
+    something was said before the question. `gold`, `predicted`, `prediction` and `scoring` are None as far as the case
+    did not come to them, `trials` is empty unless there are several. `kind` and `fingerprint` are None of a case whose
+    suite could not be read.
     """
 
     id: str
@@ -400,6 +408,7 @@ class CaseReport(TypedDict):
     difficulty: str | None
     source: str | None
     question: str
+    conversation: NotRequired[list[MessageReport]]
     evidence: str
     outcome: Outcome
     scores: dict[str, float | None]

@@ -30,6 +30,7 @@ from pytest_queryeval.text.redaction import may_hold_secret, redact
 from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
 
 QUERY_CHARACTERS = 20_000
+MESSAGE_CHARACTERS = 4_000  # of what was said before the question
 SURROGATE = r"\ud"  # how JSON in ASCII has a half of a surrogate pair
 NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as they are, to identify the case
 
@@ -125,6 +126,10 @@ def _without_answers(
         "outcome": outcome,
         "fingerprint": case_fingerprint(case, source_state),
     }
+    if before := case.conversation[:-1]:  # the last message is the question
+        found["conversation"] = [
+            {"role": message.role, "content": _cut(message.content, MESSAGE_CHARACTERS)} for message in before
+        ]
     if case.row is not None:
         found["row"] = case.row.line
         found["place"] = str(case.row)

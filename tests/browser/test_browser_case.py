@@ -44,6 +44,7 @@ CASES = [
         side("SELECT 2", ["plan", "m", "sum"], [["x", None, None]], 2),
         message="execution_accuracy 0.000 (needs at least 1)",
         evidence="income is what was paid",
+        conversation=[{"role": "assistant", "content": "Which months do you mean?\n<i>All?</i>"}],
         difference={
             "summary": "missing 29 of 31 rows",
             "columns": COLUMNS,
@@ -238,9 +239,9 @@ def test_what_is_wrong_and_why_stands_above_the_question(opened):
         "wrong value",
         "1 → <b>2</b>",
     )
-    places = [
-        inside.index(text) for text in (*told, "How many", "income is what was paid", "views/sql.queryeval.yaml:")
-    ]
+    said = "Which months do you mean?\n<i>All?</i>"
+    asked = ("How many", "income is what was paid", said, "views/sql.queryeval.yaml:")
+    places = [inside.index(text) for text in (*told, *asked)]
     assert places == sorted(places)
     assert "SELECT 3" in browser.text("#case [data-section='repaired query']")
 
