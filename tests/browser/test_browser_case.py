@@ -304,7 +304,7 @@ def test_a_stored_answer_has_no_query_and_no_difference(opened):
 def test_a_prediction_that_failed_tells_why_beside_its_query(opened):
     browser = opened("timeout")
 
-    assert browser.texts("#case .finding p") == ["more than 30 s", "prediction failed (timeout)"]
+    assert browser.texts("#case .reason p") == ["more than 30 s", "prediction failed (timeout)"]
     assert browser.text("#case [data-section=queries] .fault") == "timeout more than 30 s"
     assert "no answer" in browser.text("#case [data-section=answers]")
 
@@ -312,7 +312,7 @@ def test_a_prediction_that_failed_tells_why_beside_its_query(opened):
 def test_a_case_in_error_has_its_message_and_no_empty_sections(opened):
     browser = opened("error")
 
-    assert browser.texts("#case .finding p") == ["the source", "does not open"]
+    assert browser.texts("#case .reason p") == ["the source", "does not open"]
     assert browser.texts("#case h3") == ["Prediction and times"]
 
 

@@ -133,7 +133,7 @@ function jsonAnswers({ gold, predicted }, { missing = [], extra = [], changed = 
   if (isPrecise) {
     markMembers(first, paths(missing), paths(changed.map((pair) => pair.gold)));
     markMembers(second, paths(extra), paths(changed.map((pair) => pair.predicted)));
-  } else markDifferences(...texts);
+  } else if (texts[0][0]?.key === texts[1][0]?.key) markDifferences(...texts); // else they are of different forms
   const side = (title, named, own, found, tag, whole) =>
     found.length
       ? [...pane(title, named, found, tag, failure(own?.error)).side, whole ? make("details", {}, make("summary", {}, "The whole text"), coloured(tokens(own.query, "json"), tag)) : null]
@@ -292,7 +292,7 @@ function overview(cases, place, details) {
     "div",
     { class: "overview" },
     headline
-      ? make("div", { class: `finding ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), thresholds ? make("p", { class: "message" }, thresholds) : null, causes(details.cause, headline))
+      ? make("div", { class: `reason ${list.outcome[place]}` }, make("p", { class: "headline" }, headline), thresholds ? make("p", { class: "message" }, thresholds) : null, causes(details.cause, headline))
       : null,
     make("p", { class: "question" }, details.question ?? list.question[place]),
     details.evidence ? make("p", { class: "evidence" }, make("span", { class: "quiet" }, "Evidence: "), details.evidence) : null,
@@ -316,7 +316,7 @@ function casePage(cases, place, details) {
   ];
   return [
     overview(cases, place, details),
-    section("Differences", differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms)),
+    section(details.difference || kind !== "sdmx" ? "Differences" : "Selections", differences[kind]?.() ?? differenceTable(difference, gold?.columns, terms)),
     gold || predicted ? (isText ? section("Answers", jsonAnswers(details, kind === "json" ? difference : {})) : section("Queries", queries(kind, asked))) : null,
     section("Against the baseline", againstBaseline(kind, details, list.outcome[place])),
     isText ? null : section("Answers", answers(details, difference, terms)),
