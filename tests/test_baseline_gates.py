@@ -70,7 +70,9 @@ def test_the_gate_says_what_so_many_cases_could_have_shown():
 
     assert (few["ok"], few["detectable"]) == (True, None)
     assert "too few cases to show any drop" in gate_text(few)
-    assert "1.000 before, 1.000 now over 100 (p 1.000; a drop of 0.066 is proven in 4 of 5 runs)" in gate_text(many)
+    assert "0.000 (p 1.000; a drop of 0.066 is proven in 4 of 5 runs), no proven drop allowed (100 pairs)" in gate_text(
+        many
+    )
 
 
 def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
@@ -81,9 +83,8 @@ def test_of_times_and_costs_a_rise_is_what_a_fall_is_of_scores():
 
     assert (slower["ok"], slower["value"], slower["before"], slower["after"]) == (False, 1.5, 0.5, 2.0)
     assert faster["ok"] is True
-    assert gate_text(slower).startswith(
-        "prediction_seconds without a proven rise from the baseline (no_regression, alpha 0.05) in music: "
-    )
+    assert gate_text(slower).startswith("regression of prediction_seconds in music: +1.500 (p 0.000; ")
+    assert gate_text(slower).endswith(", no proven rise allowed (20 pairs)")
 
 
 def timed(*values):
@@ -118,7 +119,7 @@ def test_regressions_are_counted_one_by_one(number, ok):
     found = result(max_regressions(number), scored(1.0, 1.0, 1.0, 0.0), scored(0.0, 0.0, 1.0, 1.0))
 
     assert (found["ok"], found["value"], found["n"]) == (ok, 2, 4)
-    assert gate_text(found) == f"at most {number} regression{'s' * (number != 1)} in music: 2 of 4"
+    assert gate_text(found) == f"regressions in music: 2, at most {number} allowed (4 pairs)"
 
 
 @pytest.mark.parametrize("gate", [no_regression(), max_regressions(0)])
@@ -144,7 +145,7 @@ def test_pairs_are_compared_whatever_else_there_is(gate):
     found = result(gate, scored(1.0), scored(1.0), number=40)
 
     assert found["ok"] is True
-    assert gate_text(found).endswith(" (1 of 40 cases ran)")
+    assert gate_text(found).endswith(" (1 pair, 1 of 40 cases ran)")
 
 
 def test_a_filter_that_fits_no_case_is_named():

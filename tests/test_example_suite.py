@@ -100,5 +100,5 @@ def test_a_missed_gate_alone_fails_the_run(copy, tmp_path):
     result = run(tmp_path, "example_suite/sql")
 
     assert result.returncode == 1
-    about = "execution_accuracy where not (tag is texts) in sql"
+    about = "execution_accuracy of all but texts cases in sql"
     assert f"gate MISSED: {about}: 0.789, needs at least 0.9 (19 cases)" in result.stdout

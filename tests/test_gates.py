@@ -267,7 +267,7 @@ def test_the_text_of_a_gate_says_what_is_needed_and_which_errors_are_left_out():
     found = result(asked, *scored(0.75, 0.83, **known), entry(outcome="error", **known))
 
     assert gate_text(found) == (
-        "f1 where difficulty is hard and not (tag is slow) in music: "
+        "f1 of hard cases but not slow cases in music: "
         "0.790, needs at least 0.85 and at most 0.99 (2 cases, 1 in error not counted)"
     )
 
@@ -314,7 +314,7 @@ def test_a_sum_is_over_the_cases_that_where_names():
     found = result(cost(maximum=5, tag="x"), asked(4, tags=["x"]), asked(4, tags=["y"]))
 
     assert (found["value"], found["n"], found["ok"]) == (4, 1, True)
-    assert gate_text(found) == "sum of metadata[cost] where tag is x in music: 4, needs at most 5 (1 case)"
+    assert gate_text(found) == "sum of metadata[cost] of x cases in music: 4, needs at most 5 (1 case)"
 
 
 def test_a_sum_says_how_many_cases_have_a_value_and_which_errors_do_not_count():

@@ -73,7 +73,7 @@ def test_totals_gates_and_metrics_stand_in_the_page_itself(usual):
     assert "inline 300 cases 2025-03-01 09:30" in usual.text
     assert re.search(r"\d+\.\d % \d+ of 276 passed 95 % interval \d+\.\d to \d+\.\d %", usual.text)
     gates = (
-        r"missed execution_accuracy where difficulty is hard in suite 0\.\d{3} needs 0\.95 · \d+ cases",
+        r"missed execution_accuracy of hard cases in suite 0\.\d{3} needs 0\.95 · \d+ cases",
         "not evaluated execution_accuracy in elsewhere 0 of 1 case ran",
         r"met pass_rate in suite 0\.\d{3} needs 0\.5 · 276 cases",
     )

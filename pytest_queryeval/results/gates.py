@@ -274,16 +274,10 @@ class GateParts(NamedTuple):
 def gate_parts(gate: GateReport) -> GateParts:
     """Return a gate and its result in few words, each part for a place of its own."""
     value = gate["value"]
-    subject = {
-        "limits": gate["metric"],
-        "sum": f"sum of {gate['metric']}",
-        "no_regression": f"no regression of {gate['metric']}",
-        "max_regressions": "number of regressions",
-    }[gate["type"]]
-    subject += where_text(gate["where"])
+    subject = _subject(gate)
     if value is None or gate["reason"]:
         return GateParts(subject, "", gate["reason"])
-    about = [pluralize(gate["n"], "case")] * is_relative(gate) + _about(gate)
+    about = _about(gate)
     if gate["type"] == "no_regression":
         change = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
         return GateParts(subject, change, " · ".join((f"p {gate['p']:.3f}", *about)))
@@ -301,15 +295,13 @@ def gate_line(gate: GateReport) -> str:
 
 
 def _subject(gate: GateReport) -> str:
-    where = where_text(gate["where"])
-    if gate["type"] == "max_regressions":
-        return f"at most {pluralize(gate['max_regressions'], 'regression')}{where}"
-    if gate["type"] == "no_regression":
-        rule = gate["no_regression"]
-        tolerated = f" of more than {rule['max_drop']:g}" if rule["max_drop"] else ""
-        proven = f"without a proven {_worsening(gate)}{tolerated} from the baseline"
-        return f"{gate['metric']} {proven} (no_regression, alpha {rule['alpha']:g}){where}"
-    return f"{'sum of ' if gate['type'] == 'sum' else ''}{gate['metric']}{where}"
+    words = {
+        "limits": gate["metric"],
+        "sum": f"sum of {gate['metric']}",
+        "no_regression": f"regression of {gate['metric']}",
+        "max_regressions": "regressions",
+    }
+    return f"{words[gate['type']]}{where_text(gate['where'])}"
 
 
 def _result_text(gate: GateReport) -> str:
@@ -324,7 +316,7 @@ def _result_text(gate: GateReport) -> str:
 
 def _about(gate: GateReport) -> list[str]:
     """Return over how many cases a gate was evaluated, and how many were left out."""
-    about = [] if is_relative(gate) else [pluralize(gate["n"], "case")]
+    about = [pluralize(gate["n"], "pair" if is_relative(gate) else "case")]
     if gate["type"] == "sum" and gate["n"] != gate["ran"]:
         about = [f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"]
     about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
@@ -341,13 +333,14 @@ def _shown_value(gate: GateReport, value: float) -> str:
 def _value_text(gate: GateReport, value: float) -> str:
     """Return the value and what is required of it."""
     if gate["type"] == "max_regressions":
-        return f"{_shown_value(gate, value)} of {gate['n']:,}"
+        return f"{_shown_value(gate, value)}, at most {gate['max_regressions']:,} allowed"
     if not is_relative(gate):
         return f"{_shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
-    least, change = gate["detectable"], _worsening(gate)
+    least, change, most = gate["detectable"], _worsening(gate), gate["no_regression"]["max_drop"]
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
-    means = f"{format_score(gate['before'])} before, {format_score(gate['after'])} now over {gate['n']:,}"
-    return f"{means} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'})"
+    changed = f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
+    allowed = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
+    return f"{changed} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'}), {allowed}"
 
 
 def _distinct_text(value: float, limits: Threshold, number: Callable[[float], str]) -> str:

@@ -32,13 +32,19 @@ def matches(where: Where, values: Callable[[GroupName], Sequence[str]]) -> bool:
 def where_text(where: Mapping[str, object]) -> str:
     """Return in words which cases a gate is about; empty where it is about all.
 
-    >>> where_text({"kind": "sql", "not": {"tag": "slow", "difficulty": "hard"}})
-    ' where kind is sql and not (tag is slow and difficulty is hard)'
+    >>> where_text({"kind": "sql", "source": "shop", "not": {"tag": "slow", "difficulty": "hard"}})
+    ' of sql cases on shop but not hard slow cases'
     """
-    named = [f"{group} is {value}" for group, value in where.items() if group != "not"]
+    named = _cases_text(where)
     if isinstance(excluded := where.get("not"), Mapping) and excluded:
-        named.append(f"not ({' and '.join(f'{group} is {value}' for group, value in excluded.items())})")
-    return f" where {' and '.join(named)}" if named else ""
+        return f" of {f'{named} but not' if named else 'all but'} {_cases_text(excluded)}"
+    return f" of {named}" if named else ""
+
+
+def _cases_text(where: Mapping[str, object]) -> str:
+    words = [str(where[group]) for group in ("difficulty", "tag", "kind") if group in where]
+    places = [f"{word} {where[group]}" for group, word in (("source", "on"), ("file", "in")) if group in where]
+    return " ".join([*words, "cases", *places]) if words or places else ""
 
 
 def folder_text(folder: str) -> str:
