@@ -418,7 +418,7 @@ def test_circles_lie_between_the_shortest_and_the_longest_time():
         render_html(aggregate(cases, gates=(), about=HEAD)).decode(),
     )
 
-    assert circles == [("10.0", "90.0", "6.1"), ("150.0", "50.0", "6.1"), ("290.0", "10.0", "8.0")]
+    assert circles == [("0.0", "100.0", "6.1"), ("150.0", "50.0", "6.1"), ("300.0", "0.0", "8.0")]
 
 
 def test_charts_say_which_metrics_they_leave_out_and_their_tables_have_all():

@@ -42,15 +42,13 @@ def test_terminal_and_markdown_have_the_same_cells_of_metrics_and_groups():
     assert rows <= in_markdown(report)
 
 
-def test_the_page_has_the_same_cells_of_metrics(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.reports.html.charts.drawn", lambda spec: None)
+def test_the_page_has_the_same_cells_of_metrics():
     report = make_report(60)
 
     assert rows_of(metrics_table(report, ("mean", "95 % interval", "median", "n", "missed"))) <= in_page(report)
 
 
-def test_changes_since_the_baseline_have_the_same_cells_in_each_format(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.reports.html.charts.drawn", lambda spec: None)
+def test_changes_since_the_baseline_have_the_same_cells_in_each_format():
     report = make_compared(60)
     rows = rows_of(changes_table(report["baseline"]))
 
@@ -59,8 +57,7 @@ def test_changes_since_the_baseline_have_the_same_cells_in_each_format(monkeypat
     assert rows <= in_page(report)
 
 
-def test_sums_of_tokens_and_costs_have_the_same_cells_in_each_format(monkeypatch):
-    monkeypatch.setattr("pytest_queryeval.reports.html.charts.drawn", lambda spec: None)
+def test_sums_of_tokens_and_costs_have_the_same_cells_in_each_format():
     report = make_report(8)
     told = {"mean": 12.5, "n": 8, "std": 1.0, "min": 1.0, "median": 2.0, "max": 6.0, "sum": 1_234_567.8, "p95": 5.6}
     report["measures"] = {"prediction_seconds": told, "metadata[tokens]": told, "metadata[</td>]": told}

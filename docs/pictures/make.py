@@ -1,4 +1,4 @@
-"""Makes the pictures of the documentation from the example suite: `python docs/pictures/make.py`.
+"""Makes the pictures of the documentation from the example suite and a shop's: `python docs/pictures/make.py`.
 
 Needs the project's extra `test`, Debian's chromium, chromium-driver and libreoffice-calc, and
 `pip install pillow pypdfium2`. Without LibreOffice the picture of the workbook stays as it is.
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+import orders
 import pypdfium2
 from PIL import Image, ImageChops
 from selenium import webdriver
@@ -25,8 +26,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "example_suite"
-WIDTH = 1000  # of every picture, in pixels
-COLOURS = 64
+WIDTH = 1000  # of a picture, in pixels, where nothing else is said
+WIDE, NARROW = 1400, 500
+COLOURS = 160
 SECONDS = 180  # until a program has to be done
 CASE = "sql/trips.queryeval.yaml::income-per-plan"
 IS_READY = "return performance.getEntriesByName('queryeval-ready').length"
@@ -75,9 +77,9 @@ class Browser:
     def __init__(self, driver: webdriver.Chrome) -> None:
         self._driver = driver
 
-    def open(self, page: Path, *, height: int, fragment: str = "") -> Browser:
+    def open(self, page: Path, *, height: int, width: int = WIDTH, fragment: str = "") -> Browser:
         """Open a report in a window that shows so many pixels of it."""
-        size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self._driver.get("about:blank")  # else only the fragment would change
         self._driver.get(f"{page.as_uri()}{fragment}")
@@ -113,15 +115,18 @@ def browser(folder: Path, *, dark: bool = False) -> Iterator[Browser]:
 
 
 def draw_pages(folder: Path) -> None:
-    """Draw the page of the example, one of its cases, and the comparisons with a baseline and of systems."""
+    """Draw the page of the shop, a case of the example, and its comparisons with a baseline and of systems."""
     page, case = folder / "reports/report.html", f"#case={quote(CASE, safe='')}"
+    shop = folder / "shop.html"
     with browser(folder) as light:
-        light.open(page, height=640).save("report")
-        light.open(page, height=620).at("#charts").save("charts")
+        light.open(shop, height=900, width=WIDE).save("report")
+        light.open(shop, height=1200, width=NARROW).save("report-narrow")
+        light.open(shop, height=900, width=WIDE).at("#charts").save("charts")
         light.open(page, height=960, fragment=case).save("case-light")
         light.open(folder / "compared.html", height=760).save("baseline")
         light.open(folder / "systems.html", height=700).save("compare")
     with browser(folder, dark=True) as dark:
+        dark.open(shop, height=900, width=WIDE).save("report-dark")
         dark.open(page, height=960, fragment=case).save("case-dark")
 
 
@@ -154,12 +159,23 @@ def compare_models(folder: Path) -> str:
     return pytest(folder, "queries", "--no-header", "--tb=no", new, *told)
 
 
+def compare_shops(folder: Path) -> None:
+    """Run the suite of a shop with the answers of an older system and of a newer one."""
+    orders.write(folder / "shop")
+    options = ("shop", "-q", "--tb=no")
+    name = "--queryeval-name=orders-assistant"
+    pytest(folder, *options, "--queryeval-predictor=shop/old.jsonl", f"{name} 1.4", "--queryeval-report=main.json")
+    newer = ("--queryeval-predictor=shop/new.jsonl", f"{name} 1.5", "--queryeval-baseline=main.json")
+    pytest(folder, *options, *newer, "--queryeval-report=shop.html")
+
+
 def main() -> None:
     """Make all pictures anew."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pytest(EXAMPLE.parent, "example_suite", f"--queryeval-report={folder / 'reports'}")
         (HERE / "terminal.txt").write_text(compare_models(folder), encoding="utf-8")
+        compare_shops(folder)
         draw_pages(folder)
         draw_workbook(folder)
 

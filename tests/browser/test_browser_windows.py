@@ -52,7 +52,8 @@ def test_charts_take_the_width_that_there_is(browser, small_page, width):
     with browser.window(width):
         browser.open(small_page)
         right = browser.run(
-            "return Math.max(...Array.from(document.querySelectorAll('.plot'), one => one.getBoundingClientRect().right))"
+            "const right = (plot) => plot.getBoundingClientRect().right;"
+            "return Math.max(...Array.from(document.querySelectorAll('.plot'), right))"
         )
         edge = browser.run("return document.querySelector('figure').getBoundingClientRect().right")
 

@@ -71,8 +71,8 @@ def _distributions(spread: Mapping[str, Sequence[Bin]]) -> Chart:
     return Chart(
         name="distributions",
         title="Score distributions",
-        description="Where the scores of each metric lie: the height of a bar is the share of its cases."
-        f"{_left_out('first', first, spread)}",
+        description="Where the scores of each metric lie: the height of a bar is the share of its cases, up to all of"
+        f" them at the upper line.{_left_out('first', first, spread)}",
         plots=[
             Plot(
                 metric=name,
@@ -98,9 +98,10 @@ def _times(report: Report) -> Iterator[Chart]:
     yield Chart(
         name="times",
         title="Prediction time and score",
-        description="A circle stands for cases with about the same score and time, a larger one for more of them;"
-        " the scale of the time is logarithmic. Predictions that took no time are left out, and metrics with scores"
-        f" that are not between 0 and 1.{_left_out('most frequent', largest, timed)}",
+        description="A circle stands for cases with about the same score and time, a larger one for more of them; the"
+        " lines are at the scores 0, 0.5 and 1, the scale of the time is logarithmic. Predictions that took no time are"
+        " left out, and metrics with scores that are not between 0 and 1."
+        f"{_left_out('most frequent', largest, timed)}",
         plots=[_dots(name, found) for name, found in drawn.items()],
         header=("metric", "prediction took", *(f"score {band}" for band in BANDS)),
         rows=[(name, *row) for name, found in timed.items() for row in bands(found)],
