@@ -40,6 +40,37 @@ def database(tmp_path):
     return Source(name="music.sqlite", engine="sqlite", settings={"path": "music.sqlite"}, folder=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("predicted", "gold", "label"),
+    [
+        (
+            "SELECT name FROM singer WHERE born > DATE '1985-01-01'",
+            "SELECT name FROM singer WHERE born > DATE '1971-01-01'",
+            "wrong-value",
+        ),
+        (
+            "SELECT list(name ORDER BY id) FROM singer",
+            "SELECT list(name ORDER BY id DESC) FROM singer",
+            "wrong-expression",
+        ),
+        (
+            "SELECT country, name FROM singer QUALIFY row_number() OVER (ORDER BY id) = 1",
+            "SELECT country, name FROM singer QUALIFY row_number() OVER (ORDER BY id) = 2",
+            None,
+        ),
+        ("FROM singer SELECT name WHERE age > 30", "FROM singer SELECT name WHERE age >= 30", "wrong-operator"),
+    ],
+)
+def test_duckdb(tmp_path, session, predicted, gold, label):
+    (tmp_path / "music.sql").write_text(SCRIPT, encoding="utf-8")
+    source = Source(name="music.sql", engine="duckdb", settings={"script": "music.sql"}, folder=tmp_path)
+    case = make_case(source=source, golds=(query(gold),), predicted=query(predicted), dialect="duckdb")
+
+    cause = evaluate_case(case, session).cause
+
+    assert (cause.edits[0].label if cause else None) == label
+
+
 @pytest.fixture
 def session():
     with Session() as opened:

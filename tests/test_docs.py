@@ -11,6 +11,7 @@ import pytest
 from pytest_queryeval.cli import COMMANDS
 from pytest_queryeval.cli.exporters import EXPORTERS
 from pytest_queryeval.cli.importers import IMPORTERS
+from pytest_queryeval.core.cause import CauseLabel
 from pytest_queryeval.core.model import GROUPS, FailureKind, Outcome
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES
@@ -41,6 +42,12 @@ def test_every_key_is_documented_with_its_places_and_its_inheritance(key):
 
 def test_no_key_is_documented_that_does_not_exist():
     assert rows("suites").keys() <= KEYS.keys()
+
+
+def test_every_label_of_a_cause_is_documented():
+    labels = re.findall(r"^\| `([a-z-]+)` \| .+\|$", (DOCS / "causes.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert {*labels} - {"--queryeval-cause", "auto", "full", "off"} == {*get_args(CauseLabel)}
 
 
 @pytest.mark.parametrize("group", GROUPS)

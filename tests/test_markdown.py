@@ -7,6 +7,7 @@ import pytest
 from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.languages.sql.components import COMPONENTS
+from pytest_queryeval.reports.blocks import text_lines
 from pytest_queryeval.reports.markdown import (
     MAX_BYTES,
     MAX_COMMENT_BYTES,
@@ -16,7 +17,7 @@ from pytest_queryeval.reports.markdown import (
     render_markdown,
 )
 from pytest_queryeval.reports.markdown_text import code_span
-from pytest_queryeval.reports.sections import MAX_EXAMPLES, MAX_NAMES
+from pytest_queryeval.reports.sections import MAX_EXAMPLES, MAX_NAMES, baseline_blocks
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 
@@ -91,6 +92,24 @@ def test_a_name_is_no_markup_of_the_heading(hostile):
 def test_the_pass_rate_has_its_interval_and_is_left_out_where_nothing_counts():
     assert "\nPass rate **100 %** (95 % interval 20.7 to 100)\n" in shown(entry())
     assert "Pass rate" not in shown(entry(outcome="skipped"))
+
+
+def test_causes_are_counted_without_a_baseline_and_compared_with_one():
+    def wrong(id_, label):
+        return entry(
+            id=id_,
+            outcome="failed",
+            cause={"edits": [{"label": label, "clause": "", "change": ""}], "repaired_query": None},
+        )
+
+    before, after = (wrong("a", "wrong-value"), wrong("b", "nesting")), (wrong("a", "nesting"), wrong("b", "nesting"))
+    report = aggregate(after, gates=[], about=HEAD)
+    baseline = compare_reports(aggregate(before, gates=[], about=HEAD), report, path="base.json")
+
+    assert "\ncauses of wrong answers: `nesting` 2\n" in shown(*after)
+    changed = "causes of wrong answers: `nesting` 1 → 2, `wrong-value` 1 → 0"
+    assert f"\n{changed}\n" in render_markdown(aggregate(after, gates=[], about=HEAD | {"baseline": baseline})).decode()
+    assert changed.replace("`", "") in [*text_lines(baseline_blocks(baseline), 100)]
 
 
 def test_right_answers_that_depend_on_a_tie_are_counted():

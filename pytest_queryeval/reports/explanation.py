@@ -46,6 +46,13 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
         yield from ("", one_line(f"predicted{source}"), *_query_lines(predicted, width))
         if failed:
             yield f"{INDENT}{one_line(failed, LINE_CHARACTERS)}"
+    if (cause := case["cause"]) is not None and not failed:
+        yield from ("", "cause")
+        for edit in cause["edits"]:
+            change = ": ".join(filter(None, (edit["clause"], edit["change"])))
+            yield f"{INDENT}{one_line(change, LINE_CHARACTERS)} ({one_line(edit['label'], LINE_CHARACTERS)})"
+        if cause["repaired_query"] is not None:
+            yield from _text_lines(cause["repaired_query"])
     if case["difference"] is not None:
         yield from ("", "difference", *_difference_lines(case["difference"], gold, width))
     if case["scores"]:
@@ -74,7 +81,7 @@ def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
     if query is None:
         yield f"{MARGIN}(a stored answer)"
     else:
-        yield from (f"{MARGIN}{line}".rstrip() for line in terminal_safe(query).strip("\n").splitlines() or [""])
+        yield from _text_lines(query)
     if found["columns"] is None or found["row_count"] is None:
         return
     shape = f"{pluralize(found['row_count'], 'row')} of {pluralize(len(found['columns']), 'column')}"
@@ -86,6 +93,10 @@ def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
         yield from _indented([Table(header, rows)], width)
     if (more := found["row_count"] - len(found["sample"])) and found["sample"]:
         yield f"{INDENT}… {pluralize(more, 'more row')}"
+
+
+def _text_lines(query: str) -> Iterator[str]:
+    return (f"{MARGIN}{line}".rstrip() for line in terminal_safe(query).strip("\n").splitlines() or [""])
 
 
 def _difference_lines(found: DifferenceReport, gold: QueryReport | None, width: int) -> Iterator[str]:

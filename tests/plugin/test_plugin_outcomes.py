@@ -35,6 +35,9 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
     )
     assert run.testcase("bad").find("failure").get("message") == headline
     assert run.case("bad")["message"] == headline
+    assert {"queryeval.cause": "wrong-aggregate"}.items() <= {
+        found.get("name"): found.get("value") for found in run.testcase("bad").iter("property")
+    }.items()
     assert run.case("bad")["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
