@@ -5,12 +5,16 @@ import re
 from pathlib import Path
 
 import pytest
+from report_maker import report_of
+from samples import entry
 from suites import write
 
 from pytest_queryeval.cli import main
+from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages.sql.kind import Sql
+from pytest_queryeval.results.report_file import read_weak_cases
 from pytest_queryeval.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.suites import load_cases
 
@@ -215,3 +219,61 @@ def test_duckdb_finds_the_same_as_sqlite(strength):
 
     assert counts(on_duckdb) == counts(on_sqlite)
     assert survivors(on_duckdb) == survivors(on_sqlite)
+
+
+def weak_case(**changes):
+    """A weak case as `queryeval strength --json` prints it."""
+    mutant = {"query": "SELECT 2", "operator": "value", "clause": "WHERE", "change": "1 → 2"}
+    counts = {"mutants": 4, "killed": 2, "equivalent": 1}
+    return {"id": "a", "path": "suite/a.yaml", "line": 3, **counts, "survivors": [mutant], **changes}
+
+
+def render_page(cases, tmp_path):
+    """The page of a report of two cases, with what `queryeval strength` found."""
+    weak, report, page = (tmp_path / name for name in ("strength.json", "report.json", "report.html"))
+    weak.write_text(json.dumps({"cases": cases}), encoding="utf-8")
+    entries = [{**entry(), "id": id_, "path": "suite/a.yaml", "nodeid": f"suite/a.yaml::{id_}"} for id_ in "ab"]
+    report.write_text(json.dumps(report_of(entries)), encoding="utf-8")
+    status = main(["render", str(report), "--strength", str(weak), "-o", str(page)])
+    return status, page.read_text(encoding="utf-8") if page.exists() else ""
+
+
+def test_the_page_lists_the_weak_cases_of_its_report(tmp_path):
+    hostile = weak_case(id="b", survivors=[{**weak_case()["survivors"][0], "change": "<script>alert(1)</script>"}])
+    strong, other = weak_case(id="b", survivors=[]), weak_case(id="gone")
+
+    status, page = render_page([weak_case(), hostile, strong, other], tmp_path)
+
+    section = page.partition('<section id="weak"')[2].partition("</section>")[0]
+    assert status == 0
+    assert '<a href="#weak">Weak cases</a>' in page
+    assert '<a href="#case=suite%2Fa.yaml%3A%3Aa">a</a></th><td>1 of 3</td><td>1 → 2</td>' in section
+    assert "&lt;script&gt;" in section
+    assert section.count("<tr>") == 3
+    assert "gone" not in section
+
+
+def test_a_page_without_weak_cases_has_no_such_section(tmp_path):
+    _, page = render_page([weak_case(survivors=[])], tmp_path)
+
+    assert page
+    assert 'id="weak"' not in page
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("{", "is no result of `queryeval strength`: not JSON: it ends too early"),
+        ("[]", "is no result of `queryeval strength`: `queryeval strength PATH --json > strength.json` writes one"),
+        ('{"cases": [{"id": 1}]}', "is no result of `queryeval strength`: [0]"),
+        (json.dumps({"cases": [weak_case(killed=-1)]}), "[0].killed: expected a number from 0 on"),
+        (None, "no such file"),
+    ],
+)
+def test_what_is_no_result_of_the_command_is_refused(content, problem, tmp_path):
+    path = tmp_path / "strength.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+
+    with pytest.raises(ReportError, match=re.escape(problem)):
+        read_weak_cases(path)

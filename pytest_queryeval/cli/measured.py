@@ -17,6 +17,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
 from pytest_queryeval.suites.suites import load_suites
 from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
 
 MESSAGE_CHARACTERS = 1_000
@@ -57,7 +58,9 @@ def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> 
         try:
             strength = measure_strength(case, session)
         except (GoldError, SourceError) as error:
-            measured.problems[fault_location(case, error), one_line(str(error), MESSAGE_CHARACTERS)].append(case)
+            measured.problems[fault_location(case, error), one_line(redact(str(error)), MESSAGE_CHARACTERS)].append(
+                case
+            )
         else:
             measured.strengths += [] if strength is None else [strength]
     return measured

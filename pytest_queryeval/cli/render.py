@@ -10,7 +10,7 @@ from pytest_queryeval.cli.output import Result, report_files, write_files
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.excel import LAYOUTS, PUBLISHED
 from pytest_queryeval.results.joining import join
-from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.results.report_file import read_report, read_weak_cases
 
 EXAMPLE = "queryeval render report.json -o report.html"
 OK, FAILED = 0, 1
@@ -23,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = "write the report: PATH.html and the like, or a folder for all formats; may be given again"
     layout = "plain: a workbook without the sheets of published evaluators; published: with them, which is the default"
     parser.add_argument("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
+    strength = "what `queryeval strength --json` printed: the page lists the weak cases of the report"
+    parser.add_argument("--strength", type=Path, metavar="STRENGTH.json", help=strength)
     parser.add_argument("-o", "--output", action="append", type=Path, required=True, metavar="PATH", help=where)
 
 
@@ -35,5 +37,9 @@ def run(arguments: argparse.Namespace) -> Result:
     files = report_files(arguments.output)
     runs = {str(path): read_report(path) for path in arguments.reports}
     report = join(runs) if len(runs) > 1 else runs.popitem()[1]
+    if arguments.strength is not None:
+        known = {(case["path"], case["id"]) for case in report["cases"]}
+        weak = [case for case in read_weak_cases(arguments.strength) if (case["path"], case["id"]) in known]
+        report = {**report, "weak_cases": weak}
     written = write_files(files, partial(write_report, report, layout=arguments.excel_layout))
     return Result(status=FAILED if written.problems else OK, lines=written.lines(), data=written.data())

@@ -17,6 +17,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.strength.case_strength import CaseStrength
 from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval strength suites"
@@ -56,10 +57,10 @@ def run(arguments: argparse.Namespace) -> Result:
                     **_counts([one]),
                     "survivors": [
                         {
-                            "query": mutant.query,
+                            "query": redact(mutant.query),
                             "operator": mutant.operator,
                             "clause": mutant.clause,
-                            "change": mutant.change,
+                            "change": redact(mutant.change),
                         }
                         for mutant in one.survivors
                     ],
@@ -83,7 +84,7 @@ def _lines(measured: Sequence[CaseStrength]) -> Iterator[str]:
         every = len(one.killed) + len(one.survivors)
         yield f"{_location(one.case)}: case '{one.case.id}': {len(one.survivors):,} of {every:,} wrong variants pass"
         for mutant in one.survivors[:MAX_CHANGES]:
-            yield f"  {mutant.clause}: {one_line(mutant.change, CHANGE_CHARACTERS)}"
+            yield f"  {mutant.clause}: {one_line(redact(mutant.change), CHANGE_CHARACTERS)}"
         if len(one.survivors) > MAX_CHANGES:
             yield f"  and {len(one.survivors) - MAX_CHANGES:,} more"
     if len(weak) > MAX_CASES:

@@ -567,6 +567,27 @@ class JoinedRun(TypedDict):
     metrics: list[str]
 
 
+class SurvivorReport(TypedDict):
+    """A wrong variant of a gold query that would pass."""
+
+    query: str
+    operator: str
+    clause: str
+    change: str
+
+
+class WeakCase(TypedDict):
+    """A case that wrong queries would pass, as `queryeval strength` found: how many variants, and which of them."""
+
+    id: str
+    path: str
+    line: int
+    mutants: int
+    killed: int
+    equivalent: int
+    survivors: list[SurvivorReport]
+
+
 class RunResults(RunFacts):
     """A run before anything is counted: all that a comparison with a baseline needs."""
 
@@ -577,13 +598,14 @@ class RunResults(RunFacts):
 class ReportTables(TypedDict, total=False):
     """What not every run has: Spider's table by level, the SDMX dimensions by name, several trials of a case.
 
-    `joined` are the runs of a report that was joined of several.
+    `joined` are the runs of a report that was joined of several, `weak_cases` what `queryeval strength` found.
     """
 
     spider_table: dict[str, SpiderLevel]
     dimensions: dict[str, DimensionStatistics]
     trials: TrialsReport
     joined: list[JoinedRun]
+    weak_cases: list[WeakCase]
 
 
 class Report(RunResults, ReportTables):

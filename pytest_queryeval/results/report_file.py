@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
-from pytest_queryeval.core.report import Report
+from pytest_queryeval.core.report import Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
 from pytest_queryeval.text.truncation import one_line
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
+WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 MAX_BYTES = 512 * 2**20
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
@@ -35,6 +36,12 @@ TYPES = {
 }
 
 
+def read_weak_cases(path: Path) -> list[WeakCase]:
+    """Return the cases with survivors in what `queryeval strength --json` printed; raise as `read_report` does."""
+    found = _read(path, _strength_problem, "result of `queryeval strength`", WRITE_STRENGTH)
+    return [case for case in found["cases"] if case["survivors"]]
+
+
 def read_report(path: Path) -> Report:
     """Return the report in a file.
 
@@ -42,26 +49,39 @@ def read_report(path: Path) -> Report:
     is not JSON or no report, or is one of another schema. A duplicate key is refused: readers differ in which of the
     two counts.
     """
+    return cast(Report, _read(path, _problem, "report", WRITE_ONE))
+
+
+def _read(path: Path, problem_of: Callable[[Any], str], what: str, remedy: str) -> Any:
+    """Return the JSON in a file in which `problem_of` finds nothing wrong."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
-        report = StrictJson().read(content)
-        problem = _problem(report)
+        value = StrictJson().read(content)
+        problem = problem_of(value)
     except FileNotFoundError:
-        problem = f"no such file{nearest_file(path) or f': {WRITE_ONE}'}"
+        problem = f"no such file{nearest_file(path) or f': {remedy}'}"
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
     except MemoryError:
         problem = "cannot be read: it takes more memory than there is"
     except json.JSONDecodeError as error:
-        problem = f"is no report: {syntax_problem(error)} (line {error.lineno}): {WRITE_ONE}"
+        problem = f"is no {what}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
     except ValueError as error:
-        problem = f"is no report: {one_line(str(error))}"
+        problem = f"is no {what}: {one_line(str(error))}"
     if problem:
         raise ReportError(f"{one_line(str(path))}: {problem}")
-    return cast(Report, report)
+    return value
+
+
+def _strength_problem(found: Any) -> str:
+    if not isinstance(found, dict) or not isinstance(found.get("cases"), list):
+        return f"is no result of `queryeval strength`: {WRITE_STRENGTH}"
+    error = next(_validator("WeakCase").iter_errors(found["cases"]), None)
+    problem = _excess(found) or (_explain(error) if error is not None else "")
+    return problem and f"is no result of `queryeval strength`: {one_line(problem)}"
 
 
 def _problem(report: Any) -> str:
@@ -77,11 +97,14 @@ def _problem(report: Any) -> str:
     return "" if error is None else f"is no report: {one_line(_explain(error))}"
 
 
-@lru_cache(maxsize=1)
-def _validator() -> Draft202012Validator:
+@lru_cache(maxsize=2)
+def _validator(items: str = "") -> Draft202012Validator:
+    """Return the validator of reports, or of lists of what has a definition in their schema."""
     from jsonschema_rs import Draft202012Validator
 
     schema = json.loads(SCHEMA_FILE.read_bytes())
+    if items:
+        schema = {"$defs": schema["$defs"], "type": "array", "items": {"$ref": f"#/$defs/{items}"}}
     return Draft202012Validator(schema, validate_formats=True, formats={"date-time": _is_time})
 
 

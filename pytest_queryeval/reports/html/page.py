@@ -39,6 +39,7 @@ from pytest_queryeval.text.formatting import pluralize
 SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
+WEAK_CASES_SHOWN = 50
 WEAKNESSES_SHOWN = 7
 VALUES_SHOWN, METRICS_SHOWN = 20, 12  # of a group
 # The filters of the list of cases by name, and their words.
@@ -99,6 +100,7 @@ def page(report: Report) -> str:
         **(_comparison(baseline) if baseline else {}),
         link=link,
         links_shown=LINKS_SHOWN,
+        weak_cases_shown=WEAK_CASES_SHOWN,
         **assets(*SCRIPTS),
     )
 
