@@ -284,6 +284,20 @@ def test_what_cannot_be_read_has_no_edits(text):
     assert found("SELECT 1", text) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 FROM singer WHERE " + " AND ".join(f"age = {number}" for number in range(2_000)),
+        "SELECT " + " + ".join("1" * 2_000),
+        " UNION ".join(["SELECT 1"] * 100),
+        "SELECT 1 FROM singer WHERE id IN (" * 30 + "1" + ")" * 30,
+    ],
+)
+def test_queries_of_a_size_that_nobody_writes_have_no_edits(text):
+    assert found(text, "SELECT 1") is None
+    assert found("SELECT 1", text) is None
+
+
 QUERIES = (
     "SELECT name FROM singer",
     "SELECT count(*), country FROM singer GROUP BY country HAVING count(*) > 2 ORDER BY 1 DESC LIMIT 3",

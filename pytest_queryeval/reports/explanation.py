@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_queryeval.core.report import CaseReport, DifferenceReport, QueryReport, Row
+from pytest_queryeval.core.report import CaseReport, CauseReport, DifferenceReport, QueryReport, Row
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.escaping import terminal_safe
@@ -46,13 +46,8 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
         yield from ("", one_line(f"predicted{source}"), *_query_lines(predicted, width))
         if failed:
             yield f"{INDENT}{one_line(failed, LINE_CHARACTERS)}"
-    if (cause := case["cause"]) is not None and not failed:
-        yield from ("", "cause")
-        for edit in cause["edits"]:
-            change = ": ".join(filter(None, (edit["clause"], edit["change"])))
-            yield f"{INDENT}{one_line(change, LINE_CHARACTERS)} ({one_line(edit['label'], LINE_CHARACTERS)})"
-        if cause["repaired_query"] is not None:
-            yield from _text_lines(cause["repaired_query"])
+    if case["cause"] is not None and not failed:
+        yield from ("", "cause", *_cause_lines(case["cause"]))
     if case["difference"] is not None:
         yield from ("", "difference", *_difference_lines(case["difference"], gold, width))
     if case["scores"]:
@@ -93,6 +88,14 @@ def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
         yield from _indented([Table(header, rows)], width)
     if (more := found["row_count"] - len(found["sample"])) and found["sample"]:
         yield f"{INDENT}… {pluralize(more, 'more row')}"
+
+
+def _cause_lines(cause: CauseReport) -> Iterator[str]:
+    for edit in cause["edits"]:
+        change = ": ".join(filter(None, (edit["clause"], edit["change"])))
+        yield f"{INDENT}{one_line(change, LINE_CHARACTERS)} ({one_line(edit['label'], LINE_CHARACTERS)})"
+    if cause["repaired_query"] is not None:
+        yield from _text_lines(cause["repaired_query"])
 
 
 def _text_lines(query: str) -> Iterator[str]:

@@ -18,6 +18,9 @@ from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 from pytest_queryeval.text.truncation import one_line
 
 MAX_CHANGE = 120  # characters of each side
+# Of a query: counts, so that reports do not depend on the machine. People's queries have some hundred and a few.
+MAX_NODES = 1_500
+MAX_SELECTS = 12
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "ORDER", "LIMIT", "SET")  # in the order of reports
 _MIRRORED: dict[type[exp.Binary], type[exp.Binary]] = {
     exp.GT: exp.LT,
@@ -444,11 +447,16 @@ def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdi
     """
     try:
         (tree, broken), (gold_tree, gold_broken) = parse(predicted, dialect), parse(gold, dialect)
-        if broken or gold_broken:
+        if broken or gold_broken or _is_large(tree) or _is_large(gold_tree):
             return None
         return SqlEdits(_query(tree), _query(gold_tree), schema, dialect)
     except (UnreadableError, RecursionError):
         return None
+
+
+def _is_large(tree: exp.Expr) -> bool:
+    nodes = list(tree.walk())
+    return len(nodes) > MAX_NODES or sum(isinstance(node, exp.Select) for node in nodes) > MAX_SELECTS
 
 
 def _query(tree: exp.Expr) -> exp.Expr:
