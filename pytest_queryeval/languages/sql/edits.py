@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 from typing import TypeAlias
 
-from sqlglot import Dialect, exp
+from sqlglot import Dialect, ErrorLevel, exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
 from pytest_queryeval.core.db_schema import Schema
@@ -55,7 +55,7 @@ class SqlEdits:
 
     def __init__(self, predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
         align(predicted, gold, schema, dialect)
-        self._writer = Dialect.get_or_raise(dialect).generator(comments=False)
+        self._writer = Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
         self._gold = gold
         self._root = exp.Paren(this=predicted)  # so that the query itself has a place
         self._numbers = {id(node): number for number, node in enumerate(self._root.walk())}
@@ -106,7 +106,14 @@ class SqlEdits:
             return None
         if any(isinstance(node, exp.Table) and not node.args.get("alias") for node in nodes):
             _shorten(columns)
-        return self._writer.generate(tree, copy=False)
+        return self._written(tree)
+
+    def _written(self, tree: exp.Expr) -> str | None:
+        """Return the text of a tree of our own; None for one that sqlglot cannot write, which fails with any error."""
+        try:
+            return self._writer.generate(tree, copy=False)
+        except Exception:  # noqa: BLE001
+            return None
 
     def _add(
         self,
@@ -131,7 +138,7 @@ class SqlEdits:
         for column in columns if name else ():
             if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
                 column.set("table", None)
-        return one_line(self._writer.generate(shown, copy=False), MAX_CHANGE)
+        return one_line(self._written(shown) or shown.key, MAX_CHANGE)
 
     def _queries(self, predicted: exp.Expr | None, gold: exp.Expr | None, *, clause: str = "") -> None:
         """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
