@@ -41,6 +41,38 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
     assert run.case("bad")["violations"] == [{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}]
 
 
+@pytest.mark.parametrize("mode", ["off", "full"])
+def test_the_setting_says_where_causes_are_looked_for_and_the_option_goes_before_it(
+    suite, pytester, run_and_parse, mode
+):
+    suite(case("bad", WRONG))
+    pytester.makeini("[pytest]\nqueryeval_cause = off")
+
+    run = run_and_parse(f"--queryeval-cause={mode}")
+
+    cause = run.case("bad")["cause"]
+    assert (cause is None) == (mode == "off")
+    assert run.report["causes"] == ({} if mode == "off" else {"wrong-aggregate": 1})
+
+
+def test_an_unknown_mode_is_refused(suite, pytester, run):
+    suite(case())
+    pytester.makeini("[pytest]\nqueryeval_cause = maybe")
+
+    refused = run(), run("--queryeval-cause=some")
+
+    for result, problem in zip(
+        refused,
+        (
+            "queryeval_cause: expected auto, off or full, found 'maybe'",
+            "--queryeval-cause: expected auto, off or full, found 'some'",
+        ),
+        strict=True,
+    ):
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"ERROR: {problem}"])
+
+
 def test_failure_shows_metric_queries_and_rows_but_nothing_of_our_code(suite, run_and_parse):
     suite(case("bad", WRONG, question="How many singers\nper country?"))
 
