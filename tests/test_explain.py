@@ -285,3 +285,83 @@ def test_a_hostile_report_stays_text(shop, explain):
     assert "\x1b" not in out
     assert "##" not in out
     assert not any(line.lstrip().startswith("::") for line in out.splitlines())
+
+
+BUYERS = """kind: sql
+source: {sqlite: {script: buyers.sql}}
+cases:
+  - id: buyers
+    gold: SELECT DISTINCT c.name FROM customer c JOIN purchase p ON p.customer = c.id WHERE c.name <> 'key-of-the-shop'
+    predicted: SELECT name FROM customer WHERE id IN (SELECT customer FROM purchase)
+  - {id: same, gold: SELECT id FROM customer, predicted: "SELECT id  FROM customer"}
+  - {id: constant, gold: SELECT 1, predicted: SELECT 2 - 1}
+"""
+BUYERS_SQL = """CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL REFERENCES customer (id));
+INSERT INTO customer VALUES (1, 'Ada'), (2, 'Ben'), (3, 'Cleo');
+INSERT INTO purchase VALUES (1, 1), (2, 1), (3, 2);
+"""
+
+
+@pytest.fixture
+def buyers(shop):
+    write(BUYERS_SQL, "buyers.sql")
+    return write(BUYERS)
+
+
+def test_a_right_prediction_is_shown_with_a_database_in_which_it_is_wrong(buyers, explain):
+    status, out = explain("buyers")
+
+    assert status == 0
+    found = out.partition("\ncounterexample\n  the answers agree on the source, and differ on 4 rows:\n")[2]
+    assert found.startswith("  table customer\n  id  name\n")
+    assert "  gold answers\n  1 row of 1 column, " in found
+    assert "  predicted answers\n  2 rows of 1 column, " in found
+    assert "  to keep it as a variant of the source: --save FILE.sql\n" in found
+
+
+def test_a_counterexample_is_saved_as_a_variant_that_exposes_the_prediction(buyers, explain):
+    status, out = explain("buyers", "--save", "variants/1.sql")
+
+    assert status == 0
+    assert 'variants: "variants/*.sql"' in out
+    text = BUYERS.replace("buyers.sql}", 'buyers.sql, variants: "variants/*.sql"}')
+    write(text.replace("cases:", "metrics: [test_suite_accuracy]\ncases:", 1))
+    assert "test suite: the answers differ on variants/1.sql" in explain("buyers")[1]
+    with pytest.raises(SystemExit, match="2"):
+        main(["explain", "buyers", "--save", "variants/1.sql"])
+
+
+@pytest.mark.parametrize("arguments", [("dear",), ("buyers", "--query", "SELECT name FROM customer"), ("same",)])
+def test_nothing_is_looked_for_where_the_source_shows_the_difference_or_the_queries_are_one(buyers, explain, arguments):
+    write(SUITE, "t.queryeval.yaml")
+
+    assert "\ncounterexample\n" not in explain(*arguments)[1]
+
+
+def test_what_was_not_found_is_not_called_equivalent(buyers, explain):
+    query = (
+        "SELECT DISTINCT name FROM customer WHERE id IN (SELECT customer FROM purchase) AND name <> 'key-of-the-shop'"
+    )
+
+    assert "\ncounterexample\n  no difference found in 120 small databases\n" in explain("buyers", "--query", query)[1]
+    assert "\ncounterexample\n  no difference found in 120 small databases\n" in explain("constant")[1]
+
+
+def test_a_counterexample_to_a_case_of_a_report_is_in_the_json_without_secrets(buyers, capsys, monkeypatch):
+    write_report(evaluate(load_cases(buyers)), Path("report.json"))
+    monkeypatch.setenv("SHOP_KEY", "key-of-the-shop")
+
+    assert main(["explain", "buyers", "--report", "report.json", "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)["counterexample"]
+    assert {table["name"] for table in found["tables"]} == {"customer", "purchase"}
+    assert (found["gold"]["row_count"], found["predicted"]["row_count"]) == (1, 2)
+    assert found["script"].startswith("CREATE TABLE")
+
+
+def test_without_its_source_a_case_of_a_report_is_shown_without_a_counterexample(buyers, explain):
+    write_report(evaluate(load_cases(buyers)), Path("report.json"))
+    Path("buyers.sql").unlink()
+
+    assert "\ncounterexample\n  not looked for: " in explain("buyers", "--report", "report.json")[1]

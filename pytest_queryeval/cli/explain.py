@@ -1,12 +1,14 @@
 """Shows everything about one case: both queries, their answers and scores, and where its settings come from.
 
-The case is run, unless a report is given. With --query it is run with this query as the prediction.
+The case is run, unless a report is given. With --query it is run with this query as the prediction. Where a prediction
+is right, a small database is looked for in which it is not.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,16 +18,23 @@ from pytest_queryeval.api import evaluate
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
-from pytest_queryeval.core.errors import QueryEvalError
-from pytest_queryeval.core.model import QueryOrAnswer, Threshold
-from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.errors import QueryEvalError, SourceError
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
+from pytest_queryeval.core.report import CaseReport, CounterexampleReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
-from pytest_queryeval.reports.explanation import explanation_lines
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
+from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.strength.candidates import BUILT_ENGINES
+from pytest_queryeval.strength.counterexample import CANDIDATES, find_counterexample
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
 from pytest_queryeval.suites.suites import load_suites
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.redaction import MARK
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval explain shop.queryeval.yaml::cheapest --query 'SELECT min(price) FROM product'"
@@ -51,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", help=named)
     parser.add_argument("--report", type=Path, metavar="REPORT.json", help="show the case as in this report")
     parser.add_argument("--query", metavar="TEXT", help="run the case with this query as the prediction")
+    parser.add_argument("--save", type=Path, metavar="FILE.sql", help="write the counterexample, for use as a variant")
 
 
 def run(arguments: argparse.Namespace) -> Result:
@@ -63,6 +73,7 @@ def run(arguments: argparse.Namespace) -> Result:
         reported = find_reported(read_report(arguments.report), arguments.case)
     path, id_ = (Path(reported["path"]), reported["id"]) if reported else _named(arguments.case)
     levels: CaseLevels | None = None
+    case: Case | None = None
     try:
         suite = read_suite(path)
         case = case_of(suite, id_)
@@ -70,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Result:
     except QueryEvalError:
         if reported is None or arguments.query is not None:
             raise
-    if levels is not None and (reported is None or arguments.query is not None):
+    if case is not None and (reported is None or arguments.query is not None):
         if arguments.query is not None:
             query = QueryOrAnswer(query=arguments.query)
             case = replace(case, predicted=query, predictor=None, trials=1, skip=None)
@@ -80,7 +91,11 @@ def run(arguments: argparse.Namespace) -> Result:
             reported["prediction"] = {**reported["prediction"], "source": "--query"}
     assert reported is not None
     settings = [] if levels is None else list(_settings(levels))
-    lines = [*explanation_lines(reported, shutil.get_terminal_size().columns)]
+    counterexample = _counterexample(reported, case)
+    lines = [
+        *explanation_lines(reported, shutil.get_terminal_size().columns),
+        *_counterexample_lines(counterexample, case, arguments.save),
+    ]
     if settings:
         wide = max(len(one.key) for one in settings)
         lines += ["", "settings"]
@@ -94,9 +109,55 @@ def run(arguments: argparse.Namespace) -> Result:
         lines=lines,
         data={
             "case": reported,
+            "counterexample": counterexample,
             "settings": [{"key": one.key, "value": one.value, "path": one.path, "line": one.line} for one in settings],
         },
     )
+
+
+def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleReport | None:
+    """Look for a database in which a right prediction differs from gold.
+
+    None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
+    """
+    gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
+    if case is None or case.source is None or case.source.engine not in BUILT_ENGINES:
+        return None
+    if not gold or not predicted or gold.split() == predicted.split():
+        return None
+    is_whole = all(MARK not in query and len(query) < QUERY_CHARACTERS for query in (gold, predicted))
+    if not is_whole or reported["scores"].get("execution_accuracy") != 1.0:
+        return None
+    with Session() as session:
+        try:
+            found = find_counterexample(case, gold, predicted, session)
+        except SourceError as error:
+            return counterexample_json(None, f"not looked for: {error}", case)
+    if found is None:
+        return counterexample_json(None, f"no difference found in {CANDIDATES} small databases", case)
+    rows = pluralize(sum(len(table.rows) for table in found.tables.values()), "row")
+    return counterexample_json(found, f"the answers agree on the source, and differ on {rows}:", case)
+
+
+def _counterexample_lines(found: CounterexampleReport | None, case: Case | None, file: Path | None) -> Iterator[str]:
+    """Yield what was found, and how it becomes a variant of the source; it is written to `file`, if one is given.
+
+    Raise `QueryEvalError` for a file that is there already.
+    """
+    if found is None or case is None or case.source is None:
+        return
+    yield from counterexample_lines(found, shutil.get_terminal_size().columns)
+    if not found["script"]:
+        return
+    if file is None:
+        yield "  to keep it as a variant of the source: --save FILE.sql"
+        return
+    if file.exists():
+        raise QueryEvalError(f"{file}: is there already: name another file")
+    head = f"-- A variant of {one_line(case.source.name)}: here, gold and a prediction of {case.id} differ.\n\n"
+    write_atomically(file, f"{head}{found['script']}".encode())
+    pattern = Path(os.path.relpath(file.parent / "*.sql", case.source.folder)).as_posix()
+    yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'
 
 
 def _named(name: str) -> tuple[Path, str]:

@@ -20,6 +20,7 @@ from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength.candidates import BUILT_ENGINES
 from pytest_queryeval.strength.case_strength import CaseStrength
 from pytest_queryeval.strength.variants import Variant, build_variants
 from pytest_queryeval.text.formatting import pluralize
@@ -27,7 +28,6 @@ from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval strengthen suites -o suites/variants"
 OK, FOUND = 0, 1
-ENGINES = ("sqlite", "duckdb")
 CHANGE_CHARACTERS = 100
 
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> Result:
         measured = measure_cases(arguments.path, session, _tell)
         by_source: dict[tuple[str, str], list[CaseStrength]] = {}
         for one in measured.strengths:
-            if one.case.source is not None and one.case.source.engine in ENGINES:
+            if one.case.source is not None and one.case.source.engine in BUILT_ENGINES:
                 by_source.setdefault(one.case.source.key, []).append(one)
         names: set[str] = set()
         for strengths in by_source.values():

@@ -212,6 +212,27 @@ class QueryReport(TypedDict):
     seconds: float
 
 
+class TableReport(TypedDict):
+    """A table of a database with all its rows."""
+
+    name: str
+    columns: list[str]
+    rows: list[Row]
+
+
+class CounterexampleReport(TypedDict):
+    """A small database in which two queries differ that agree on the source, and the script that makes it.
+
+    `note` says so, or why there is none: then the other values are empty.
+    """
+
+    note: str
+    tables: list[TableReport]
+    gold: QueryReport | None
+    predicted: QueryReport | None
+    script: str
+
+
 class GoldReport(QueryReport):
     """Gold as it was scored; `index` tells which of several golds counted, from 0."""
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_queryeval.core.report import CaseReport, CauseReport, DifferenceReport, QueryReport, Row
+from pytest_queryeval.core.report import (
+    CaseReport,
+    CauseReport,
+    CounterexampleReport,
+    DifferenceReport,
+    QueryReport,
+    Row,
+)
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted, text_lines
 from pytest_queryeval.results.verdict import first_line
 from pytest_queryeval.text.escaping import terminal_safe
@@ -65,6 +72,19 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
         yield from ("", "notes", *(f"{INDENT}{one_line_with_end(note, LINE_CHARACTERS)}" for note in notes))
 
 
+def counterexample_lines(found: CounterexampleReport, width: int) -> Iterator[str]:
+    """Yield the note, and the rows of a counterexample with the answers of both queries."""
+    yield from ("", "counterexample", f"{INDENT}{one_line(found['note'], LINE_CHARACTERS)}")
+    for table in found["tables"]:
+        header = [Untrusted(name) for name in table["columns"]]
+        yield f"{INDENT}table {one_line(table['name'], CELL_CHARACTERS)}"
+        yield from _indented([Table(header, [_row(row, len(header)) for row in table["rows"]])], width)
+    for name, answer in (("gold", found["gold"]), ("predicted", found["predicted"])):
+        if answer is not None:
+            yield f"{INDENT}{name} answers"
+            yield from _answer_lines(answer, width)
+
+
 def _needed(case: CaseReport, metric: str) -> str:
     """Return the threshold of a metric in words; empty where the case has none."""
     limits = case["fingerprint"]["thresholds"].get(metric) if case["fingerprint"] else None
@@ -77,6 +97,10 @@ def _query_lines(found: QueryReport, width: int) -> Iterator[str]:
         yield f"{MARGIN}(a stored answer)"
     else:
         yield from _text_lines(query)
+    yield from _answer_lines(found, width)
+
+
+def _answer_lines(found: QueryReport, width: int) -> Iterator[str]:
     if found["columns"] is None or found["row_count"] is None:
         return
     shape = f"{pluralize(found['row_count'], 'row')} of {pluralize(len(found['columns']), 'column')}"

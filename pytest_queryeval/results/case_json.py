@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pytest_queryeval.core import report
 from pytest_queryeval.core.json_value import JsonValue
@@ -13,6 +13,7 @@ from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Pr
 from pytest_queryeval.core.report import (
     CaseReport,
     CauseReport,
+    CounterexampleReport,
     DifferenceReport,
     FailureReport,
     PredictionReport,
@@ -28,6 +29,9 @@ from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import may_hold_secret, redact
 from pytest_queryeval.text.truncation import CELL_AHEAD, CELL_CHARACTERS, truncate
+
+if TYPE_CHECKING:
+    from pytest_queryeval.strength.counterexample import Counterexample
 
 QUERY_CHARACTERS = 20_000
 MESSAGE_CHARACTERS = 4_000  # of what was said before the question
@@ -164,6 +168,22 @@ def result_json(
         "details": to_jsonable(result.details),
     }
     return _redacted(with_result)
+
+
+def counterexample_json(found: Counterexample | None, note: str, case: Case) -> CounterexampleReport:
+    """Return a counterexample with a note, or only the note that says why there is none."""
+    labels = ShortLabels()
+    shown: CounterexampleReport = {
+        "note": note,
+        "tables": [
+            {"name": name, "columns": list(table.columns), "rows": [_row(row, labels) for row in table.rows]}
+            for name, table in (found.tables.items() if found else ())
+        ],
+        "gold": _query_report(found.gold, case, labels) if found else None,
+        "predicted": _query_report(found.predicted, case, labels) if found else None,
+        "script": found.script if found else "",
+    }
+    return cast("CounterexampleReport", _redacted_value(shown))
 
 
 def stated_text(execution: Execution, case: Case) -> str | None:

@@ -100,9 +100,9 @@ class RowGenerator:
                 self._sampled[self._pool_of(column)].update(dict.fromkeys(cells))
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
 
-    def rows(self, random: Random) -> Rows:
+    def rows(self, random: Random, *, sizes: Sequence[int] = SIZES, null_shares: Sequence[float] = NULL_SHARES) -> Rows:
         """Return rows for every table, at most MAX_ROWS each."""
-        size, null_share, few = random.choice(SIZES), random.choice(NULL_SHARES), random.choice(SAMPLES)
+        size, null_share, few = random.choice(sizes), random.choice(null_shares), random.choice(SAMPLES)
         pools: dict[Column, list[Cell]] = {}
         made: Rows = {}
         for name, columns in self._columns.items():

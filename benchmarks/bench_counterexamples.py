@@ -1,0 +1,89 @@
+"""Counterexamples on Spider: pairs of gold and a wrong variant that passes, and predictions that are right with another text.
+
+Needs QUERYEVAL_CONFORMANCE. The argument, if given, is the number of pairs of each sort, chosen at random; golds that
+are held out (see bench_strengthen.py) are left out. Times are of the processor, with the child processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from statistics import median
+
+from bench_strength import load
+
+from pytest_queryeval.core.model import Case, QueryOrAnswer
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength.case_strength import measure_strength
+from pytest_queryeval.strength.counterexample import find_counterexample
+
+HELD_OUT = "frozen-2026-11-22"
+SYSTEMS = ("graphix_t5", "c3_chatgpt", "dail_gpt4")
+
+
+def main() -> None:
+    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    numbers = list(range(1034))
+    Random(HELD_OUT).shuffle(numbers)
+    developed = sorted(numbers[345:])
+    with tempfile.TemporaryDirectory() as folder, Session() as session:
+        cases = load(Path(folder), spider, pairs_of(spider, SYSTEMS[0]))
+        mutants = [
+            (cases[number], mutant.query)
+            for number in developed
+            if (found := measure_strength(cases[number], session)) is not None
+            for mutant in found.survivors
+        ]
+        predictions = [
+            (cases[number], predicted)
+            for system in SYSTEMS
+            for number, predicted in right_predictions(cases, pairs_of(spider, system), session)
+        ]
+        for name, pairs in (("wrong variants that pass", mutants), ("predictions that are right", predictions)):
+            chosen = Random(HELD_OUT).sample(pairs, min(len(pairs), int(sys.argv[1]))) if sys.argv[1:] else pairs
+            report(name, chosen, session)
+
+
+def pairs_of(spider: Path, system: str) -> list[dict[str, str]]:
+    with (spider / f"{system}.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def right_predictions(cases: list[Case], pairs: list[dict[str, str]], session: Session) -> Iterator[tuple[int, str]]:
+    for number, (case, pair) in enumerate(zip(cases, pairs, strict=True)):
+        if pair["predicted"].lower().split() != pair["gold"].lower().split():
+            predicted = replace(case, predicted=QueryOrAnswer(query=pair["predicted"]), metrics=("execution_accuracy",))
+            if evaluate_case(predicted, session).scores["execution_accuracy"] == 1.0:
+                yield number, pair["predicted"]
+
+
+def report(name: str, pairs: list[tuple[Case, str]], session: Session) -> None:
+    rows, seconds, in_vain = [], [], []
+    for case, other in pairs:
+        began = used()
+        found = find_counterexample(case, case.golds[0].query or "", other, session)
+        (in_vain if found is None else seconds).append(used() - began)
+        if found is not None:
+            rows.append(sum(len(table.rows) for table in found.tables.values()))
+            if os.environ.get("VERBOSE"):
+                tables = {name: table.rows for name, table in found.tables.items()}
+                print(json.dumps([case.id, case.golds[0].query, other, str(tables)], ensure_ascii=False))
+    print(f"{name}: {len(rows):,} of {len(pairs):,} pairs have a counterexample")
+    print(f"  median rows {median(rows)}, of {sum(count <= 5 for count in rows) / len(rows):.0%} at most 5")
+    print(f"  median seconds {median(seconds):.2f}; where none is found {median(in_vain or [0]):.2f}")
+
+
+def used() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+if __name__ == "__main__":
+    main()

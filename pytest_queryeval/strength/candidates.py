@@ -1,0 +1,88 @@
+"""Small databases with the tables of a source, in which queries that agree on the source may differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
+from pytest_queryeval.core.table import Row, Table
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages.sql.compared import Compared, compared_columns
+from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
+from pytest_queryeval.languages.sql.table_definitions import read_tables
+from pytest_queryeval.strength.rows import RowGenerator, Rows, constraints_of, insertion_order, without_orphans
+
+BUILT_ENGINES = ("sqlite", "duckdb")  # whose databases are built of scripts
+SAMPLED_ROWS = 60  # of each table of the source
+
+
+class CandidateDatabases:
+    """Small databases for queries on the source of a case, all with its tables; their scripts are in `folder`.
+
+    Raise `SourceError` where the source cannot list its tables.
+    """
+
+    def __init__(self, case: Case, session: Session, folder: Path) -> None:
+        self._case = case
+        self._engine = case.source.engine if case.source else ""
+        self._folder = folder
+        self._numbers = count()
+        ddl = session.schema_text(case)
+        self.tables = read_tables(ddl, case.dialect)
+        statements = re.split(r"(?<=;)\n\n(?=CREATE )", ddl)
+        by_table = {name: statement for statement in statements for name in read_tables(statement, case.dialect)}
+        others = [statement for statement in statements if statement not in by_table.values()]
+        self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *others])
+        self._constraints = constraints_of(self.tables)
+        self._samples = {name: self._sampled(name, session) for name in self.tables}
+
+    def _sampled(self, table: str, session: Session) -> Sequence[Row]:
+        """Return some rows of a table of the source, none where it has other columns than its definition says."""
+        query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.dialect))
+        answer = session.execute_cached(query, replace(self._case, max_rows=SAMPLED_ROWS)).answer
+        if not isinstance(answer, Table) or len(answer.columns) != len(self.tables[table].columns):
+            return ()
+        return [row for row in answer.rows if can_insert(row)]
+
+    def compared(self, query: str) -> Compared:
+        """Return what a query compares."""
+        return compared_columns(query, self._case.dialect, self.tables)
+
+    def generator(self, compared: Sequence[Compared]) -> RowGenerator:
+        """Return what makes rows at which the answers of these queries change."""
+        return RowGenerator(self.tables, compared, self._samples, is_strict=self._case.dialect != "sqlite")
+
+    def script(self, rows: Rows) -> str:
+        """Return the script that makes a database of these rows."""
+        inserts = [insert_rows(name, of_table, self._case.dialect) for name, of_table in rows.items() if of_table]
+        return "\n\n".join([self._ddl, *inserts]) + "\n"
+
+    def source_of(self, rows: Rows) -> Source:
+        """Return a database of these rows as a source, a new one each time."""
+        name = f"{next(self._numbers)}.sql"
+        (self._folder / name).write_text(self.script(rows), encoding="utf-8")
+        return Source(name=name, engine=self._engine, settings={"script": name}, folder=self._folder)
+
+    def reduced(self, rows: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
+        """Return fewer rows that are enough: without ever smaller parts of tables, at last without single rows."""
+        size = max(map(len, rows.values()))
+        while True:
+            before = rows
+            for name in reversed(rows):
+                at = 0
+                while at < len(rows[name]) and attempts > 0:
+                    attempts -= 1
+                    fewer = without_orphans(
+                        {**rows, name: rows[name][:at] + rows[name][at + size :]}, self._constraints
+                    )
+                    if is_enough(fewer):
+                        rows = fewer
+                    else:
+                        at += size
+            if size == 1 and rows is before:
+                return rows
+            size = max(1, size // 2)

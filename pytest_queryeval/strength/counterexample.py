@@ -1,0 +1,93 @@
+"""Looks for a small database in which two queries differ that agree on the source: the proof that they are not one.
+
+The search is random and counts candidates, not seconds, so that it finds the same on every machine.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+from pytest_queryeval.core.errors import SourceError
+from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnswer
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.scoring import Scoring
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength.candidates import CandidateDatabases
+from pytest_queryeval.strength.rows import Rows
+
+PLAIN_CANDIDATES = 40  # the first ones: few rows, and no NULL where one can do without
+PLAIN_SIZES = (4, 8)
+CANDIDATES = 120  # with these
+MAX_REDUCTIONS = 200  # attempts to leave rows out
+SHUFFLES = 2
+
+Pair: TypeAlias = tuple[Execution, Execution]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A database, the script that makes it, and the answers that differ there; `tables` are those that have rows."""
+
+    script: str
+    tables: dict[str, Table]
+    gold: Execution
+    predicted: Execution
+
+
+def find_counterexample(
+    case: Case, gold: str, predicted: str, session: Session, *, seed: int = 0
+) -> Counterexample | None:
+    """Return a database in which two queries differ by the policy of the case, of as few rows as are found.
+
+    Both answer there, all declared keys hold, and they differ in whatever order the rows were inserted. None means that
+    no such database was found, not that there is none. Raise `SourceError` where the source cannot list its tables.
+    """
+    random = Random(seed)  # noqa: S311 - no secret depends on it
+    with TemporaryDirectory(prefix="queryeval-") as folder, Session() as trial:
+        databases = CandidateDatabases(case, session, Path(folder))
+        generator = databases.generator([databases.compared(query) for query in (gold, predicted)])
+
+        def answers(rows: Rows) -> Pair | None:
+            """Return both answers in a database of these rows if they differ there, also with its rows reversed."""
+            last_first = {name: own[::-1] for name, own in rows.items()}
+            pair = _answers(replace(case, source=databases.source_of(rows)), gold, predicted, trial)
+            if pair is None or _answers(replace(case, source=databases.source_of(last_first)), gold, predicted, trial):
+                return pair
+            return None
+
+        for number in range(CANDIDATES if databases.tables else 0):
+            is_plain = number < PLAIN_CANDIDATES
+            rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
+            if answers(rows) is None:
+                continue
+            rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, MAX_REDUCTIONS)
+            # Each row comes first once, besides other orders.
+            turns = range(1, max(map(len, rows.values())))
+            orders = [{name: own[at:] + own[:at] for name, own in rows.items()} for at in turns]
+            orders += ({name: random.sample(own, len(own)) for name, own in rows.items()} for _ in range(SHUFFLES))
+            if any(answers(each) is None for each in orders) or (found := answers(rows)) is None:
+                continue
+            columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
+            return Counterexample(
+                script=databases.script(rows),
+                tables={name: Table(columns=columns[name], rows=own) for name, own in rows.items() if own},
+                gold=found[0],
+                predicted=found[1],
+            )
+    return None
+
+
+def _answers(case: Case, gold: str, predicted: str, session: Session) -> Pair | None:
+    """Return what both queries answer on the source of the case; None unless both do, and differ."""
+    with suppress(SourceError):
+        expected, answered = (session.execute(QueryOrAnswer(query=query), case) for query in (gold, predicted))
+        if isinstance(expected.answer, Table) and isinstance(answered.answer, Table):
+            prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
+            if Scoring(case, expected, answered, prediction, session).value("execution_accuracy") != 1.0:
+                return expected, answered
+    return None

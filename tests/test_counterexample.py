@@ -1,0 +1,124 @@
+"""Counterexamples: small databases in which two queries differ that agree on the source."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from samples import make_case, query
+
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.strength import counterexample
+from pytest_queryeval.strength.counterexample import find_counterexample
+
+SCRIPT = """
+CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER);
+CREATE TABLE concert (id INTEGER PRIMARY KEY, singer INTEGER NOT NULL REFERENCES singer (id), year INTEGER);
+INSERT INTO singer VALUES (1, 'Ann', 20), (2, 'Bob', 40), (3, 'O''Neil', 50);
+INSERT INTO concert VALUES (1, 1, 2019), (2, 2, 2020);
+"""
+
+
+@pytest.fixture
+def counterexample_to(tmp_path):
+    def find(gold, predicted, *, script=SCRIPT, engine="sqlite", **changes):
+        (tmp_path / "music.sql").write_text(script, encoding="utf-8")
+        source = Source(name="music.sql", engine=engine, settings={"script": "music.sql"}, folder=tmp_path)
+        case = make_case(source=source, golds=(query(gold),), thresholds={}, dialect=engine, max_rows=1_000, **changes)
+        with Session() as session:
+            return find_counterexample(case, gold, predicted, session)
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "most"),
+    [
+        ("SELECT name FROM singer WHERE age > 30", "SELECT name FROM singer WHERE age >= 30", 1),
+        ("SELECT name FROM singer", "SELECT DISTINCT name FROM singer", 2),
+        ("SELECT count(*) FROM singer", "SELECT count(age) FROM singer", 1),
+        (
+            "SELECT name FROM singer WHERE id NOT IN (SELECT singer FROM concert)",
+            "SELECT s.name FROM singer s LEFT JOIN concert c ON c.singer = s.id AND c.year > 2018 WHERE c.id IS NULL",
+            2,
+        ),
+        ("SELECT name FROM singer ORDER BY age DESC LIMIT 1", "SELECT name FROM singer WHERE age = 50", 2),
+        (
+            "SELECT name FROM singer WHERE age = (SELECT max(age) FROM singer)",
+            "SELECT name FROM singer ORDER BY age DESC LIMIT 1",
+            2,
+        ),
+    ],
+)
+def test_few_rows_tell_the_queries_apart_when_their_script_is_run_alone(counterexample_to, gold, predicted, most):
+    found = counterexample_to(gold, predicted)
+
+    assert sum(len(table.rows) for table in found.tables.values()) <= most
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.executescript(found.script)
+        answers = [connection.execute(text).fetchall() for text in (gold, predicted)]
+    assert answers == [found.gold.answer.rows, found.predicted.answer.rows]
+    assert sorted(answers[0]) != sorted(answers[1])
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [
+        ("SELECT name FROM singer WHERE age > 30", "SELECT name FROM singer WHERE NOT age <= 30"),
+        ("SELECT DISTINCT id FROM singer", "SELECT id FROM singer"),  # a key
+        ("SELECT c.id FROM concert c JOIN singer s ON s.id = c.singer", "SELECT id FROM concert"),  # a foreign key
+        ("SELECT name FROM singer", "SELECT name FROM singer WHERE name IS NOT NULL"),
+    ],
+)
+def test_of_queries_that_declared_constraints_make_equal_there_is_none(counterexample_to, gold, predicted):
+    assert counterexample_to(gold, predicted) is None
+
+
+def test_a_difference_that_depends_on_the_order_of_rows_does_not_count(counterexample_to):
+    script = "CREATE TABLE t (a INTEGER, b INTEGER); INSERT INTO t VALUES (1, 1);"
+
+    any_row = "SELECT max(b) FROM (SELECT b FROM t LIMIT 1)"
+    assert counterexample_to(any_row, "SELECT max(b) FROM (SELECT b FROM t ORDER BY a LIMIT 1)", script=script) is None
+
+
+def test_queries_are_compared_by_the_policy_of_the_case(counterexample_to):
+    pair = ("SELECT name FROM singer", "SELECT DISTINCT name FROM singer")
+
+    assert counterexample_to(*pair, policy=Policy(duplicates="ignore")) is None
+
+
+def test_a_query_that_fails_in_a_candidate_is_no_difference(counterexample_to):
+    # abs() of the least integer is an error.
+    pair = (
+        "SELECT name FROM singer WHERE age = -9223372036854775808",
+        "SELECT name FROM singer WHERE age = -9223372036854775808 AND abs(age) <> 0",
+    )
+
+    assert counterexample_to(*pair) is None
+
+
+def test_without_tables_there_is_none(counterexample_to):
+    assert counterexample_to("SELECT 1", "SELECT 2 - 1", script="CREATE VIEW one AS SELECT 1 AS a;") is None
+
+
+def test_the_same_is_found_again(counterexample_to):
+    pair = ("SELECT name FROM singer WHERE age > 30", "SELECT name FROM singer WHERE age > 31")
+
+    assert counterexample_to(*pair).script == counterexample_to(*pair).script
+
+
+def test_counterexamples_on_duckdb_keep_types(counterexample_to, monkeypatch):
+    pytest.importorskip("duckdb")
+    monkeypatch.setattr(counterexample, "MAX_REDUCTIONS", 5)
+    script = "CREATE TABLE zone (id INTEGER PRIMARY KEY, opened DATE); INSERT INTO zone VALUES (1, '2020-01-01');"
+
+    found = counterexample_to(
+        "SELECT id FROM zone WHERE opened > DATE '2020-05-05'",
+        "SELECT id FROM zone WHERE opened >= DATE '2020-05-05'",
+        script=script,
+        engine="duckdb",
+    )
+
+    assert found.tables["zone"].rows
