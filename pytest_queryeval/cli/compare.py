@@ -21,6 +21,7 @@ from pytest_queryeval.reports.leaderboard import leaderboard_blocks, leaderboard
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.baseline.leaderboard import Leaderboard, leaderboard
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.text.formatting import minute_of
 
 EXAMPLE = "queryeval compare before.json after.json -o comparison.html"
 OK, FAILED = 0, 1
@@ -92,7 +93,7 @@ def _without_answers(report: Report) -> Report:
 def _named(read: Sequence[tuple[Path, Report]]) -> dict[str, Report]:
     """Return the reports by the names of their runs; where two have the same, with date, or else path."""
     names = [report["name"] for _, report in read]
-    for additions in ([report["created"][:16].replace("T", " ") for _, report in read], [path for path, _ in read]):
+    for additions in ([minute_of(report["created"]) for _, report in read], [path for path, _ in read]):
         numbers = Counter(names)
         names = [f"{name} ({more})" if numbers[name] > 1 else name for name, more in zip(names, additions, strict=True)]
     if len(set(names)) < len(names):  # one has the name that another was given here

@@ -11,9 +11,9 @@ from typing import Literal
 from pytest_queryeval.core.model import ALPHA
 from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.cells import guarded
-from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text, signed
+from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Differing, Leaderboard, System
-from pytest_queryeval.text.formatting import format_interval, format_score, pluralize
+from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
 from pytest_queryeval.text.truncation import escape_line
 
 MAX_METRICS = 100  # beside that of the ranking

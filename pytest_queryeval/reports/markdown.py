@@ -115,7 +115,7 @@ def _head(report: Report) -> Iterator[str]:
     yield f"## {markdown_sentence(heading)}"
     found = verdict(report, code_span)
     yield f"**{found.state}: {found.counts}** ({found.rule})"
-    if (rate := pass_rate(report)) is not None:
+    if (rate := pass_rate(report["totals"])) is not None:
         interval = f" (95 % interval {format_interval(rate['ci95'], percent)})" if rate["ci95"] else ""
         change = report["baseline"]["metrics"].get(PASS_RATE) if "baseline" in report else None
         since = (

@@ -21,7 +21,7 @@ from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import statistics
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.results.scope import folder_text
-from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize
+from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
 CHANGE = "change in cases of both"
@@ -101,9 +101,9 @@ def by_weight(report: Report) -> list[str]:
     return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
 
 
-def pass_rate(report: Report) -> ScoreStatistics | None:
+def pass_rate(totals: Totals) -> ScoreStatistics | None:
     """Return the share of the cases that passed with its interval; expected failures and skipped cases do not count."""
-    passed, others = report["totals"]["passed"], faults(report["totals"])
+    passed, others = totals["passed"], faults(totals)
     return statistics([1.0] * passed + [0.0] * others) if passed + others else None
 
 
@@ -298,11 +298,6 @@ def flips(baseline: BaselineReport) -> Iterator[Sentence]:
     for name, word in FLIPS.items():
         if baseline[name]:
             yield (f"{word} ({len(baseline[name]):,}): ", *first_names(baseline[name]))
-
-
-def signed(value: float) -> str:
-    """Return a change with its sign."""
-    return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
 
 
 def p_text(p: float) -> str:

@@ -32,7 +32,7 @@ from pytest_queryeval.results.baseline.regression import measure_against
 from pytest_queryeval.results.measures import measures_of
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.escaping import utf8_safe
-from pytest_queryeval.text.formatting import format_amount, format_score, limits_text, pluralize
+from pytest_queryeval.text.formatting import format_amount, format_score, limits_text, pluralize, signed
 from pytest_queryeval.text.redaction import redact
 
 GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
@@ -279,7 +279,7 @@ def gate_parts(gate: GateReport) -> GateParts:
         return GateParts(subject, "", gate["reason"])
     about = _about(gate)
     if gate["type"] == "no_regression":
-        change = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+        change = signed(value).replace("-", "\N{MINUS SIGN}")
         return GateParts(subject, change, " · ".join((f"p {gate['p']:.3f}", *about)))
     if gate["type"] == "max_regressions":
         needed = f"at most {gate['max_regressions']:,}"
@@ -336,18 +336,14 @@ def _value_text(gate: GateReport, value: float) -> str:
         return f"{_shown_value(gate, value)}, at most {gate['max_regressions']:,} allowed"
     if not is_relative(gate):
         return f"{_shown_value(gate, value)}, needs {limits_text(gate['min'], gate['max'])}"
-    least, change, most = gate["detectable"], _worsening(gate), gate["no_regression"]["max_drop"]
+    least, most = gate["detectable"], gate["no_regression"]["max_drop"]
+    change = "drop" if gate["better"] == "higher" else "rise"
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
-    changed = f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
     allowed = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
-    return f"{changed} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'}), {allowed}"
+    return f"{signed(value)} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'}), {allowed}"
 
 
 def _distinct_text(value: float, limits: Threshold, number: Callable[[float], str]) -> str:
     """Return the value as a `number`, or with as many digits as show on which side of the limits it lies."""
     texts, is_met = (number(value), f"{value:.6g}", repr(value)), limits.admits(value)
     return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
-
-
-def _worsening(gate: GateReport) -> str:
-    return "drop" if gate["better"] == "higher" else "rise"

@@ -19,6 +19,15 @@ def format_amount(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1_000 else f"{value:,.0f}"
 
 
+def signed(value: float) -> str:
+    """Return a change with its sign and three decimals.
+
+    >>> signed(0.25), signed(-0.0001)
+    ('+0.250', '0.000')
+    """
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
+
+
 def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str] = format_score) -> str:
     """Return an interval; empty where there is none."""
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"
@@ -32,6 +41,15 @@ def limits_text(minimum: float | None, maximum: float | None) -> str:
     """
     limits = (("at least", minimum), ("at most", maximum))
     return " and ".join(f"{words} {limit:,.10g}" for words, limit in limits if limit is not None)
+
+
+def minute_of(created: str) -> str:
+    """Return a time in the form of ISO 8601 up to its minute.
+
+    >>> minute_of("2024-05-01T10:00:00+00:00")
+    '2024-05-01 10:00'
+    """
+    return created[:16].replace("T", " ")
 
 
 def pluralize(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from pytest_queryeval.core.report import GateReport, Report, TotalName, Totals
 from pytest_queryeval.reports.excel.baseline import write_baseline
 from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
 from pytest_queryeval.reports.excel.sheet import PAGE_COLUMNS, Sheet, utc
-from pytest_queryeval.reports.sections import by_weight
+from pytest_queryeval.reports.sections import by_weight, pass_rate
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
@@ -30,7 +30,6 @@ OUTCOME_COLOURS: Mapping[TotalName, str] = {
     "skipped": "#DFE3E6",
 }
 ROWS_OF_A_PAGE = 75  # else they would be too small to read
-RATED: tuple[TotalName, ...] = ("passed", "failed", "errors", "missed")  # what a pass rate counts
 JOINED = ("report", "created (UTC)", "cases", "metrics")
 JOINED_NOTE = (
     "The outcome of a case is its worst one; its message, answers and times are of the run with this outcome, its "
@@ -131,6 +130,5 @@ def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
 
 
 def _counts(level: str, totals: Totals, names: list[TotalName]) -> list[Any]:
-    rated = sum(totals[name] for name in RATED)
-    rate = totals["passed"] / rated if rated else None
-    return [level, totals["cases"], (rate, "percent"), *(totals[name] for name in names)]
+    rate = pass_rate(totals)
+    return [level, totals["cases"], (rate and rate["mean"], "percent"), *(totals[name] for name in names)]

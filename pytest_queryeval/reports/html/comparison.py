@@ -13,9 +13,10 @@ from pytest_queryeval.reports.html.data import details, json_text, listed, packe
 from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.leaderboard import NOTE, coverage, finding, suite_differences
-from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text, signed
+from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.flips import score_of
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard
+from pytest_queryeval.text.formatting import minute_of, signed
 from pytest_queryeval.text.truncation import truncate
 
 MESSAGE_CHARACTERS = 1_000
@@ -83,7 +84,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
             View(name=name, words=words.capitalize(), count=number, is_first=name == first)
             for name, words, number in counts
         ],
-        created={name: report["created"][:16].replace("T", " ") for name, report in reports.items()},
+        created={name: minute_of(report["created"]) for name, report in reports.items()},
         packed=list(_packed(board, reports, [name for name in reports if name in ranked] or list(reports))),
         **assets(*SCRIPTS[:-1], "compared_case", SCRIPTS[-1]),
     )

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
@@ -34,7 +34,7 @@ from pytest_queryeval.reports.sections import (
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF
 from pytest_queryeval.results.verdict import changes_text, verdict
-from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.formatting import minute_of, pluralize
 
 SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
@@ -80,7 +80,7 @@ def page(report: Report) -> str:
         verdict=verdict(report, line),
         name=line(report["name"]) or "queryeval",
         about=list(_about(report)),
-        rate=pass_rate(report),
+        rate=pass_rate(report["totals"]),
         change=baseline["metrics"].get(PASS_RATE) if baseline else None,
         gates=gate_rows(report),
         gates_shown=GATES_SHOWN,
@@ -120,11 +120,7 @@ def assets(*scripts: str) -> dict[str, str]:
 
 def link(**state: str) -> str:
     """Return the fragment of a URL that shows the page in a state: with a case open, or with some of the cases."""
-    return f"#{'&'.join(f'{name}={_encoded(value)}' for name, value in state.items())}"
-
-
-def _encoded(text: str) -> str:
-    return quote(text.encode(errors="backslashreplace"), safe="")
+    return f"#{urlencode(state, errors='backslashreplace', quote_via=quote, safe='')}"
 
 
 def _about(report: Report) -> Iterator[str]:
@@ -132,13 +128,9 @@ def _about(report: Report) -> Iterator[str]:
     if (sources := ", ".join(report["predictor"]["sources"])) not in report["name"]:
         yield sources
     yield pluralize(report["totals"]["cases"], "case")
-    yield _minute(report["created"])
+    yield minute_of(report["created"])
     if "baseline" in report:
-        yield f"against {report['baseline']['path']} of {_minute(report['baseline']['created'])}"
-
-
-def _minute(created: str) -> str:
-    return created[:16].replace("T", " ")
+        yield f"against {report['baseline']['path']} of {minute_of(report['baseline']['created'])}"
 
 
 def _views(report: Report) -> list[View]:

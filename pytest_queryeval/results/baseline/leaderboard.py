@@ -10,7 +10,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import PASS_RATE, GroupName
-from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, SuiteChange, Totals
+from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, ScoreStatistics, SuiteChange, Totals
 from pytest_queryeval.results.aggregation import costs, group_values, metric_statistics, statistics_of, totals
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
 from pytest_queryeval.results.baseline.flips import match_cases, score_of
@@ -129,13 +129,9 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
                 "name": name,
                 "rank": 1 + sum(other > points[name] for other in points.values()) if found else None,
                 "totals": totals(reports[name]["cases"]),
-                "score": {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]} if found else None,
+                "score": _mean(found) if found else None,
                 "difference": differences.get(name),
-                "metrics": {
-                    each: {"mean": one["mean"], "n": one["n"], "ci95": one["ci95"]}
-                    for each, one in others_means.items()
-                    if each != metric
-                },
+                "metrics": {each: _mean(one) for each, one in others_means.items() if each != metric},
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
                 "changes": _changes(reports[best], reports[name]) if name != best else [],
                 "eased": _eased(reports[best], reports[name]) if name != best else [],
@@ -151,6 +147,10 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
         "groups": _groups(reports[best], [by_nodeid[best][nodeid] for nodeid in common], values, sign),
         "differing": _differing(common, values, sign),
     }
+
+
+def _mean(found: ScoreStatistics) -> Mean:
+    return {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
 
 
 def _differences(values: Mapping[str, Sequence[float]], best: str) -> dict[str, Difference]:

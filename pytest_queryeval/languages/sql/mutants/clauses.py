@@ -24,7 +24,6 @@ ONE_VALUE = "there is one value in each group"
 NEVER_NULL = "the column is never NULL"
 DETERMINED = "the other keys determine it"
 NO_UNMATCHED = "every row has a match, or those without one are left out"
-SAME_COLUMN = "the columns are equal"
 ONE_MATTERS = "only the first row, or whether there is one, matters"
 
 _AGGREGATES: dict[type[exp.Expr], type[exp.Expr]] = {
