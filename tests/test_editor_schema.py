@@ -368,6 +368,8 @@ def strategy(shape, definitions):
     """A strategy of values that a shape accepts, by the few keywords that our shapes have."""
     if "$ref" in shape:
         return strategy(definitions[shape["$ref"].rpartition("/")[2]], definitions)
+    if "allOf" in shape:  # a reference beside a description
+        return strategy(shape["allOf"][0], definitions)
     if "anyOf" in shape:
         rest = {key: value for key, value in shape.items() if key != "anyOf"}
         return st.one_of(strategy({**rest, **either}, definitions) for either in shape["anyOf"])

@@ -13,6 +13,7 @@ from pytest_queryeval.core.shapes import Shape, described_shapes, mapping_shape
 from pytest_queryeval.suites.conversations import ACCEPTED, CONVERSATION, REFUSED
 from pytest_queryeval.suites.descriptions import KEY_DESCRIPTIONS
 from pytest_queryeval.suites.keys import KEYS, Level
+from pytest_queryeval.suites.metric_keys import limits_shape
 from pytest_queryeval.suites.query_or_answer import GOLD_FORMS, PREDICTED_FORMS
 
 SchemaName: TypeAlias = Literal["suite", "settings"]
@@ -30,12 +31,12 @@ def editor_schema(name: SchemaName) -> Shape:
     level = _LEVELS[name]
     levels: tuple[Level, ...] = ("file", "case") if name == "suite" else ("folder",)
     readers = {key.name: key.read for key in KEYS.values() if not set(levels).isdisjoint(key.levels)}
-    cases = {"case": _case()} if name == "suite" else {}
+    parts = {"share": limits_shape(1.0), **({"case": _case()} if name == "suite" else {})}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": _TITLES[name],
         **mapping_shape(_references(level), required=["cases"] if name == "suite" else ()),
-        "definitions": {**cases, **described_shapes(readers, KEY_DESCRIPTIONS)},
+        "definitions": {**parts, **described_shapes(readers, KEY_DESCRIPTIONS)},
     }
 
 

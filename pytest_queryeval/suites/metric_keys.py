@@ -65,13 +65,19 @@ def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
     return {**found, "additionalProperties": False}
 
 
-def _limits_shape(metric: Metric) -> Shape:
+def limits_shape(max_score: float | None) -> Shape:
+    """Return the shape of a threshold: a number, or limits, of scores up to the greatest one if that is known."""
     limit: dict[str, Any] = {"type": "number"}
-    if metric.max_score is not None:
+    if max_score is not None:
         limit["minimum"] = 0
-        if not math.isinf(metric.max_score):
-            limit["maximum"] = metric.max_score
+        if not math.isinf(max_score):
+            limit["maximum"] = max_score
     return either(limit, {**mapping_shape({"min": limit, "max": limit}), "minProperties": 1})
+
+
+def _threshold_shape(metric: Metric) -> Shape:
+    # Most metrics are shares, whose shape `editor_schema` defines; draft-07 ignores what stands beside a reference.
+    return {"allOf": [{"$ref": "#/definitions/share"}]} if metric.max_score == 1 else limits_shape(metric.max_score)
 
 
 def _options_shape() -> Shape:
@@ -133,7 +139,7 @@ def read_metrics(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(list_of(read_metric)(node)))
 
 
-@shape(lambda: _by_metric(_limits_shape))
+@shape(lambda: _by_metric(_threshold_shape))
 def read_thresholds(node: Node) -> dict[str, Threshold]:
     """Read `{METRIC: minimum}` or `{METRIC: {min:, max:}}`."""
     if node.empty:
