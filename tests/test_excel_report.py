@@ -362,7 +362,7 @@ def test_the_run_begins_with_its_verdict_and_its_gates():
     assert found[1:3] == ["Verdict", "FAILED"]
     assert found[found.index("Gates") :][1:3] == [
         "missed",
-        "soft_f1 in the root folder: 0.500, needs at least 0.9 (1 case)",
+        "soft_f1: 0.500, needs at least 0.9 (1 case)",
     ]
 
 

@@ -54,7 +54,7 @@ def test_a_case_is_run_and_shown_with_all_that_is_known(shop, explain):
 
     assert status == 1
     for part in (
-        "s.queryeval.yaml::dear: failed: execution_accuracy 0.000 (needs at least 1): missing 3 of 3 rows, 3 extra\n",
+        "s.queryeval.yaml::dear: failed: missing 3 of 3 rows, 3 extra; execution_accuracy 0.000 (needs at least 1)\n",
         "  question   What is dear?\n  evidence   dear is above 4\n",
         "\ngold\n  | SELECT name, price\n  | FROM product WHERE price > 1\n  3 rows of 2 columns, ",
         "  name  price\n  pear    2.0\n  plum    2.0\n  NULL    5.0\n",

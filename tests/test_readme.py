@@ -118,7 +118,7 @@ def test_the_snippet_of_gates_is_evaluated(start):
 
     result = run(start)
 
-    assert "gate met: execution_accuracy in the root folder" in result.stdout
+    assert "gate met: execution_accuracy" in result.stdout
     assert result.stdout.count("gate MISSED") == 2
 
 

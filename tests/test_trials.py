@@ -124,7 +124,7 @@ def test_the_message_says_how_many_trials_passed_and_which_rule_decides(evaluate
     with Session() as session:
         found = headline(evaluate_case(case, session))
 
-    missed = "execution_accuracy 0.000 (needs at least 1): missing 1 of 2 rows, 1 extra"
+    missed = "missing 1 of 2 rows, 1 extra; execution_accuracy 0.000 (needs at least 1)"
     assert found == f"2 of 3 trials passed (`trials_rule: {{rate: 0.8}}`): {missed}"
 
 

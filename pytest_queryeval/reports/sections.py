@@ -20,7 +20,6 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import statistics
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
-from pytest_queryeval.results.scope import folder_text
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
@@ -146,7 +145,7 @@ def gate_rows(report: Report) -> list[GateRow]:
     return [
         GateRow(
             word=GATE_WORDS[gate["ok"]],
-            folder="" if is_one else folder_text(gate["folder"]),
+            folder="" if is_one else gate["folder"].strip("."),
             **gate_parts(gate)._asdict(),
         )
         for gate in ordered
@@ -231,6 +230,15 @@ def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
     yield from changes_besides(baseline)
     if baseline["metrics"]:
         yield from (changes_table(baseline), (CHANGE_NOTE,))
+    yield from causes(baseline["causes"])
+    yield from flips(baseline)
+
+
+def baseline_sentences(baseline: BaselineReport) -> Iterator[Sentence]:
+    """Yield the comparison without its table: the pass rate, the causes, and the cases that changed sides."""
+    if rate := baseline["metrics"].get("pass_rate"):
+        change = f"{signed(rate['change'])}, p {p_text(rate['p_holm'])}"
+        yield (f"pass_rate {format_score(rate['before'])} → {format_score(rate['after'])} ({change})",)
     yield from causes(baseline["causes"])
     yield from flips(baseline)
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
@@ -15,6 +14,7 @@ from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
     amounts_table,
     baseline_blocks,
+    baseline_sentences,
     changes_besides,
     dimensions_table,
     first_names,
@@ -50,10 +50,10 @@ ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 
 
 def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iterator[Line]:
-    """Yield metrics, groups, worst and slowest cases, empty golds and gates: each line with its colours.
+    """Yield metrics, a table of groups, worst cases, cautions, what changed, and gates: each line with its colours.
 
-    Lines keep within `width` where numbers allow it. With `verbosity` 1 no table is cut; with -1 only metrics, worst
-    cases, flips in numbers and gates that are not met are shown.
+    Lines keep within `width` where numbers allow it. With `verbosity` 1 there are all tables, whole, and the slowest
+    cases; with -1 only metrics, worst cases, flips in numbers and gates that are not met are shown.
     """
     width = max(width, MIN_WIDTH)
     is_short, is_whole = verbosity <= SHORT, verbosity >= ALL
@@ -61,19 +61,25 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     yield f"{name and f'{name} · '}{counts_of_cases(report)}", {"bold": True}
     yield from _table(metrics_table(report), width)
     if not is_short:
-        for group in GROUPS_SHOWN:
-            yield from _table(group_table(report, group), width, is_whole=is_whole, max_parts=1)
+        groups = [table for group in GROUPS_SHOWN if (table := group_table(report, group)).rows]
+        for table in groups if is_whole else groups[:1]:
+            yield from _table(table, width, is_whole=is_whole, max_parts=1)
+        if groups[1:] and not is_whole:
+            yield f"by {' and '.join(str(table.header[0]) for table in groups[1:])}: -v, or a report", {}
         yield from _table(dimensions_table(report), width, is_whole=is_whole)
         yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
     yield from _worst(report, width)
-    if not is_short:
+    if is_whole:
         yield from _slowest(report["cases"], width)
+    if not is_short:
         yield from _notes(report, width)
     if baseline := report.get("baseline"):
         yield "", {}
-        short = [headline(baseline), *changes_besides(baseline)]
-        lines = text_lines(short if is_short else baseline_blocks(baseline), width)
+        blocks = [headline(baseline), *changes_besides(baseline)]
+        lines = list(text_lines(baseline_blocks(baseline) if is_whole else blocks, width))
+        if not is_short and not is_whole:
+            lines += [one_line(text_sentence(each), width) for each in baseline_sentences(baseline)]
         yield from ((line, {"bold": number == 0}) for number, line in enumerate(lines))
     yield from _gates(report["gates"], is_short=is_short)
 
@@ -142,20 +148,19 @@ def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Lin
 
 
 def _worst(report: Report, width: int) -> Iterator[Line]:
-    """Yield the cases that did not pass, the worst first, and why: beside their names, or below without room there."""
+    """Yield the cases that did not pass, the worst first, each with the reason in one line."""
     weak = worst_first(report)
     if not weak:
         return
     yield "", {}
     yield f"worst cases ({min(MAX_LISTED, len(weak))} of {len(weak):,})", {"bold": True}
-    reasons = [one_line(first_line(case)) for case in weak[:MAX_LISTED]]
-    names = [one_line(case["nodeid"], width - 2) for case in weak[:MAX_LISTED]]
+    shown = weak[:MAX_LISTED]
+    room = max(width // 2 - 4, MIN_WIDTH // 2)
+    names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown]
     wide = max(map(len, names))
-    has_columns = 2 + wide + 2 + max(map(len, reasons)) <= width
-    for case, name, why in zip(weak, names, reasons, strict=False):
-        lines = [f"  {name.ljust(wide)}  {why}"] if has_columns else [f"  {truncate_middle(name, width - 2)}"]
-        lines += [] if has_columns else wrap(why, width, initial_indent="    ", subsequent_indent="    ")
-        yield from ((line.rstrip(), {"red": case["outcome"] != "missed"}) for line in lines)
+    for case, name in zip(shown, names, strict=True):
+        why = one_line(first_line(case), width - wide - 4)
+        yield f"  {name:<{wide}}  {why}".rstrip(), {"red": case["outcome"] != "missed"}
 
 
 def _slowest(cases: Sequence[CaseReport], width: int) -> Iterator[Line]:

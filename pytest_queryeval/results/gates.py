@@ -260,7 +260,7 @@ def _measure(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | 
 
 def gate_text(gate: GateReport) -> str:
     """Return what a gate is about, its folder and its result, in words."""
-    return f"{_subject(gate)} in {folder_text(gate['folder'])}: {_result_text(gate)}"
+    return f"{_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
 
 
 class GateParts(NamedTuple):

@@ -10,7 +10,7 @@ LINE_CHARACTERS = 160
 
 
 def headline(result: CaseResult) -> str:
-    """Return one line: the failure of the prediction if there is one, else the thresholds that were missed, and how.
+    """Return one line: the failure of the prediction if there is one, else how the answers differ, and what was missed.
 
     Of several trials it begins with how many passed, and with the rule by which that is not enough.
     """
@@ -24,7 +24,7 @@ def headline(result: CaseResult) -> str:
             for missed in result.violations
         )
         if result.difference is not None and result.difference.summary:
-            reason = f"{reason}: {one_line(result.difference.summary, LINE_CHARACTERS)}"
+            reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
     if len(result.trials) == 1:
         return reason
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule

@@ -48,5 +48,5 @@ def _cases_text(where: Mapping[str, object]) -> str:
 
 
 def folder_text(folder: str) -> str:
-    """Return the folder of a gate in words."""
-    return "the root folder" if folder in ("", ".") else folder
+    """Return where a gate is in words; empty for the root folder."""
+    return "" if folder in ("", ".") else f" in {folder}"

@@ -59,7 +59,7 @@ def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and
             "execution_accuracy * 1.000 * 0.583 * -0.417 *",
             "regressions (5): a.queryeval.yaml::c00, *",
             "gate MISSED: regression of execution_accuracy in *: -0.417 (p *), no proven drop allowed (12 pairs)",
-            "gate MISSED: regressions in the root folder: 5, at most 2 allowed (12 pairs)",
+            "gate MISSED: regressions: 5, at most 2 allowed (12 pairs)",
         ],
         consecutive=False,
     )
@@ -106,7 +106,7 @@ def test_gates_are_not_evaluated_without_a_baseline(suite, write, run_and_parse)
     assert run.result.ret == 0
     assert verdicts(run) == [None, None]
     assert "baseline" not in run.report
-    run.result.stdout.fnmatch_lines(["gate not evaluated: regressions in the root folder: no baseline was given"])
+    run.result.stdout.fnmatch_lines(["gate not evaluated: regressions: no baseline was given"])
 
 
 def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_and_parse):
@@ -119,7 +119,7 @@ def test_gates_are_missed_where_no_case_is_in_both(suite, write, earlier, run_an
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert verdicts(run) == [False, False]
-    run.result.stdout.fnmatch_lines(["gate MISSED: * in the root folder: no case has a value in the baseline as well"])
+    run.result.stdout.fnmatch_lines(["gate MISSED: *: no case has a value in the baseline as well"])
     assert len(changes(run)["cases removed"]) == NUMBER
 
 
@@ -265,8 +265,8 @@ def test_rules_that_ask_for_less_are_named_and_gates_of_one_metric_are_not_confu
 
     assert changes(stricter) == {}
     assert list(changes(looser)) == [
-        "gate removed or loosened: execution_accuracy in the root folder",
-        "gate removed or loosened: regressions in the root folder",
+        "gate removed or loosened: execution_accuracy",
+        "gate removed or loosened: regressions",
     ]
 
 
@@ -280,7 +280,7 @@ def test_errors_stand_apart_from_broken_cases(suite, write, earlier, run_and_par
 
     assert (run.report["baseline"]["errors"], run.report["baseline"]["regressions"]) == (["a.queryeval.yaml::a"], [])
     run.result.stdout.fnmatch_lines(
-        ["gate met: regressions in the root folder: 0, at most 0 allowed (1 pair, 1 in error not counted)"]
+        ["gate met: regressions: 0, at most 0 allowed (1 pair, 1 in error not counted)"]
     )
 
 

@@ -73,7 +73,7 @@ def test_broken_file_misses_the_gates_above_it_and_xdist_goes_on_with_others(sui
     run = run_and_parse(*workers)
 
     assert run.result.ret == (1 if workers else 2)
-    missed = "gate MISSED: pass_rate in the root folder: broken.queryeval.yaml could not be read"
+    missed = "gate MISSED: pass_rate: broken.queryeval.yaml could not be read"
     run.result.stdout.fnmatch_lines([missed])
     assert run.report["gates"][0]["ok"] is False
     assert run.outcomes == ({"good": "passed"} if workers else {})

@@ -28,7 +28,7 @@ def test_gate_that_is_met_leaves_the_exit_status(suite, write, run_and_parse):
 
     assert run.result.ret == 0
     run.result.stdout.fnmatch_lines(
-        ["gate met: execution_accuracy in the root folder: 0.500, needs at least 0.5 (2 cases)"]
+        ["gate met: execution_accuracy: 0.500, needs at least 0.5 (2 cases)"]
     )
     (gate,) = run.report["gates"]
     assert (gate["folder"], gate["metric"], gate["where"]) == (".", "execution_accuracy", {})
@@ -44,7 +44,7 @@ def test_gate_that_is_missed_is_named_and_fails_the_run(suite, write, run_and_pa
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     run.result.assert_outcomes(passed=1, xfailed=1)
     run.result.stdout.fnmatch_lines(
-        ["gate MISSED: execution_accuracy in the root folder: 0.500, needs at least 1 (2 cases)"]
+        ["gate MISSED: execution_accuracy: 0.500, needs at least 1 (2 cases)"]
     )
 
 
@@ -95,7 +95,7 @@ def test_gate_without_an_evaluated_case_is_missed(suite, write, run_and_parse):
     run = run_and_parse()
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
-    run.result.stdout.fnmatch_lines(["gate MISSED: * in the root folder: no case was evaluated"])
+    run.result.stdout.fnmatch_lines(["gate MISSED: *: no case was evaluated"])
 
 
 def test_ini_switches_gates_off(pytester, suite, write, run_and_parse):
@@ -107,7 +107,7 @@ def test_ini_switches_gates_off(pytester, suite, write, run_and_parse):
 
     assert run.result.ret == 0
     assert verdicts(run.report) == [None]
-    run.result.stdout.fnmatch_lines(["gate not evaluated: execution_accuracy in the root folder: gates are off"])
+    run.result.stdout.fnmatch_lines(["gate not evaluated: execution_accuracy: gates are off"])
 
 
 def test_gate_of_a_folder_judges_the_cases_below_it(suite, write, run_and_parse):
@@ -243,7 +243,7 @@ def test_gate_sums_what_the_calls_of_all_workers_tell(suite, write, run_and_pars
 
     run = run_and_parse(*options)
 
-    text = "sum of metadata[cost] in the root folder: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
+    text = "sum of metadata[cost]: 0.75, needs at most 0.5 (2 of 3 cases have a value)"
     run.result.stdout.fnmatch_lines(["metadata[[]cost]  0.75  0.25  3", f"gate MISSED: {text.replace('[', '[[]')}"])
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.report["measures"]["metadata[cost]"]["sum"] == 0.75

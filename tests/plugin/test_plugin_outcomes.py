@@ -28,10 +28,10 @@ def test_missed_threshold_fails_with_a_headline_of_one_line(suite, run_and_parse
 
     run = run_and_parse()
 
-    headline = "execution_accuracy 0.000 (needs at least 1): missing 1 of 2 rows, 1 extra"
+    headline = "missing 1 of 2 rows, 1 extra; execution_accuracy 0.000 (needs at least 1)"
     assert run.result.ret == 1
     run.result.stdout.fnmatch_lines(
-        ["FAILED a.queryeval.yaml::bad - execution_accuracy 0.000 (needs at least 1): m..."]
+        ["FAILED a.queryeval.yaml::bad - m...; execution_accuracy 0.000 (needs at least 1)"]
     )
     assert run.testcase("bad").find("failure").get("message") == headline
     assert run.case("bad")["message"] == headline
@@ -80,7 +80,7 @@ def test_failure_shows_metric_queries_and_rows_but_nothing_of_our_code(suite, ru
 
     run.result.stdout.fnmatch_lines(
         [
-            "execution_accuracy 0.000 (needs at least 1): missing 1 of 2 rows, 1 extra",
+            "missing 1 of 2 rows, 1 extra; execution_accuracy 0.000 (needs at least 1)",
             "  question   How many singers per country?",
             f"  gold       | {GOLD.replace('*', '[*]')}",
             f"  predicted  | {WRONG}",
@@ -253,7 +253,7 @@ def test_missed_case_under_on_miss_xfail_has_no_traceback(suite, write, run_and_
     run = run_and_parse("-s")
 
     assert (
-        "[execution_accuracy 0.000 (needs at least 1): missing 1 of 2 rows, 1 extra]" in run.text
+        "[missing 1 of 2 rows, 1 extra; execution_accuracy 0.000 (needs at least 1)]" in run.text
     )  # to format a traceback takes 60 ms
 
 

@@ -156,7 +156,7 @@ def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse, mo
             "  a.queryeval.yaml::error",
             "    gold query failed *",
             "  a.queryeval.yaml::bad",
-            "    execution_accuracy 0.000 (needs at least 1): missing 1 of 2 rows, 1 extra",
+            "    missing 1 of 2 rows, 1 extra; execution_accuracy 0.000 (needs at least 1)",
             "report: report.json",
         ]
     )

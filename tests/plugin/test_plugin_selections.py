@@ -81,7 +81,7 @@ def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_a
     assert (gate["ok"], gate["reason"]) == (None, f"{ran} of 8 cases ran")
     assert run.result.ret == 0
     run.result.stdout.fnmatch_lines(
-        [f"gate not evaluated: execution_accuracy in the root folder: {ran} of 8 cases ran (*"]
+        [f"gate not evaluated: execution_accuracy: {ran} of 8 cases ran (*"]
     )
 
 
@@ -99,7 +99,7 @@ def test_run_whose_gates_could_not_be_evaluated_has_no_verdict(suites, run_and_p
     run = run_and_parse("-k", "mean-age")
 
     assert run.result.ret == 0
-    text = "execution_accuracy in the root folder: 1 of 8 cases ran (1.000, needs at least 0.7)"
+    text = "execution_accuracy: 1 of 8 cases ran (1.000, needs at least 0.7)"
     assert last_line(run) == f"{NO_VERDICT}{text} and 2 more; {SELECT}"
 
 
@@ -282,7 +282,7 @@ def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_pa
     assert verdicts(run.report) == [not status, None, True]
     assert run.result.ret == status
     run.result.stdout.fnmatch_lines(
-        ["gate *: execution_accuracy in the root folder: *, needs at least 0.7 (*, ? of 8 cases ran)"]
+        ["gate *: execution_accuracy: *, needs at least 0.7 (*, ? of 8 cases ran)"]
     )
 
 
@@ -295,7 +295,7 @@ def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(
 
     assert verdicts(part.report) == [True, True]
     assert (
-        last_line(without) == f"{NO_VERDICT}regressions in the root folder: no baseline was given and 1 more{NAME_IT}"
+        last_line(without) == f"{NO_VERDICT}regressions: no baseline was given and 1 more{NAME_IT}"
     )
 
 

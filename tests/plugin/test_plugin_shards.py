@@ -244,5 +244,5 @@ def test_gates_on_a_tag_that_no_case_has_name_the_nearest(suites, run):
     result = run()
 
     result.stdout.fnmatch_lines(
-        ["gate MISSED: * in the root folder: no case in this run has the tag 'nigthly': did you mean 'nightly'[?]"]
+        ["gate MISSED: *: no case in this run has the tag 'nigthly': did you mean 'nightly'[?]"]
     )

@@ -192,7 +192,7 @@ def _loosened_gates(before: RunResults, after: RunResults) -> Iterator[str]:
     relaxed = _relaxed(_gate_requirements(before["gates"]), list(_gate_requirements(after["gates"])))
     for folder, metric, where in dict.fromkeys(what[:3] for what in relaxed):
         if any(is_below(case["path"], folder) for case in after["cases"]):
-            yield f"{LOOSENED}: {metric}{where} in {folder_text(folder)}"
+            yield f"{LOOSENED}: {metric}{where}{folder_text(folder)}"
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:

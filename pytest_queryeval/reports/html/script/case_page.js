@@ -282,9 +282,7 @@ function overview(cases, place, details) {
   const message = details.message ?? list.message[place];
   const why = details.why ?? list.why[place];
   const headline = why || message;
-  // The message may have the same at its end, or go on after it.
-  const at = message.indexOf(`: ${headline.slice(0, 100)}`);
-  const thresholds = message.startsWith(headline) ? message.slice(headline.length).trim() : at < 0 ? message : message.slice(0, at);
+  const thresholds = message.replace(headline, "").replace(/^[;\s]+|[:;\s]+$/g, "");  // the message has it, too
   const nodeid = make("span", {}, cases.nodeid(place));
   const about = [list.kind[place], list.difficulty[place], details.source, list.tags[place].join(", ")].filter(Boolean);
   const where = `${list.path[place]}:${list.line[place]}${details.place ? ` (${details.place})` : ""}`;
