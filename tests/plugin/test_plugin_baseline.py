@@ -56,9 +56,9 @@ def test_a_system_that_got_worse_misses_the_gates(suite, write, earlier, run_and
     run.result.stdout.fnmatch_lines(
         [
             "against the baseline base.json of *: 12 cases in both, 0 fixes, 5 regressions",
-            "execution_accuracy * 1.000 * 0.583 * -0.417 *",
+            "pass_rate 1.000 → 0.583 (-0.417, p 0.375)",
             "regressions (5): a.queryeval.yaml::c00, *",
-            "gate MISSED: regression of execution_accuracy in *: -0.417 (p *), no proven drop allowed (12 pairs)",
+            "gate MISSED: regression of execution_accuracy*: -0.417 (p *), no proven drop allowed (12 pairs)",
             "gate MISSED: regressions: 5, at most 2 allowed (12 pairs)",
         ],
         consecutive=False,
@@ -279,9 +279,7 @@ def test_errors_stand_apart_from_broken_cases(suite, write, earlier, run_and_par
     run = run_and_parse(BASELINE)
 
     assert (run.report["baseline"]["errors"], run.report["baseline"]["regressions"]) == (["a.queryeval.yaml::a"], [])
-    run.result.stdout.fnmatch_lines(
-        ["gate met: regressions: 0, at most 0 allowed (1 pair, 1 in error not counted)"]
-    )
+    run.result.stdout.fnmatch_lines(["gate met: regressions: 0, at most 0 allowed (1 pair, 1 in error not counted)"])
 
 
 def test_what_changed_besides_the_system_is_named(suite, earlier, run_and_parse):
@@ -427,4 +425,4 @@ def test_a_metric_of_ones_own_of_which_lower_is_better_misses_the_gate_by_a_rise
 
     assert worse.report["metrics"]["words"]["better"] == "lower"
     assert verdicts(worse) == [False]
-    worse.result.stdout.fnmatch_lines(["gate MISSED: regression of words * a rise of *"])
+    worse.result.stdout.fnmatch_lines(["gate MISSED: regression of words: * a rise of *"])

@@ -27,9 +27,7 @@ def test_gate_that_is_met_leaves_the_exit_status(suite, write, run_and_parse):
     run = run_and_parse()
 
     assert run.result.ret == 0
-    run.result.stdout.fnmatch_lines(
-        ["gate met: execution_accuracy: 0.500, needs at least 0.5 (2 cases)"]
-    )
+    run.result.stdout.fnmatch_lines(["gate met: execution_accuracy: 0.500, needs at least 0.5 (2 cases)"])
     (gate,) = run.report["gates"]
     assert (gate["folder"], gate["metric"], gate["where"]) == (".", "execution_accuracy", {})
     assert (gate["min"], gate["max"], gate["value"], gate["n"], gate["ok"]) == (0.5, None, 0.5, 2, True)
@@ -43,9 +41,7 @@ def test_gate_that_is_missed_is_named_and_fails_the_run(suite, write, run_and_pa
 
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     run.result.assert_outcomes(passed=1, xfailed=1)
-    run.result.stdout.fnmatch_lines(
-        ["gate MISSED: execution_accuracy: 0.500, needs at least 1 (2 cases)"]
-    )
+    run.result.stdout.fnmatch_lines(["gate MISSED: execution_accuracy: 0.500, needs at least 1 (2 cases)"])
 
 
 def test_filters_narrow_the_cases_of_a_gate(suite, write, run_and_parse):

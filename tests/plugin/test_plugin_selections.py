@@ -80,9 +80,7 @@ def test_gate_is_not_evaluated_where_cases_of_it_were_not_selected(suites, run_a
     gate = run.report["gates"][0]
     assert (gate["ok"], gate["reason"]) == (None, f"{ran} of 8 cases ran")
     assert run.result.ret == 0
-    run.result.stdout.fnmatch_lines(
-        [f"gate not evaluated: execution_accuracy: {ran} of 8 cases ran (*"]
-    )
+    run.result.stdout.fnmatch_lines([f"gate not evaluated: execution_accuracy: {ran} of 8 cases ran (*"])
 
 
 def test_selection_is_counted_with_workers_as_without(suites, run_and_parse):
@@ -281,9 +279,7 @@ def test_ini_lets_gates_be_evaluated_on_a_selection(pytester, suites, run_and_pa
 
     assert verdicts(run.report) == [not status, None, True]
     assert run.result.ret == status
-    run.result.stdout.fnmatch_lines(
-        ["gate *: execution_accuracy: *, needs at least 0.7 (*, ? of 8 cases ran)"]
-    )
+    run.result.stdout.fnmatch_lines(["gate *: execution_accuracy: *, needs at least 0.7 (*, ? of 8 cases ran)"])
 
 
 def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(suites, write, run, run_and_parse):
@@ -294,9 +290,7 @@ def test_gates_that_compare_with_a_baseline_are_evaluated_on_the_cases_that_ran(
     without = run_and_parse("-k", "mean-age")
 
     assert verdicts(part.report) == [True, True]
-    assert (
-        last_line(without) == f"{NO_VERDICT}regressions: no baseline was given and 1 more{NAME_IT}"
-    )
+    assert last_line(without) == f"{NO_VERDICT}regressions: no baseline was given and 1 more{NAME_IT}"
 
 
 def test_nothing_is_evaluated_while_cases_are_only_collected(suites, run):
