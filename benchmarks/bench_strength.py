@@ -1,6 +1,7 @@
-"""Mutants of the 1034 Spider golds on Spider's databases: how many are killed, equivalent or survive, and their time.
+"""Mutants of golds on their sources: how many are killed, equivalent or survive, and their time.
 
-Needs QUERYEVAL_CONFORMANCE. With a JSON file {"held_out": [indices]} as the argument, these golds are counted apart.
+The golds are the 1034 of Spider, then the 50 SPARQL queries of ck25. Needs QUERYEVAL_CONFORMANCE. With a JSON file
+{"held_out": [indices]} as the argument, these golds of Spider are counted apart.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
 from pytest_queryeval.suites.suites import load_suites
@@ -21,14 +24,17 @@ OUTCOMES = ("killed", "equivalent", "survivors")
 
 
 def main() -> None:
-    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    conformance = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve()
     held_out = set(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["held_out"]) if sys.argv[1:] else set()
-    with (spider / "graphix_t5.jsonl").open(encoding="utf-8") as file:
-        pairs = [json.loads(line) for line in file]
+    measure(spider_suite(conformance / "spider"), held_out)
+    measure(ck25_suite(conformance / "ck25"), set())
+
+
+def measure(suite: dict[str, Any], held_out: set[int]) -> None:
     parts: dict[str, list[CaseStrength]] = {"developed on": [], "held out": []}
     seconds = 0.0
     with tempfile.TemporaryDirectory() as folder, Session() as session:
-        for case in load(Path(folder), spider, pairs):
+        for case in load(Path(folder), suite):
             began = time.perf_counter()
             found = measure_strength(case, session)
             seconds += time.perf_counter() - began
@@ -41,13 +47,28 @@ def main() -> None:
     print(f"\n{mutants:,} mutants in {seconds:.1f} s: {1000 * seconds / mutants:.2f} ms each")
 
 
-def load(folder: Path, spider: Path, pairs: list[dict[str, str]]):
+def spider_suite(folder: Path) -> dict[str, Any]:
+    with (folder / "graphix_t5.jsonl").open(encoding="utf-8") as file:
+        pairs = [json.loads(line) for line in file]
     cases = [
-        {"id": str(pair["idx"]), "gold": pair["gold"], "source": str(spider / "databases" / f"{pair['db_id']}.sqlite")}
+        {"id": str(pair["idx"]), "gold": pair["gold"], "source": str(folder / "databases" / f"{pair['db_id']}.sqlite")}
         for pair in pairs
     ]
-    suite = {"kind": "sql", "cases": [{**case, "question": "?"} for case in cases]}
-    (folder / "spider.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
+    return {"kind": "sql", "cases": cases}
+
+
+def ck25_suite(folder: Path) -> dict[str, Any]:
+    with (folder / "pairs.jsonl").open(encoding="utf-8") as file:
+        golds = dict.fromkeys(json.loads(line)["gold"] for line in file)
+    files = [str(folder / name) for name in ("prod-inst.ttl", "prod-vocab.ttl")]
+    source = {"rdf": {"files": files, "engine": ["oxigraph", "rdflib"]}}
+    cases = [{"id": str(number), "gold": gold} for number, gold in enumerate(golds)]
+    return {"kind": "sparql", "source": source, "cases": cases}
+
+
+def load(folder: Path, suite: dict[str, Any]) -> tuple[Case, ...]:
+    cases = [{**case, "question": "?"} for case in suite["cases"]]
+    (folder / "golds.queryeval.yaml").write_text(json.dumps({**suite, "cases": cases}), encoding="utf-8")
     (loaded,) = load_suites(folder, require_prediction=False)
     return loaded.cases
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from random_databases import make_database
 
 from pytest_queryeval.core.model import QueryOrAnswer
+from pytest_queryeval.core.mutant import MAX_MUTANTS
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.languages.sql.mutants import MAX_MUTANTS, mutants
+from pytest_queryeval.languages.sql.mutants import mutants
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 from pytest_queryeval.languages.sql.trees.parsing import parse
 from pytest_queryeval.strength.case_strength import is_right

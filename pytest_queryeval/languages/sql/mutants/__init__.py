@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat, zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, repeat
 
 from sqlglot import exp
 
-from pytest_queryeval.core.mutant import Mutant
+from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.languages.sql.mutants import clauses, conditions
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
@@ -15,10 +15,6 @@ from pytest_queryeval.languages.sql.table_definitions import Tables, read_tables
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse, without_warnings
 from pytest_queryeval.text.truncation import truncate
 
-MAX_MUTANTS = 200  # of a query
-MIN_MUTANTS = 10  # that long ones may have, however long they are
-MAX_NODES = 50_000  # of the trees of all mutants together
-CHANGE_CHARACTERS = 200
 NOT_COMPARED = "the column is not compared"
 _OF_SELECT = (
     *(conditions.comparisons, conditions.values, conditions.connectors, conditions.dropped_clauses),
@@ -61,9 +57,8 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
     uncompared = _uncompared(tree, policy)
     known = {tree.sql(dialect=dialect)}
     found: list[Mutant] = []
-    size = sum(1 for _ in tree.walk())
-    most = min(MAX_MUTANTS, max(MIN_MUTANTS, MAX_NODES // size))
-    for edit in islice(_in_turn(_edits(tree, tables, policy, dialect)), 2 * most):  # few are made twice
+    most = most_mutants(sum(1 for _ in tree.walk()))
+    for edit in islice(in_turn(_edits(tree, tables, policy, dialect)), 2 * most):  # few are made twice
         text = _edited(tree, edit, dialect)
         if text in known:
             continue
@@ -94,12 +89,6 @@ def _edits(tree: exp.Expr, tables: Tables, policy: Policy, dialect: str) -> Iter
         yield chain.from_iterable(map(operator, sites))
     for of_query in _OF_QUERY:
         yield chain.from_iterable(map(of_query, queries, repeat(nowhere)))
-
-
-def _in_turn(edits: Iterable[Iterator[Edit]]) -> Iterator[Edit]:
-    """Yield one edit of each operator, then the next one of each."""
-    for turn in zip_longest(*edits):
-        yield from (edit for edit in turn if edit is not None)
 
 
 def _edited(tree: exp.Expr, edit: Edit, dialect: str) -> str:

@@ -1,0 +1,485 @@
+"""Wrong variants of a SPARQL query, each with one change that people and models make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from itertools import chain, islice, starmap
+from typing import NamedTuple
+
+from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.core.table import IRI, Table
+from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row
+from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
+from pytest_queryeval.languages.sparql.trees.tree import (
+    Block,
+    Expr,
+    Filter,
+    Group,
+    Item,
+    Node,
+    Select,
+    SortKey,
+    Triple,
+    Union,
+    changed,
+    is_number,
+    is_variable,
+    terms,
+    walk,
+)
+from pytest_queryeval.languages.sparql.trees.writer import Writer
+from pytest_queryeval.text.truncation import truncate
+
+MAX_NAMES = 300  # of predicates, and of classes
+PREDICATES = f"SELECT DISTINCT ?name WHERE {{ ?s ?name ?o }} ORDER BY ?name LIMIT {MAX_NAMES}"
+CLASSES = f"SELECT DISTINCT ?name WHERE {{ ?s a ?name }} ORDER BY ?name LIMIT {MAX_NAMES}"
+NEAREST = 2  # other names in the place of one
+NO_DUPLICATES = "no row occurs twice"
+DUPLICATES_IGNORED = "duplicates do not matter"
+ORDER_IGNORED = "the order does not matter"
+ONE_ROW = "there is one row at most"
+ALWAYS_BOUND = "the variable is always bound"
+NEVER_BOUND = "the variable is never bound"
+UNUSED = "its variables are used nowhere else"
+NOTHING_SHARED = "it shares no variable with the pattern"
+REDUNDANT = "follows from another pattern"
+SAME_BUT_NAMES = "the same but for the names of variables"
+_BOUNDARIES = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}
+_FLIPPED = {"=": "!=", "!=": "=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
+_CONNECTORS = {"&&": "||", "||": "&&"}
+_ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*"}
+_AGGREGATES = {"MIN": "MAX", "MAX": "MIN", "SUM": "AVG", "AVG": "SUM"}
+_CLOSURES = {"*": "+", "+": "*"}
+
+
+class Edit(NamedTuple):
+    """A node, and what takes its place: a node, several in a list, or nothing.
+
+    `equivalent` is the reason for which the query still answers the same; empty where that is not known.
+    """
+
+    node: Node
+    new: Node | tuple[Node, ...] | None
+    operator: str
+    clause: str
+    change: str
+    equivalent: str = ""
+
+
+def mutants(
+    query: str, declared: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
+) -> Sequence[Mutant]:
+    """Return the mutants of a query, none of them twice; none of one that cannot be read.
+
+    `declared` are prefixes of the source, and `policy` says how answers are compared. `run` answers a query on the same
+    graph: it tells other predicates and classes. Of more than a query may have those are returned that come first when
+    the operators take turns.
+    """
+    try:
+        read = read_tree(query, declared)
+    except UnreadableError:
+        return ()
+    made = _Mutants(read.tree, {**declared, **read.prefixes}, policy, run)
+    known, lost = {made.writer.query(read.tree)}, _lost(read.tree)
+    found: list[Mutant] = []
+    most = most_mutants(sum(1 for _ in walk(read.tree)))
+    for edit in islice(in_turn(made.edits()), 2 * most):  # few are made twice
+        tree = made.edited(edit)
+        text = made.writer.query(tree) if tree is not None and _lost(tree) <= lost else ""
+        if not text or text in known:
+            continue
+        known.add(text)
+        found.append(
+            Mutant(
+                query=text,
+                operator=edit.operator,
+                clause=edit.clause,
+                change=truncate(edit.change, CHANGE_CHARACTERS),
+                equivalent=edit.equivalent or (UNUSED if id(edit.node) in made.facts.inert else ""),
+            )
+        )
+        if len(found) == most:
+            break
+    return found
+
+
+class _Mutants:
+    def __init__(
+        self, tree: Select, prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
+    ) -> None:
+        self.tree = tree
+        self.facts = Facts(tree, policy)
+        self.writer = Writer(prefixes)
+        self._run = run
+
+    def edits(self) -> Iterator[Iterator[Edit]]:
+        """Yield the edits of each operator."""
+        of_place = (self.patterns, self.directions, self.filters, self.blocks, self.unions)
+        for operator in of_place:
+            yield chain.from_iterable(map(operator, self.facts.places))
+        for of_select in (self.distinct, self.orders, self.limits, self.groups):
+            yield chain.from_iterable(starmap(of_select, self.facts.selects))
+        yield from (self.predicates(), self.classes(), self.closures(), self.values(), self.aggregates())
+        for operator_name, exchanged in (
+            ("comparison-boundary", _BOUNDARIES),
+            ("comparison-flip", _FLIPPED),
+            ("connector", _CONNECTORS),
+            ("arithmetic", _ARITHMETIC),
+        ):
+            yield self.operators(operator_name, exchanged)
+        yield self.negations()
+
+    def edited(self, edit: Edit) -> Select | None:
+        """Return the tree with an edit."""
+        return changed(self.tree, lambda old, new: edit.new if old is edit.node else new)
+
+    def patterns(self, place: Place) -> Iterator[Edit]:
+        """Leave out triple patterns."""
+        triples = [each for each in place.group.elements if isinstance(each, Triple)]
+        for triple in triples:
+            same = (
+                REDUNDANT if any(self._follows(triple, each, place) for each in triples if each is not triple) else ""
+            )
+            yield Edit(triple, None, "pattern-dropped", "WHERE", f"{self.writer.line(triple)} dropped", same)
+
+    def _follows(self, triple: Triple, other: Triple, place: Place) -> bool:
+        """Return whether a pattern matches wherever the other one does; with other values only where none is used."""
+        if triple == other:
+            return not any(term[0] == "[" for term in terms(triple))
+        if place.duplicates_matter or self.tree.selects_all or triple.path != other.path:
+            return False
+        ends = ((triple.subject, other.subject), (triple.object, other.object))
+        return all(mine == its or (is_variable(mine) and self.facts.uses[mine] == 1) for mine, its in ends)
+
+    def directions(self, place: Place) -> Iterator[Edit]:
+        """Exchange subject and object."""
+        for triple in place.group.elements:
+            if not isinstance(triple, Triple) or triple.path == ("a",) or triple.object[0] in "\"'+-0123456789.tf":
+                continue
+            new = Triple(triple.object, triple.path, triple.subject)
+            change = f"{self.writer.line(triple)} → {self.writer.line(new)}"
+            edit = Edit(triple, new, "direction", "WHERE", change)
+            yield self._unless_renamed(edit, triple.subject, triple.object)
+
+    def _unless_renamed(self, edit: Edit, one: str, other: str) -> Edit:
+        tree = self.edited(edit) if is_variable(one) and is_variable(other) else None
+        is_same = tree is not None and self.facts.is_same_but_for_names(tree, one, other)
+        return edit._replace(equivalent=SAME_BUT_NAMES) if is_same else edit
+
+    def filters(self, place: Place) -> Iterator[Edit]:
+        """Leave out filters, and parts that `&&` or `||` joins."""
+        for element in place.group.elements:
+            if not isinstance(element, Filter):
+                continue
+            yield Edit(element, None, "filter-dropped", "FILTER", f"{self.writer.line(element)} dropped")
+            parts = element.condition.parts
+            for start, end in _operands(parts):
+                rest = parts[: max(start - 1, 0)] + (parts[end:] if start else parts[end + 1 :])
+                change = f"{self.writer.line(Expr(parts[start:end]))} dropped"
+                yield Edit(element.condition, Expr(rest), "condition-dropped", "FILTER", change)
+
+    def blocks(self, place: Place) -> Iterator[Edit]:
+        """Leave out OPTIONAL and MINUS; require what is optional."""
+        for element in place.group.elements:
+            if not isinstance(element, Block) or element.head[0] == "GRAPH":
+                continue
+            text, name = self.writer.line(element), element.head[0]
+            same = UNUSED if name == "OPTIONAL" and id(element.group) in self.facts.inert else ""
+            if name == "MINUS":
+                others = Group(tuple(each for each in place.group.elements if each is not element))
+                shared = set(terms(element.group)) & {term for term in terms(others) if is_variable(term)}
+                same = "" if shared else NOTHING_SHARED
+            yield Edit(element, None, f"{name.lower()}-dropped", "WHERE", f"{text} dropped", same)
+            if name == "OPTIONAL":
+                yield Edit(element, element.group.elements, "optional-required", "WHERE", f"{text} → required")
+
+    def unions(self, place: Place) -> Iterator[Edit]:
+        """Leave out arms of UNION."""
+        for element in place.group.elements:
+            if isinstance(element, Union) and len(element.arms) > 1:
+                for arm in element.arms:
+                    new = Union(tuple(each for each in element.arms if each is not arm))
+                    change = f"UNION {self.writer.line(arm)} dropped"
+                    yield Edit(element, new, "union-arm-dropped", "WHERE", change)
+
+    def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+        """Drop or add DISTINCT."""
+        if select.form != "SELECT":
+            return
+        same = NO_DUPLICATES if self.facts.has_unique_rows(select) else "" if duplicates_matter else DUPLICATES_IGNORED
+        new, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
+        head = select.modifier or "DISTINCT"
+        yield Edit(select, replace(select, modifier=new), "distinct", "SELECT", f"{head} {change}", same)
+
+    def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+        """Drop ORDER BY and turn its directions around."""
+        same = ONE_ROW if has_one_row(select) else "" if order_matters else ORDER_IGNORED
+        for key in select.order:
+            new = SortKey(not key.is_descending, key.value)
+            change = f"{self.writer.line(key)} → {self.writer.line(new)}"
+            yield Edit(key, new, "order-direction", "ORDER", change, same)
+        if select.order:
+            change = f"ORDER BY {self.writer.line(select.order)} dropped"
+            yield Edit(select, replace(select, order=()), "order-dropped", "ORDER", change, same)
+        if len(select.order) > 1:
+            for key in select.order:
+                yield Edit(key, None, "order-key-dropped", "ORDER", f"{self.writer.line(key)} dropped", same)
+
+    def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+        """Change LIMIT by one, and leave out LIMIT and OFFSET."""
+        same = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
+        if select.limit.isdecimal():
+            for limit in (int(select.limit) + 1, int(select.limit) - 1):
+                change = f"LIMIT {select.limit} → LIMIT {limit}"
+                if limit >= 0:
+                    own = same if limit else ""
+                    yield Edit(select, replace(select, limit=str(limit)), "limit", "LIMIT", change, own)
+            yield Edit(select, replace(select, limit=""), "limit", "LIMIT", f"LIMIT {select.limit} dropped", same)
+        if select.offset:
+            yield Edit(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
+
+    def groups(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Edit]:
+        """Leave out HAVING, and keys of GROUP BY that are not selected."""
+        for condition in select.having:
+            change = f"HAVING {self.writer.line(condition)} dropped"
+            yield Edit(condition, None, "having-dropped", "HAVING", change)
+        shown = {term for item in select.items for term in terms(item)}
+        for key in select.group:
+            if len(select.group) > 1 and key.variable not in shown:
+                same = NEVER_BOUND if self.facts.is_never_bound(key) else ""
+                yield Edit(key, None, "grouping", "GROUP", f"{self.writer.line(key)} dropped", same)
+
+    def predicates(self) -> Iterator[Edit]:
+        """Take other predicates of the graph with similar names."""
+        known: list[str] | None = None
+        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+            for at, term in enumerate(triple.path):
+                if term == "a" or not term.startswith("<"):
+                    continue
+                known = self._names(PREDICATES) if known is None else known
+                for other in _nearest(term, known):
+                    path = (*triple.path[:at], other, *triple.path[at + 1 :])
+                    change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
+                    yield Edit(triple, replace(triple, path=path), "predicate", "WHERE", change)
+
+    def classes(self) -> Iterator[Edit]:
+        """Take other classes of the graph with similar names."""
+        known: list[str] | None = None
+        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+            if triple.path[0] != "a" or not triple.object.startswith("<"):
+                continue
+            known = self._names(CLASSES) if known is None else known
+            for other in _nearest(triple.object, known):
+                change = f"{self.writer.term(triple.object)} → {self.writer.term(other)}"
+                yield Edit(triple, replace(triple, object=other), "class", "WHERE", change)
+
+    def _names(self, query: str) -> list[str]:
+        answer = self._run(query)
+        return [f"<{row[0].iri}>" for row in answer.rows if isinstance(row[0], IRI)] if answer is not None else []
+
+    def closures(self) -> Iterator[Edit]:
+        """Exchange `*` and `+` of paths."""
+        for triple in [node for node in walk(self.tree) if isinstance(node, Triple)]:
+            for at, term in enumerate(triple.path):
+                if term in _CLOSURES:
+                    path = (*triple.path[:at], _CLOSURES[term], *triple.path[at + 1 :])
+                    change = f"{self.writer.path(triple.path)} → {self.writer.path(path)}"
+                    yield Edit(triple, replace(triple, path=path), "path", "WHERE", change)
+
+    def values(self) -> Iterator[Edit]:
+        """Change numbers by one; texts in their first letter, or by their language."""
+        for node in walk(self.tree):
+            if isinstance(node, Triple):
+                for other in _other_values(node.object):
+                    change = f"{self.writer.term(node.object)} → {self.writer.term(other)}"
+                    yield Edit(node, replace(node, object=other), "value", "WHERE", change)
+        for owner, expression in self._expressions():
+            parts = expression.parts
+            ignores_case = any(part in ("LCASE", "UCASE", '"i"', "REGEX", "REPLACE") for part in parts)
+            for at, part in enumerate(parts):
+                if not isinstance(part, str) or (part.startswith('"') and ignores_case):
+                    continue
+                for other in _other_values(part):
+                    new = Expr((*parts[:at], other, *parts[at + 1 :]))
+                    before = self._beside(parts, at)
+                    change = f"{before} → {self._beside(new.parts, at)}"
+                    yield Edit(expression, new, "value", _clause(owner), change)
+
+    def _beside(self, parts: Sequence[str | Group], at: int) -> str:
+        """Return a token with what is compared with it."""
+        start = at - 2 if at >= 2 and parts[at - 1] in _FLIPPED and parts[at - 2] != ")" else at
+        return self.writer.line(Expr(tuple(parts[start : at + 1])))
+
+    def operators(self, operator: str, exchanged: dict[str, str]) -> Iterator[Edit]:
+        """Exchange operators in expressions."""
+        for owner, expression in self._expressions():
+            parts = expression.parts
+            for at, part in enumerate(parts):
+                if (
+                    not isinstance(part, str)
+                    or part not in exchanged
+                    or at == 0
+                    or parts[at - 1] in ("(", ",", "SEPARATOR")
+                ):
+                    continue  # `COUNT(*)`, signs
+                new = Expr((*parts[:at], exchanged[part], *parts[at + 1 :]))
+                sides = slice(max(at - 1, 0), at + 2)
+                if parts[at - 1] == ")" or parts[at + 1 : at + 2] == ("(",) or part in _CONNECTORS:
+                    sides = slice(0, None)
+                change = f"{self.writer.line(Expr(parts[sides]))} → {self.writer.line(Expr(new.parts[sides]))}"
+                edit = Edit(expression, new, operator, _clause(owner), change)
+                names = [term for term in dict.fromkeys(terms(expression)) if is_variable(term)]
+                yield self._unless_renamed(edit, *names) if len(names) == 2 and operator != "connector" else edit
+
+    def negations(self) -> Iterator[Edit]:
+        """Exchange EXISTS and NOT EXISTS, IN and NOT IN; leave out `!`, and add it to filters that are calls."""
+        for owner, expression in self._expressions():
+            parts = expression.parts
+            for at, part in enumerate(parts):
+                if part in ("EXISTS", "IN"):
+                    is_negated = at > 0 and parts[at - 1] == "NOT"
+                    kept = parts[: at - 1] if is_negated else (*parts[:at], "NOT")
+                    names = (f"NOT {part}", str(part)) if is_negated else (str(part), f"NOT {part}")
+                    yield Edit(expression, Expr((*kept, *parts[at:])), "negation", _clause(owner), " → ".join(names))
+                elif part == "!":
+                    new = Expr((*parts[:at], *parts[at + 1 :]))
+                    change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
+                    yield Edit(expression, new, "negation", _clause(owner), change)
+            is_call = len(parts) > 2 and parts[1] == "(" and _closing(parts, 1) == len(parts) - 1
+            if is_call and isinstance(owner, Filter) and parts[0] not in ("!", "("):
+                new = Expr(("!", *parts))
+                change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
+                yield Edit(expression, new, "negation", "FILTER", change)
+
+    def aggregates(self) -> Iterator[Edit]:
+        """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
+        for owner, expression in self._expressions():
+            parts = expression.parts
+            select = next(
+                (each for each, *_ in self.facts.selects if any(own is owner for own in _heads(each))), self.tree
+            )
+            for at, part in enumerate(parts):
+                clause = _clause(owner)
+                if part in _AGGREGATES:
+                    new = Expr((*parts[:at], _AGGREGATES[str(part)], *parts[at + 1 :]))
+                    change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
+                    yield Edit(expression, new, "aggregate", clause, change)
+                if part not in ("COUNT", "SUM", "AVG") or len(parts) < at + 3 or parts[at + 2] == "*":
+                    continue
+                is_distinct = parts[at + 2] == "DISTINCT"
+                inner = () if is_distinct else ("DISTINCT",)
+                rest = parts[at + 3 :] if is_distinct else parts[at + 2 :]
+                new = Expr((*parts[: at + 2], *inner, *rest))
+                variable = str(rest[0])
+                is_alone = rest[1:2] == (")",) and is_variable(variable)
+                same = NO_DUPLICATES if is_alone and self.facts.counts_unique(select, variable) else ""
+                change = f"{self.writer.line(expression)} → {self.writer.line(new)}"
+                yield Edit(expression, new, "count" if part == "COUNT" else "aggregate", clause, change, same)
+                if part == "COUNT" and not is_distinct and is_alone:
+                    is_bound = select.where is not None and variable in bound_variables(select.where)
+                    every = Expr((*parts[: at + 2], "*", *parts[at + 3 :]))
+                    change = f"{self.writer.line(expression)} → {self.writer.line(every)}"
+                    yield Edit(expression, every, "count", clause, change, ALWAYS_BOUND if is_bound else "")
+
+    def _expressions(self) -> Iterator[tuple[Node, Expr]]:
+        """Yield all expressions with the nodes that they belong to."""
+        for node in walk(self.tree):
+            match node:
+                case Filter(condition):
+                    yield node, condition
+                case Select(having=having):
+                    yield from ((node, condition) for condition in having)
+                case Item(value) | SortKey(value=value):
+                    yield node, value
+                case _ if not isinstance(node, Expr | Group | Triple | Block | Union) and hasattr(node, "value"):
+                    yield node, node.value
+
+
+def _lost(tree: Select) -> set[str]:
+    """Return what nobody would forget: variables that a query returns or sorts by, but does not match; any pattern."""
+    lost = set[str]()
+    for select in walk(tree):
+        if isinstance(select, Select):
+            heads: list[Node] = [*select.items, *select.group, *select.order]
+            heads += [] if select.template is None else [select.template]
+            made = {item.alias for item in (*select.items, *select.group)}
+            known = {term for node in (select.where, select.values) if node is not None for term in terms(node)}
+            lost |= {term for node in heads for term in terms(node) if is_variable(term)} - made - known
+        if isinstance(select, Group) and not select.elements:
+            lost.add("{ }")
+    return lost
+
+
+def _heads(select: Select) -> tuple[Node, ...]:
+    return (select, *select.items, *select.group, *select.order)
+
+
+def _clause(owner: Node) -> str:
+    match owner:
+        case Filter():
+            return "FILTER"
+        case Select():
+            return "HAVING"
+        case SortKey():
+            return "ORDER"
+        case Item():
+            return "SELECT"
+        case _:
+            return "BIND"
+
+
+def _closing(parts: Sequence[str | Group], opening: int) -> int:
+    """Return the place of the parenthesis that closes one; the last place where none does."""
+    depth = 0
+    for at in range(opening, len(parts)):
+        depth += (parts[at] == "(") - (parts[at] == ")")
+        if depth == 0:
+            return at
+    return len(parts) - 1
+
+
+def _operands(parts: Sequence[str | Group]) -> list[tuple[int, int]]:
+    """Return where the operands are that one connector joins; none where there is no connector, or there are both."""
+    depth, cuts, found = 0, [-1], set[str]()
+    for at, part in enumerate(parts):
+        depth += (part == "(") - (part == ")")
+        if depth == 0 and part in ("&&", "||"):
+            cuts.append(at)
+            found.add(str(part))
+    if len(found) != 1:
+        return []
+    return [(start + 1, end) for start, end in zip(cuts, [*cuts[1:], len(parts)], strict=True)]
+
+
+def _other_values(term: str) -> Iterator[str]:
+    """Yield other literals: numbers that are one more and less, a text in another case or without its language."""
+    if is_number(term):
+        if term.lstrip("+-").isdecimal() and len(term) < 16:
+            yield from (str(int(term) + 1), str(int(term) - 1))
+        elif term.lstrip("+-").replace(".", "", 1).isdecimal():
+            places = len(term.partition(".")[2])
+            yield from (f"{float(term) + 1:.{places}f}", f"{float(term) - 1:.{places}f}")
+    elif term.startswith('"') and not term.endswith(">"):
+        if not term.endswith('"'):
+            yield term.rpartition("@")[0]
+        elif len(term) > 3 and term[1].isalpha():
+            yield f'"{term[1].swapcase()}{term[2:]}'
+    elif term in ("true", "false"):
+        yield "false" if term == "true" else "true"
+
+
+def _nearest(iri: str, known: Iterable[str]) -> list[str]:
+    """Return the names that are most like one."""
+    own = _local(iri)
+
+    def unlike(other: str) -> tuple[float, str]:
+        return -SequenceMatcher(None, own, _local(other)).ratio(), other
+
+    return sorted((other for other in known if other != iri), key=unlike)[:NEAREST]
+
+
+def _local(iri: str) -> str:
+    return iri.rstrip(">/#").rpartition("#")[2].rpartition("/")[2]

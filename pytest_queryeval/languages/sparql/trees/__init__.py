@@ -1,0 +1,1 @@
+"""SPARQL queries as trees that can be changed and written: what wrong variants and causes are made from."""

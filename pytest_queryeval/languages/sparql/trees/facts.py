@@ -1,0 +1,169 @@
+"""What holds for the parts of a SPARQL query on any graph: where duplicates, an order or a block do not matter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.languages.sparql.trees.tree import (
+    COUNTING,
+    Block,
+    Expr,
+    Filter,
+    Group,
+    Item,
+    Node,
+    Select,
+    Triple,
+    Union,
+    is_variable,
+    renamed,
+    terms,
+    variables,
+    walk,
+)
+
+_IGNORING_DUPLICATES = ("MIN", "MAX", "SAMPLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A group, the query whose pattern it belongs to, and whether it matters how often its solutions come."""
+
+    group: Group
+    select: Select
+    duplicates_matter: bool
+
+
+class Facts:
+    """What is known of a query from its text; names of variables and the order of columns may not matter."""
+
+    def __init__(self, tree: Select, policy: Policy) -> None:
+        self.tree = tree
+        self.policy = policy
+        self.uses = Counter(term for term in terms(tree) if is_variable(term))
+        self.selects: list[tuple[Select, bool, bool]] = []  # with whether duplicate rows, and their order, matter
+        self.places: list[Place] = []
+        self.inert: set[int] = set()  # ids of nodes that change no solution: OPTIONAL of variables used nowhere else
+        is_table = tree.form == "SELECT"
+        makes_nodes = tree.template is not None and any(term[0] in "[_" for term in terms(tree.template))
+        duplicates_matter = makes_nodes or (is_table and policy.duplicates == "count")
+        self._select(tree, duplicates_matter, is_table and policy.row_order != "ignore")
+
+    def _select(self, select: Select, duplicates_matter: bool, order_matters: bool) -> None:
+        is_cut = bool(select.limit or select.offset) and select.form != "ASK"
+        self.selects.append((select, duplicates_matter or is_cut, order_matters or is_cut))
+        if select.where is not None:
+            matter = (duplicates_matter or is_cut) and select.modifier != "DISTINCT"
+            if select.aggregates:
+                matter = any(map(_counts_duplicates, (node for node in walk(select) if isinstance(node, Expr))))
+            self._group(select.where, select, matter)
+        for expression in (*select.having, *(item.value for item in select.items)):
+            self._groups_within(expression, select)
+
+    def _group(self, group: Group, select: Select, duplicates_matter: bool) -> None:
+        self.places.append(Place(group, select, duplicates_matter))
+        for number, element in enumerate(group.elements):
+            match element:
+                case Select():
+                    self._select(element, duplicates_matter, order_matters=False)
+                case Block(head, inner):
+                    self._group(inner, select, duplicates_matter and head[0] != "MINUS")
+                    if head[0] == "OPTIONAL" and not duplicates_matter and not self.tree.selects_all:
+                        bound = bound_variables(Group(group.elements[:number]))
+                        own = Counter(term for term in terms(element) if is_variable(term))
+                        if all(name in bound or self.uses[name] == count for name, count in own.items()):
+                            self.inert |= {id(node) for node in walk(inner)}
+                case Union(arms):
+                    for arm in arms:
+                        self._group(arm, select, duplicates_matter)
+                case _:
+                    self._groups_within(element, select)
+
+    def _groups_within(self, node: Node, select: Select) -> None:
+        """Find the groups of EXISTS."""
+        for each in walk(node):
+            if isinstance(each, Expr):
+                for part in each.parts:
+                    if isinstance(part, Group):
+                        self._group(part, select, duplicates_matter=False)
+
+    def has_unique_rows(self, select: Select) -> bool:
+        """Return whether no row of a query occurs twice, without a DISTINCT of its own."""
+        shown = {item.variable for item in select.items}
+        if select.aggregates:
+            return all(key.variable in shown or self.is_never_bound(key) for key in select.group)
+        if select.where is None or select.dataset or select.values is not None or not self._is_set(select.where):
+            return False
+        return select.selects_all or set(_visible(select.where)) <= shown
+
+    def is_never_bound(self, item: Item) -> bool:
+        """Return whether a key of GROUP BY is a variable that nothing else in the query names."""
+        return is_variable(item.variable) and not item.alias and self.uses[item.variable] == 1
+
+    def counts_unique(self, select: Select, variable: str) -> bool:
+        """Return whether no value of a variable comes twice in a group."""
+        if select.where is None or select.dataset or not self._is_set(select.where):
+            return False
+        return set(_visible(select.where)) <= {variable, *(key.variable for key in select.group)}
+
+    def _is_set(self, group: Group, *, within_optional: bool = False) -> bool:
+        """Return whether no solution of a group comes twice: its patterns are triples, and a graph has each once."""
+        for each in group.elements:
+            match each:
+                case Filter():
+                    continue
+                case Triple(path=path):
+                    if len(path) > 1 or any(term[0] in "[_" for term in terms(each)):
+                        return False
+                case Block(("OPTIONAL",), inner) if not within_optional:
+                    if not self._is_set(inner, within_optional=True):
+                        return False
+                case Union((Group((Select() as select,)),)):
+                    if not select.group or not self.has_unique_rows(select):
+                        return False
+                case _:
+                    return False
+        return True
+
+    def is_same_but_for_names(self, other: Select, one: str, another: str) -> bool:
+        """Return whether a variant is the query itself with two variables exchanged, and perhaps its columns."""
+        exchanged = {one: another, another: one}
+        back = renamed(other, lambda term: exchanged.get(term, term))
+        if self.policy.columns == "any" and not self.policy.gold_columns:
+            return _sorted(back) == _sorted(self.tree)
+        return back == self.tree
+
+
+def bound_variables(group: Group) -> set[str]:
+    """Return variables that are bound in all solutions of a group."""
+    return {name for each in group.elements if isinstance(each, Triple) for name in variables(each)}
+
+
+def has_one_row(select: Select) -> bool:
+    """Return whether a query has one row at most."""
+    return select.form == "ASK" or (select.aggregates and not select.group)
+
+
+def _counts_duplicates(expression: Expr) -> bool:
+    return any(
+        part in COUNTING and part not in _IGNORING_DUPLICATES and "DISTINCT" not in expression.parts[at : at + 3]
+        for at, part in enumerate(expression.parts)
+    )
+
+
+def _visible(group: Group) -> Iterator[str]:
+    for each in group.elements:
+        if isinstance(each, Triple):
+            yield from variables(each)
+        elif isinstance(each, Block):
+            yield from _visible(each.group)
+        elif isinstance(each, Union):
+            for select in each.arms[0].elements:
+                yield from (key.variable for key in select.group) if isinstance(select, Select) else ()
+
+
+def _sorted(tree: Select) -> Select:
+    return replace(tree, items=tuple(sorted(tree.items, key=repr)))

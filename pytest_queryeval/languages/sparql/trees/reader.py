@@ -1,0 +1,323 @@
+"""Reads a SPARQL query as a tree, by its tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_queryeval.languages.sparql.query import FORMS, MODIFIERS, read_query
+from pytest_queryeval.languages.sparql.tokens import Token, tokens
+from pytest_queryeval.languages.sparql.trees.tree import (
+    Bind,
+    Block,
+    Data,
+    Element,
+    Expr,
+    Filter,
+    Group,
+    Item,
+    Select,
+    SortKey,
+    Triple,
+    Union,
+    is_constant,
+    is_variable,
+)
+
+MAX_TOKENS = 4_000
+MAX_DEPTH = 40
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+_OPERATORS = frozenset(("&&", "||", "!=", "<=", ">=", "^^"))
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class UnreadableError(Exception):
+    """The text is no query, or holds what trees do not represent: collections, quoted triples, BASE, SERVICE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A tree and the IRIs of the prefixes that its text declares."""
+
+    tree: Select
+    prefixes: Mapping[str, str]
+
+
+def read_tree(text: str, others: Mapping[str, str] | None = None) -> Query:
+    """Return a query as a tree; `others` are the IRIs of prefixes that it uses without a declaration.
+
+    Raise `UnreadableError`.
+    """
+    outline = read_query(text)
+    if outline.form not in FORMS or outline.calls_service:
+        raise UnreadableError(text)
+    if len(outline.tokens) > MAX_TOKENS or outline.depth > MAX_DEPTH:
+        raise UnreadableError(text)
+    every = tokens(outline.text)
+    prologue = every[: len(every) - len(outline.tokens)]
+    prefixes: dict[str, str] = {}
+    for place, token in enumerate(prologue):
+        if token.is_word("BASE"):
+            raise UnreadableError(text)
+        if token.is_word("PREFIX") and place + 2 < len(prologue):
+            prefixes[prologue[place + 1].text.rstrip(":")] = prologue[place + 2].text.strip("<>")
+    reader = _Reader(_terms(outline.tokens, {**(others or {}), **prefixes}))
+    tree = reader.select()
+    if reader.next:
+        raise UnreadableError(text)
+    return Query(tree, prefixes)
+
+
+def _terms(found: Sequence[Token], prefixes: Mapping[str, str]) -> list[str]:
+    """Return tokens in one spelling; literals with their language or datatype, and operators, as one token."""
+    read: list[str] = []
+    end = -1
+    for token in found:
+        text, before = _spelled(token, prefixes), read[-1] if read else ""
+        is_adjacent = token.start == end
+        if token.kind == "language" and before.startswith('"'):
+            read[-1] = before + text.lower()
+        elif before == "^^" and token.kind in ("iri", "name") and read[-2:-1] and read[-2].startswith('"'):
+            read[-2:] = [f"{read[-2]}^^{text}"]
+        elif is_adjacent and (before + text in _OPERATORS or (token.kind == "number" and before in ("+", "-"))):
+            read[-1] = before + text
+        elif text == "]" and before == "[":
+            read[-1] = "[]"
+        elif token.kind == "number" and text.endswith("."):
+            read += [text[:-1], "."]
+        else:
+            read.append(text)
+        end = token.end
+    return read
+
+
+def _spelled(token: Token, prefixes: Mapping[str, str]) -> str:
+    text = token.text
+    match token.kind:
+        case "variable":
+            return f"?{text[1:]}"
+        case "name":
+            prefix, _, local = text.partition(":")
+            return "<" + prefixes[prefix] + _ESCAPE.sub(r"\1", local) + ">" if prefix in prefixes else text
+        case "string":
+            if not token.is_closed_text:
+                raise UnreadableError(text)
+            marks = 3 if text[:3] in ('"""', "'''") else 1
+            value = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), text[marks:-marks])
+            return '"' + "".join(_WRITTEN.get(character, character) for character in value) + '"'
+        case "word":
+            return text.lower() if text.lower() in ("true", "false") or text == "a" else text.upper()
+        case _:
+            return text
+
+
+@dataclass
+class _Reader:
+    terms: list[str]
+    place: int = 0
+    names: int = 0
+    pending: list[Triple] = field(default_factory=list)  # of the blank nodes in brackets
+
+    @property
+    def next(self) -> str:
+        return self.terms[self.place] if self.place < len(self.terms) else ""
+
+    def take(self, *expected: str) -> str:
+        found = self.next
+        if not found or (expected and found not in expected):
+            raise UnreadableError(found)
+        self.place += 1
+        return found
+
+    def skip(self, *words: str) -> str:
+        return self.take() if self.next in words else ""
+
+    def select(self) -> Select:
+        form = self.take(*FORMS)
+        modifier = self.skip("DISTINCT", "REDUCED") if form == "SELECT" else ""
+        items: list[Item] = []
+        template = self.group() if form == "CONSTRUCT" and self.next == "{" else None
+        while form in ("SELECT", "DESCRIBE") and self.next not in ("", "{", "FROM", "WHERE", *MODIFIERS):
+            items.append(self.item())
+        dataset: list[str] = []
+        while self.next == "FROM":
+            dataset += [self.take(), *([self.take()] if self.next == "NAMED" else []), self.take()]
+        shown_where = self.skip("WHERE")
+        where = self.group() if self.next == "{" or shown_where or form != "DESCRIBE" else None
+        group, having, order = [], [], []
+        if self.skip("GROUP"):
+            self.take("BY")
+            while self.next not in ("", "}", *MODIFIERS):
+                group.append(self.item())
+        if self.skip("HAVING"):
+            while self.next not in ("", "}", *MODIFIERS):
+                having.append(self.constraint())
+        if self.skip("ORDER"):
+            self.take("BY")
+            while self.next not in ("", "}", *MODIFIERS):
+                direction = self.skip("ASC", "DESC")
+                order.append(SortKey(direction == "DESC", self.constraint()))
+        limits = {"LIMIT": "", "OFFSET": ""}
+        while self.next in limits:
+            word = self.take()
+            limits[word] = self.take()
+        values = self.data() if self.skip("VALUES") else None
+        return Select(
+            form=form,
+            modifier=modifier,
+            items=tuple(items),
+            template=template,
+            dataset=tuple(dataset),
+            where=where,
+            group=tuple(group),
+            having=tuple(having),
+            order=tuple(order),
+            limit=limits["LIMIT"],
+            offset=limits["OFFSET"],
+            values=values,
+        )
+
+    def item(self) -> Item:
+        if self.next != "(":
+            return Item(self.constraint())
+        parts = self.enclosed()
+        if len(parts) > 2 and parts[-2] == "AS" and isinstance(parts[-1], str):
+            return Item(Expr(tuple(parts[:-2])), parts[-1])
+        return Item(Expr(tuple(parts)))
+
+    def constraint(self) -> Expr:
+        """Read a term, an expression in parentheses, a call, or EXISTS with its group."""
+        if self.next == "(":
+            return Expr(tuple(self.enclosed()))
+        if self.next in ("NOT", "EXISTS"):
+            words = [self.take("NOT")] if self.next == "NOT" else []
+            return Expr((*words, self.take("EXISTS"), self.group()))
+        head = self.take()
+        is_call = self.next == "(" and not is_variable(head)
+        return Expr((head, "(", *self.enclosed(), ")")) if is_call else Expr((head,))
+
+    def enclosed(self) -> list[str | Group]:
+        """Read what is between parentheses."""
+        self.take("(")
+        depth, parts = 1, list[str | Group]()
+        while depth:
+            if self.next == "{":
+                parts.append(self.group())
+                continue
+            part = self.take()
+            depth += (part == "(") - (part == ")")
+            parts.append(part)
+        return parts[:-1]
+
+    def group(self) -> Group:
+        self.take("{")
+        elements: list[Element] = []
+        if self.next == "SELECT":
+            elements.append(self.select())
+        while self.next != "}":
+            elements += self.element()
+        self.take("}")
+        return Group(tuple(elements))
+
+    def element(self) -> list[Element]:
+        match self.next:
+            case ".":
+                self.take()
+                return []
+            case "OPTIONAL" | "MINUS":
+                return [Block((self.take(),), self.group())]
+            case "GRAPH":
+                return [Block((self.take(), self.take()), self.group())]
+            case "FILTER":
+                self.take()
+                return [Filter(self.constraint())]
+            case "BIND":
+                self.take()
+                item = self.item()
+                return [Bind(item.value, item.alias)]
+            case "VALUES":
+                self.take()
+                return [self.data()]
+            case "{":
+                arms = [self.group()]
+                while self.skip("UNION"):
+                    arms.append(self.group())
+                return [Union(tuple(arms))]
+            case _:
+                return [*self.triples()]
+
+    def data(self) -> Data:
+        start = self.place
+        while self.take() != "{":
+            pass
+        while self.take() != "}":
+            pass
+        return Data(tuple(self.terms[start : self.place]))
+
+    def triples(self) -> list[Triple]:
+        """Read the patterns of one subject; those of the blank nodes in its brackets follow them."""
+        outer, self.pending = self.pending, []
+        found: list[Triple] = []
+        has_own = self.next == "["
+        subject = self.term()
+        if not (has_own and self.next in (".", "}", "")):
+            found = self.properties(subject)
+        found += self.pending
+        self.pending = outer
+        return found
+
+    def properties(self, subject: str) -> list[Triple]:
+        found = []
+        while True:
+            path = self.path()
+            while True:
+                found.append(Triple(subject, path, self.term()))
+                if not self.skip(","):
+                    break
+            if self.next != ";":
+                return found
+            while self.skip(";"):
+                pass
+            if not (self.next in ("a", "^", "!", "(") or self.next[:1] in ("<", "?") or ":" in self.next):
+                return found
+
+    def term(self) -> str:
+        if self.next == "[":
+            self.take()
+            self.names += 1
+            name = f"_:queryeval{self.names}"
+            self.pending += self.properties(name)
+            self.take("]")
+            return name
+        term = self.take()
+        is_term = term[0] in '?<"' and len(term) > 1
+        if not (is_term or ":" in term or is_constant(term) or term == "[]"):
+            raise UnreadableError(term)
+        return term
+
+    def path(self) -> tuple[str, ...]:
+        if self.next.startswith("?") and len(self.next) > 1:
+            return (self.take(),)
+        parts: list[str] = []
+        while True:
+            while self.next in ("^", "!"):
+                parts.append(self.take())
+            if self.next == "(":
+                parts += ["(", *(_path_term(str(part)) for part in self.enclosed()), ")"]
+            else:
+                name = _path_term(self.take())
+                if name != "a" and not name.startswith("<") and ":" not in name:
+                    raise UnreadableError(name)
+                parts.append(name)
+            if self.next in ("*", "+", "?"):
+                parts.append(self.take())
+            if self.next not in ("/", "|"):
+                return tuple(parts)
+            parts.append(self.take())
+
+
+def _path_term(term: str) -> str:
+    return "a" if term == RDF_TYPE else term

@@ -1,0 +1,216 @@
+"""The nodes of a SPARQL query; all of them are values, and those of one tree differ in their identity.
+
+Terms are texts in one spelling: variables with `?`, IRIs in angle brackets, `a` for rdf:type as a predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias, TypeVar
+
+COUNTING = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """An expression as its tokens; a group stands after EXISTS."""
+
+    parts: tuple[str | Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A triple pattern, or a path from a subject to an object."""
+
+    subject: str
+    path: tuple[str, ...]
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A FILTER."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A BIND."""
+
+    value: Expr
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The tokens of VALUES, without that word."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A group after OPTIONAL, MINUS or GRAPH with its name."""
+
+    head: tuple[str, ...]
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Groups that UNION joins; one alone is a group within a group."""
+
+    arms: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A selected column or a key of GROUP BY; `alias` is the variable after AS, or empty."""
+
+    value: Expr
+    alias: str = ""
+
+    @property
+    def variable(self) -> str:
+        """Return the name of the column."""
+        return self.alias or str(self.value.parts[0])
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A key of ORDER BY."""
+
+    is_descending: bool
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query of any form, or one within another."""
+
+    form: str
+    modifier: str
+    items: tuple[Item, ...]
+    template: Group | None
+    dataset: tuple[str, ...]
+    where: Group | None
+    group: tuple[Item, ...]
+    having: tuple[Expr, ...]
+    order: tuple[SortKey, ...]
+    limit: str
+    offset: str
+    values: Data | None
+
+    @property
+    def selects_all(self) -> bool:
+        """Return whether its columns are all variables of its pattern."""
+        return any(item.value.parts == ("*",) for item in self.items)
+
+    @property
+    def aggregates(self) -> bool:
+        """Return whether its rows are groups of solutions."""
+        expressions = [*(item.value for item in self.items), *self.having, *(key.value for key in self.order)]
+        return bool(self.group) or any(part in COUNTING for each in expressions for part in each.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group graph pattern."""
+
+    elements: tuple[Element, ...]
+
+
+Element: TypeAlias = Triple | Filter | Bind | Data | Block | Union | Select
+Node: TypeAlias = Element | Group | Expr | Item | SortKey
+# Of a node as it was and as it is after changes within it, what takes its place: several nodes, or none.
+Change: TypeAlias = Callable[[Node, Node], "Node | tuple[Node, ...] | None"]
+N = TypeVar("N", bound=Node)
+
+
+def is_variable(term: str) -> bool:
+    """Return whether a term is a variable."""
+    return term.startswith("?")
+
+
+def is_constant(term: str) -> bool:
+    """Return whether a token is an IRI or a literal."""
+    return term[0] in "<\"'0123456789" or term in ("true", "false") or (term[0] in "+-." and len(term) > 1)
+
+
+def is_number(term: str) -> bool:
+    """Return whether a token is a number."""
+    return term[-1].isdigit() and term[0] in "+-.0123456789"
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes within it, outer ones first."""
+    yield node
+    for field in fields(node):
+        value = getattr(node, field.name)
+        for child in value if isinstance(value, tuple) else (value,):
+            if not isinstance(child, str | bool) and child is not None:
+                yield from walk(child)
+
+
+def terms(node: Node) -> Iterator[str]:
+    """Yield all tokens of a node."""
+    for field in fields(node):
+        value = getattr(node, field.name)
+        for child in value if isinstance(value, tuple) else (value,):
+            if isinstance(child, str):
+                yield child
+            elif not isinstance(child, bool) and child is not None:
+                yield from terms(child)
+
+
+def variables(node: Node) -> dict[str, None]:
+    """Return the variables of a node in the order of their first appearance."""
+    return dict.fromkeys(filter(is_variable, terms(node)))
+
+
+def changed(node: N, change: Change) -> N | None:
+    """Return a copy of a tree after a change of each of its nodes, inner ones first; what loses a part goes with it."""
+    found = _changed(node, change)
+    return found if isinstance(found, type(node)) else None
+
+
+def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
+    values: dict[str, object] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, tuple):
+            children: list[object] = []
+            for child in value:
+                new = child if isinstance(child, str) else _changed(child, change)
+                children += new if isinstance(new, tuple) else () if new is None else (new,)
+            if len(children) != len(value) or any(a is not b for a, b in zip(children, value, strict=True)):
+                values[field.name] = tuple(children)
+        elif isinstance(value, str | bool) or value is None:
+            continue
+        else:
+            new = _changed(value, change)
+            if not isinstance(new, type(value)):
+                return None
+            if new is not value:
+                values[field.name] = new
+    return change(node, replace(node, **values) if values else node)  # type: ignore[arg-type]
+
+
+def renamed(node: N, names: Callable[[str], str]) -> N:
+    """Return a copy of a tree with other tokens."""
+
+    def change(_: Node, new: Node) -> Node:
+        values: dict[str, object] = {}
+        for field in fields(new):
+            value = getattr(new, field.name)
+            if isinstance(value, str):
+                values[field.name] = names(value)
+            elif isinstance(value, tuple):
+                values[field.name] = tuple(names(each) if isinstance(each, str) else each for each in value)
+        return replace(new, **values)  # type: ignore[arg-type]
+
+    found = changed(node, change)
+    assert found is not None
+    return found

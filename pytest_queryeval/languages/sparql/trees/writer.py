@@ -1,0 +1,153 @@
+"""Writes the tree of a SPARQL query as text, with the prefixes that it uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pytest_queryeval.languages.sparql.trees.tree import (
+    Bind,
+    Block,
+    Data,
+    Expr,
+    Filter,
+    Group,
+    Item,
+    Node,
+    Select,
+    SortKey,
+    Triple,
+    Union,
+    is_variable,
+)
+
+_LOCAL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_SPACED = ("IN", "NOT", "AS", "&&", "||", "EXISTS")
+_INDENT = "  "
+
+
+class Writer:
+    """Writes nodes; `prefixes` shorten their IRIs."""
+
+    def __init__(self, prefixes: Mapping[str, str]) -> None:
+        self._prefixes = prefixes
+        self._used: dict[str, None] = {}
+
+    def query(self, tree: Select) -> str:
+        """Return the text of a query: the pattern on lines of its own, after the prefixes that it uses."""
+        self._used.clear()
+        text = self.select(tree, "")
+        return "".join(f"PREFIX {name}: <{self._prefixes[name]}>\n" for name in self._used) + text
+
+    def line(self, node: Node | Iterable[Node]) -> str:
+        """Return the text of nodes on one line."""
+        if isinstance(node, Iterable):
+            return " ".join(map(self.line, node))
+        match node:
+            case Select():
+                text = self.select(node, "")
+            case Group():
+                text = self._group(node, "")
+            case Expr():
+                text = self._expression(node)
+            case Item():
+                text = self._item(node)
+            case SortKey():
+                text = self._sort_key(node)
+            case _:
+                text = self._element(node, "").removesuffix(" .")
+        return " ".join(text.split())
+
+    def term(self, term: str) -> str:
+        """Return a term with the prefix of its IRI."""
+        literal, between, datatype = term.rpartition("^^") if term.startswith('"') else ("", "", term)
+        if not datatype.startswith("<"):
+            return term
+        iri = datatype[1:-1]
+        for name, start in self._prefixes.items():
+            if start and iri.startswith(start) and _LOCAL.fullmatch(iri, len(start)):
+                self._used[name] = None
+                return f"{literal}{between}{name}:{iri[len(start) :]}"
+        return term
+
+    def path(self, path: Iterable[str]) -> str:
+        """Return the text of a path."""
+        return "".join(map(self.term, path))
+
+    def select(self, tree: Select, indent: str) -> str:
+        """Return the text of a query within others; all its lines but the first one begin with `indent`."""
+        head = [tree.form, tree.modifier, *map(self._item, tree.items)]
+        if tree.template is not None:
+            head.append(self._group(tree.template, indent))
+        text = " ".join(filter(None, head))
+        if tree.dataset:
+            text += " " + " ".join(map(self.term, tree.dataset))
+        if tree.where is not None:
+            text += f" WHERE {self._group(tree.where, indent)}"
+        clauses = []
+        if tree.group:
+            clauses.append("GROUP BY " + " ".join(map(self._item, tree.group)))
+        if tree.having:
+            clauses.append("HAVING " + " ".join(f"({self._expression(each)})" for each in tree.having))
+        if tree.order:
+            clauses.append("ORDER BY " + " ".join(map(self._sort_key, tree.order)))
+        if tree.limit:
+            clauses.append(f"LIMIT {tree.limit}")
+        if tree.offset:
+            clauses.append(f"OFFSET {tree.offset}")
+        if tree.values is not None:
+            clauses.append(self._element(tree.values, indent))
+        return "".join([text, *(f"\n{indent}{clause}" for clause in clauses)])
+
+    def _group(self, group: Group, indent: str) -> str:
+        if not group.elements:
+            return "{ }"
+        within = indent + _INDENT
+        lines = (f"{within}{self._element(element, within)}\n" for element in group.elements)
+        return "{\n" + "".join(lines) + indent + "}"
+
+    def _element(self, element: Node, indent: str) -> str:
+        match element:
+            case Triple(subject, path, object_):
+                return f"{self.term(subject)} {self.path(path)} {self.term(object_)} ."
+            case Filter(condition):
+                is_existence = condition.parts[0] in ("EXISTS", "NOT") and isinstance(condition.parts[-1], Group)
+                text = self._expression(condition, indent)
+                return f"FILTER {text}" if is_existence and len(condition.parts) < 4 else f"FILTER ({text})"
+            case Bind(value, variable):
+                return f"BIND ({self._expression(value, indent)} AS {variable})"
+            case Data(parts):
+                return "VALUES " + " ".join(map(self.term, parts))
+            case Block(head, group):
+                return f"{' '.join(map(self.term, head))} {self._group(group, indent)}"
+            case Union(arms):
+                return " UNION ".join(self._group(arm, indent) for arm in arms)
+            case Select():
+                return self.select(element, indent)
+        raise TypeError(element)
+
+    def _expression(self, expression: Expr, indent: str = "") -> str:
+        text, before = "", ""
+        for part in expression.parts:
+            if isinstance(part, Group):
+                text, before = f"{text} {self._group(part, indent)}", "}"
+                continue
+            is_call = part == "(" and (before.isidentifier() or before.startswith("<") or ":" in before)
+            is_call = is_call and before not in _SPACED and before[0] not in "\"'"
+            closes = not before or before in ("(", "!") or part in (")", ",") or is_call
+            text += self.term(part) if closes else f" {self.term(part)}"
+            before = part
+        return text.strip()
+
+    def _item(self, item: Item) -> str:
+        value = self._expression(item.value)
+        if item.alias:
+            return f"({value} AS {item.alias})"
+        return value if len(item.value.parts) == 1 else f"({value})"
+
+    def _sort_key(self, key: SortKey) -> str:
+        value = self._expression(key.value)
+        if key.is_descending:
+            return f"DESC({value})"
+        is_plain = len(key.value.parts) == 1 and is_variable(value)
+        return value if is_plain else f"ASC({value})"

@@ -1,0 +1,130 @@
+"""Trees of SPARQL queries: what is read and written again answers the same, and hostile text is no query."""
+
+import json
+
+import pyoxigraph
+import pytest
+from sparql_queries import QUERIES, TURTLE
+
+from pytest_queryeval.languages.sparql.trees.reader import MAX_DEPTH, UnreadableError, read_tree
+from pytest_queryeval.languages.sparql.trees.tree import Group, Triple
+from pytest_queryeval.languages.sparql.trees.writer import Writer
+
+
+@pytest.fixture(scope="module")
+def store():
+    found = pyoxigraph.Store()
+    found.load(TURTLE.encode(), format=pyoxigraph.RdfFormat.TURTLE)
+    return found
+
+
+def written(query):
+    read = read_tree(query)
+    return Writer(read.prefixes).query(read.tree)
+
+
+def answer(store, query):
+    found = store.query(query)
+    if isinstance(found, pyoxigraph.QueryBoolean):
+        return bool(found)
+    if isinstance(found, pyoxigraph.QueryTriples):
+        return len([*found])
+    text = json.loads(found.serialize(format=pyoxigraph.QueryResultsFormat.JSON))
+    rows = [sorted((name, cell["value"]) for name, cell in row.items()) for row in text["results"]["bindings"]]
+    return text["head"]["vars"], sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=list(QUERIES))
+def test_a_query_that_is_written_again_answers_the_same(query, store):
+    try:
+        expected = answer(store, query)
+    except (OSError, SyntaxError):
+        pytest.skip("only other engines run it")
+    changing = any(word in query.upper() for word in ("RAND()", "NOW()", "UUID", "BNODE"))
+
+    found = answer(store, written(query))
+
+    assert written(written(query)) == written(query)
+    assert changing or found == expected
+
+
+def test_names_texts_and_lists_have_one_spelling():
+    text = """prefix e: <http://e/> prefix f: <http://e/>
+    select $x where { $x a e:A, f:B ; e:p 'it"s'@EN, \"\"\"two
+lines\"\"\", '5'^^e:t ; . # } comment {
+    [ e:q ?y ] e:r [] . filter(?y!=-5&&not exists{?x e:p "}"}) }"""
+
+    assert written(text) == (
+        "PREFIX e: <http://e/>\n"
+        "SELECT ?x WHERE {\n"
+        "  ?x a e:A .\n"
+        "  ?x a e:B .\n"
+        '  ?x e:p "it\\"s"@en .\n'
+        '  ?x e:p "two\\nlines" .\n'
+        '  ?x e:p "5"^^e:t .\n'
+        "  _:queryeval1 e:r [] .\n"
+        "  _:queryeval1 e:q ?y .\n"
+        "  FILTER (?y != -5 && NOT EXISTS {\n"
+        '    ?x e:p "}" .\n'
+        "  })\n"
+        "}"
+    )
+
+
+def test_undeclared_prefixes_stay_and_those_of_the_source_are_read():
+    assert written("SELECT * { ?s ex:p ?o }") == "SELECT * WHERE {\n  ?s ex:p ?o .\n}"
+    assert read_tree("ASK { ?s ex:p ?o }", {"ex": "http://e/"}).tree.where == Group(
+        (Triple("?s", ("<http://e/p>",), "?o"),)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "SELECT",
+            "SELECT ?x",
+            "no query",
+            "SELECT ?x {",
+            "SELECT ?x { ?x",
+            "ASK { ?s ?p ?o } }",
+            "ASK { ?s ?p }",
+        ),
+        *(
+            "ASK { FILTER( }",
+            "ASK { 'open }",
+            'SELECT * { ?s ?p """ }',
+            "SELECT * { ?s ?p (1 2) }",
+            "ASK { << a b c >> }",
+        ),
+        *(
+            "BASE <http://e/> ASK { ?s <p> ?o }",
+            "ASK { SERVICE <http://e/> { ?s ?p ?o } }",
+            "INSERT DATA { <a> <b> <c> }",
+        ),
+        *(
+            "SELECT ?x { VALUES ?x { 1 }",
+            "SELECT (1 AS { ?x ?y ?z }",
+            "ASK { ?s \\u007B ?o }",
+            "SELECT ?x { ] }",
+            "ASK {)}",
+        ),
+        *(
+            "ASK " + "{" * 50_000,
+            "ASK " + "{ " * (MAX_DEPTH + 2) + "} " * (MAX_DEPTH + 2),
+            "SELECT ?x { " + "?s ?p ?o . " * 10_000,
+        ),
+        *(
+            "SELECT (" * 30_000,
+            "ASK { ?s ?p " + "[ ?p " * 20_000,
+            "ASK { FILTER " + "(" * 50_000,
+            "ASK { ?s " + "^" * 100_000,
+        ),
+        *("ASK { 'x" + "\\" * 100_000, "# ASK {" + "}" * 100_000, "ASK { ?s <p>/" + "<p>/" * 30_000 + "<p> ?o }"),
+    ],
+    ids=lambda text: text[:30] + str(len(text)),
+)
+def test_other_text_is_unreadable_and_nothing_else(text):
+    with pytest.raises(UnreadableError):
+        read_tree(text)
