@@ -105,6 +105,18 @@ def test_groups_of_equal_counts_tie(judge, gold):
     assert judge(gold, backwards).scores["execution_accuracy"] == 1
 
 
+@pytest.mark.parametrize("key", ["?n", "DESC(0 - ?n)", "COUNT(?score)"])
+def test_groups_of_different_counts_do_not_tie(judge, key):
+    gold = f"{P}SELECT ?team (COUNT(?score) AS ?n) {PLAYERS} GROUP BY ?team ORDER BY {key} LIMIT 1"
+
+    fewest, most = (
+        judge(gold, f"{P}SELECT ?t ?n {{ VALUES (?t ?n) {{ {row} }} }}") for row in ("(:green 1)", "(:red 2)")
+    )
+
+    assert fewest.scores["execution_accuracy"] == 1
+    assert most.scores["execution_accuracy"] == 0
+
+
 def test_distinct_with_a_key_that_is_not_selected_wants_exactly_golds_order(judge):
     gold = f"{P}SELECT DISTINCT ?team {PLAYERS} ORDER BY ?player"
 

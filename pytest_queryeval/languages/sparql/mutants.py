@@ -325,7 +325,7 @@ class _Mutants:
                     or parts[at - 1] in ("(", ",", "SEPARATOR")
                 ):
                     continue  # `COUNT(*)`, signs
-                new = Expr((*parts[:at], exchanged[part], *parts[at + 1 :]))
+                new = Expr((*parts[:at], exchanged[str(part)], *parts[at + 1 :]))
                 sides = slice(max(at - 1, 0), at + 2)
                 if parts[at - 1] == ")" or parts[at + 1 : at + 2] == ("(",) or part in _CONNECTORS:
                     sides = slice(0, None)

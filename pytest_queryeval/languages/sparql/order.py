@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from pytest_queryeval.comparison.ties import UNREADABLE, OrderPlan, TieQuery
 from pytest_queryeval.languages.sparql.query import MODIFIERS, Query, read_query
@@ -85,7 +86,8 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
     if clause in (None, 1) or not columns:
         return None
     end = query.tokens[clause - 1].end
-    expressions = [query.text[key[0].start : key[-1].end] for key in keys]
+    named_expressions = _named_expressions(query)
+    expressions = [_with_expressions(query.text, key, named_expressions) for key in keys]
     added = " ".join(f"({text} AS ?{KEY}{number})" for number, text in enumerate(expressions, start=1))
     uncut = _with_limit(query, limit)
     if not query.selects_all:
@@ -93,6 +95,31 @@ def _with_keys(query: Query, keys: Sequence[Sequence[Token]], columns: Sequence[
     star = next(token for token in query.tokens if token.text == "*")
     names = " ".join(f"?{name}" for name in columns)
     return f"{uncut[: star.start]} {names} {added} {uncut[star.end :]}"
+
+
+def _named_expressions(query: Query) -> dict[str, str]:
+    """Return what the variables after AS stand for where rows are groups: engines know them there only as columns."""
+    found: dict[str, str] = {}
+    if query.modifier("GROUP") is None:
+        return found
+    head = query.tokens[: query.first_clause]
+    start = 0
+    for token, following in pairwise(head):
+        if token.depth == 0 and token.text == "(":
+            start = token.end
+        elif token.depth == 1 and token.is_word("AS"):
+            found[following.text] = query.text[start : token.start].strip()
+    return found
+
+
+def _with_expressions(text: str, key: Sequence[Token], named_expressions: Mapping[str, str]) -> str:
+    """Return the text of a sort key with expressions in the place of the variables that stand for them."""
+    written, end = "", key[0].start
+    for token in key:
+        if token.text in named_expressions:
+            written += f"{text[end : token.start]}({named_expressions[token.text]})"
+            end = token.end
+    return written + text[end : key[-1].end]
 
 
 def _with_limit(query: Query, limit: int | None) -> str:
