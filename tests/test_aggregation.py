@@ -21,6 +21,15 @@ def test_right_answers_that_depend_on_a_tie_are_counted():
     assert aggregate([entry(), entry(depends_on_tie=True)], gates=[], about=HEAD)["ties"] == 1
 
 
+@pytest.mark.parametrize(
+    ("execution", "test_suite", "count"), [(1.0, 0.0, 1), (1.0, 0.5, 1), (1.0, 1.0, 0), (0.0, 0.0, 0), (1.0, None, 0)]
+)
+def test_right_answers_that_fail_on_a_variant_are_counted(execution, test_suite, count):
+    case = entry(scores={"execution_accuracy": execution, "test_suite_accuracy": test_suite})
+
+    assert aggregate([case, entry()], gates=[], about=HEAD)["accidental"] == count
+
+
 def test_causes_are_counted_by_their_first_label_in_the_run_and_in_each_group():
     def wrong(*labels, **changes):
         edits = [{"label": label, "clause": "", "change": ""} for label in labels]

@@ -366,6 +366,14 @@ def test_the_run_begins_with_its_verdict_and_its_gates():
     ]
 
 
+def test_the_run_says_what_may_make_scores_too_good():
+    found = texts(make_report(case(scores={"execution_accuracy": 1.0, "test_suite_accuracy": 0.0})))
+
+    (caution,) = [text for text in found if "wrong on a variant" in text]
+    assert found[found.index(caution) - 1] == "Caution"
+    assert caution.startswith("1 right by execution_accuracy, of these 1 wrong on a variant of the source: ")
+
+
 def test_files_that_could_not_be_read_are_named():
     assert "bad.queryeval.yaml" in texts(make_report(case(), unreadable_files=["bad.queryeval.yaml"]))
 

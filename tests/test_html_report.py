@@ -516,3 +516,16 @@ def test_numbers_of_any_size_are_drawn(score, seconds):
 def test_html_is_a_format_that_tells_what_it_needs():
     assert REPORTS["html"].packages == ("jinja2",)
     assert REPORTS["html"].extra == "html"
+
+
+def test_what_may_make_scores_too_good_is_said_with_its_cases_and_has_a_filter():
+    scores = {"execution_accuracy": 1.0, "test_suite_accuracy": 0.0}
+    page = page_of(aggregate([entry(id="<b>", scores=scores), entry(id="c")], gates=(), about=HEAD))
+
+    assert (
+        "1 right by execution_accuracy, of these 1 wrong on a variant of the source: music/s.queryeval.yaml::<b>"
+        in page.text
+    )
+    assert "Right by accident 1" in page.text
+    assert "#show=accidental" in page.values("href")
+    assert "Right by accident" not in page_of(make_report(3)).text

@@ -115,7 +115,18 @@ def test_causes_are_counted_without_a_baseline_and_compared_with_one():
 def test_right_answers_that_depend_on_a_tie_are_counted():
     text = shown(entry(id="a"), entry(id="b", depends_on_tie=True))
 
-    assert "\n1 right answer depends on a tie at gold's LIMIT, which a wrong query may hit.\n" in text
+    assert "\n- 1 right answer depends on a tie at gold's LIMIT, which a wrong query may hit: `a::b`\n" in text
+
+
+def test_right_answers_that_fail_on_a_variant_and_golds_without_rows_are_counted_and_named():
+    by_accident = {"execution_accuracy": 1.0, "test_suite_accuracy": 0.0}
+    text = shown(
+        entry(id="a", scores=by_accident),
+        entry(id="b", scores=by_accident | {"test_suite_accuracy": 1.0}, details={"empty_gold": True}),
+    )
+
+    assert "\n- 1 gold without rows, so any empty answer passes: `a::b`\n" in text
+    assert "\n- 2 right by execution_accuracy, of these 1 wrong on a variant of the source: `a::a`\n" in text
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
 from pytest_queryeval.core.atomic_write import write_atomically
+from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
-from pytest_queryeval.core.report import CaseReport, CounterexampleReport
+from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
 from pytest_queryeval.evaluation.session import Session

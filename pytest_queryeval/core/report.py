@@ -212,27 +212,6 @@ class QueryReport(TypedDict):
     seconds: float
 
 
-class TableReport(TypedDict):
-    """A table of a database with all its rows."""
-
-    name: str
-    columns: list[str]
-    rows: list[Row]
-
-
-class CounterexampleReport(TypedDict):
-    """A small database in which two queries differ that agree on the source, and the script that makes it.
-
-    `note` says so, or why there is none: then the other values are empty.
-    """
-
-    note: str
-    tables: list[TableReport]
-    gold: QueryReport | None
-    predicted: QueryReport | None
-    script: str
-
-
 class GoldReport(QueryReport):
     """Gold as it was scored; `index` tells which of several golds counted, from 0."""
 
@@ -632,8 +611,9 @@ class ReportTables(TypedDict, total=False):
 class Report(RunResults, ReportTables):
     """The report of a run.
 
-    `schema` is 2. `ties` is how many right answers depend on a tie, `causes` how many cases have a cause that begins
-    with each label. `groups` has the groups kind, difficulty, tag, file and source, each with its values.
+    `schema` is 2. `ties` is how many right answers depend on a tie, `accidental` how many fail on a variant of the
+    source, `causes` how many cases have a cause that begins with each label. `groups` has the groups kind, difficulty,
+    tag, file and source, each with its values.
     """
 
     schema: int
@@ -641,5 +621,6 @@ class Report(RunResults, ReportTables):
     metrics: dict[str, MetricReport]
     measures: dict[str, MeasureStatistics]
     ties: int
+    accidental: int
     causes: dict[str, int]
     groups: dict[GroupName, dict[str, GroupReport]]

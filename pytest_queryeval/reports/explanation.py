@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.report import (
     CaseReport,
     CauseReport,
-    CounterexampleReport,
     DifferenceReport,
     QueryReport,
     Row,

@@ -18,6 +18,7 @@ from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
     amounts_table,
     causes,
+    cautions,
     changes_besides,
     changes_table,
     dimensions_table,
@@ -32,7 +33,7 @@ from pytest_queryeval.reports.sections import (
     spider_lines,
 )
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
-from pytest_queryeval.results.verdict import first_line, ties_text, verdict, worst_first
+from pytest_queryeval.results.verdict import first_line, verdict, worst_first
 from pytest_queryeval.text.formatting import format_interval, pluralize
 
 MAX_BYTES = 900 * 1024
@@ -139,8 +140,7 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
     known = baseline["causes"] if baseline else report["causes"]
     yield _list("causes", [markdown_sentence(sentence) for sentence in causes(known)])
     yield _cases(FAULTS_TITLE, worst, 18_000, listed=MAX_LISTED)
-    if text := ties_text(report):
-        yield _list("ties", [f"{text}."])
+    yield _list("cautions", [f"- {markdown_sentence(caution)}" for caution in cautions(report)])
     change = (CHANGE,) if baseline and baseline["metrics"] else ()
     metrics = metrics_table(report, ("mean", *change, "95 % interval", "n", "missed"))
     yield _table("metrics", metrics, 8_000, is_folded=True)

@@ -18,13 +18,14 @@ from pytest_queryeval.core.report import (
     Totals,
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.results.aggregation import statistics
+from pytest_queryeval.results.aggregation import is_accidental, statistics
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
 GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
 CHANGE = "change in cases of both"
 MAX_NAMES = 20  # of cases that changed sides
+MAX_CAUTIONED = 5  # names of cases whose score may be too good
 MAX_EXAMPLES = 3  # names of cases whose suite or gold changed
 CHANGE_HEADER = ("metric", "before", "after", "change", "95 % interval", "n", "p", "detects")
 CHANGE_NOTE = (
@@ -306,6 +307,26 @@ def flips(baseline: BaselineReport) -> Iterator[Sentence]:
     for name, word in FLIPS.items():
         if baseline[name]:
             yield (f"{word} ({len(baseline[name]):,}): ", *first_names(baseline[name]))
+
+
+def cautions(report: Report) -> Iterator[Sentence]:
+    """Yield what may make scores too good: golds without rows, and answers that are right by a tie or by accident."""
+    cases = report["cases"]
+    right = sum(case["scores"].get("execution_accuracy") == 1.0 for case in cases)
+    empty = [case["nodeid"] for case in cases if case["details"].get("empty_gold")]
+    tied = [case["nodeid"] for case in cases if case["depends_on_tie"]]
+    accidental = [case["nodeid"] for case in cases if is_accidental(case)]
+    verb = "depends" if len(tied) == 1 else "depend"
+    for found, text in (
+        (empty, f"{pluralize(len(empty), 'gold')} without rows, so any empty answer passes"),
+        (tied, f"{pluralize(len(tied), 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit"),
+        (
+            accidental,
+            f"{right:,} right by execution_accuracy, of these {len(accidental):,} wrong on a variant of the source",
+        ),
+    ):
+        if found:
+            yield (f"{text}: ", *first_names(found, MAX_CAUTIONED))
 
 
 def p_text(p: float) -> str:

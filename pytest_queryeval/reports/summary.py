@@ -9,15 +9,15 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
-from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines, text_sentence
+from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines
 from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
     amounts_table,
     baseline_blocks,
     baseline_sentences,
+    cautions,
     changes_besides,
     dimensions_table,
-    first_names,
     group_table,
     headline,
     metrics_table,
@@ -29,7 +29,6 @@ from pytest_queryeval.results.verdict import (
     NO_VERDICT,
     counts_of_cases,
     first_line,
-    ties_text,
     verdict,
     worst_first,
 )
@@ -175,15 +174,10 @@ def _slowest(cases: Sequence[CaseReport], width: int) -> Iterator[Line]:
 
 
 def _notes(report: Report, width: int) -> Iterator[Line]:
-    """Yield what may make scores too good: empty golds, ties, and answers from another engine than the first."""
-    if empty := [case["nodeid"] for case in report["cases"] if case["details"].get("empty_gold")]:
+    """Yield what may make scores too good, and answers from another engine than the first."""
+    for caution in cautions(report):
         yield "", {}
-        golds = f"{pluralize(len(empty), 'gold')} without rows, so any empty answer passes"
-        yield one_line(f"{golds}: {text_sentence(first_names(empty, MAX_LISTED))}", width), {"yellow": True}
-    if text := ties_text(report):
-        yield "", {}
-        tied = [case["nodeid"] for case in report["cases"] if case["depends_on_tie"]]
-        yield f"{text}: {text_sentence(first_names(tied, MAX_LISTED))}", {"yellow": True}
+        yield from ((line, {"yellow": True}) for line in text_lines([caution], width))
     notes = [note.partition(": answered by ") for case in report["cases"] for note in case["details"].get("notes", ())]
     engines = Counter(engine.partition(",")[0] for _, is_answered, engine in notes if is_answered)
     for name, number in engines.items():

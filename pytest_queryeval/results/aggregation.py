@@ -74,12 +74,19 @@ def aggregate(
         },
         "measures": everything["measures"],
         "ties": sum(case["depends_on_tie"] for case in ordered),
+        "accidental": sum(map(is_accidental, ordered)),
         "causes": everything["causes"],
         "groups": {group: _grouped(ordered, group, everything) for group in GROUPS},
         **tables,
         "gates": list(gates),
         "cases": ordered,
     }
+
+
+def is_accidental(case: CaseReport) -> bool:
+    """Return whether an answer is right on the source and wrong on one of its variants."""
+    fails = case["scores"].get("test_suite_accuracy")
+    return case["scores"].get("execution_accuracy") == 1.0 and fails is not None and fails < 1.0
 
 
 def costs(metrics: Mapping[str, MetricReport]) -> set[str]:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from pytest_queryeval.core import report
+from pytest_queryeval.core.counterexample_report import CounterexampleReport
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
 from pytest_queryeval.core.metric import LARGEST
@@ -13,7 +14,6 @@ from pytest_queryeval.core.model import Case, CaseResult, Execution, Outcome, Pr
 from pytest_queryeval.core.report import (
     CaseReport,
     CauseReport,
-    CounterexampleReport,
     DifferenceReport,
     FailureReport,
     PredictionReport,

@@ -82,17 +82,6 @@ def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
     return f"{quoted(gate_text(gates[0]))}{others}"
 
 
-def ties_text(report: Report) -> str:
-    """Return how many right answers depend on a tie; empty where none does."""
-    ties = report.get("ties", 0)
-    verb = "depends" if ties == 1 else "depend"
-    return (
-        f"{pluralize(ties, 'right answer')} {verb} on a tie at gold's LIMIT, which a wrong query may hit"
-        if ties
-        else ""
-    )
-
-
 def worst_first(report: Report) -> list[CaseReport]:
     """Return the cases that did not pass: those without any score first, then by mean score, failed before missed.
 

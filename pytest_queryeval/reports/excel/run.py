@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_queryeval.core.report import GateReport, Report, TotalName, Totals
+from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.excel.baseline import write_baseline
 from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
 from pytest_queryeval.reports.excel.sheet import PAGE_COLUMNS, Sheet, utc
-from pytest_queryeval.reports.sections import by_weight, pass_rate
+from pytest_queryeval.reports.sections import by_weight, cautions, pass_rate
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
@@ -71,6 +72,7 @@ def _head(sheet: Sheet, report: Report) -> int:
         ("Cases", found.counts, "text"),
         ("Created (UTC)", utc(report["created"]), "time"),
         ("Predictions by", ", ".join(report["predictor"]["sources"]) or None, "text"),
+        *(("Caution", text_sentence(caution), "text") for caution in cautions(report)),
         *(("Could not be read", path, "bad") for path in report["unreadable_files"][:MAX_LISTED]),
     ]
     sheet.title(0, report["name"] or "pytest-queryeval")

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.report import CaseReport, EarlierCase, PredictionReport, QueryReport, Report
+from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import first_line, worst_first
 from pytest_queryeval.text.truncation import truncate
 
@@ -91,6 +92,7 @@ def listed(report: Report) -> dict[str, object]:
                 for name, nodeids in views.items()
             },
             "ties": [place for place, case in enumerate(cases) if case["depends_on_tie"]],
+            "accidental": [place for place, case in enumerate(cases) if is_accidental(case)],
         },
     }
 

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import BaselineReport, Report
+from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.html.bins import is_unit
 from pytest_queryeval.reports.html.charts import charts
 from pytest_queryeval.reports.html.data import packed_cases
@@ -20,6 +21,7 @@ from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
     amounts_table,
     by_weight,
+    cautions,
     changes_table,
     dimensions_table,
     faults,
@@ -32,7 +34,7 @@ from pytest_queryeval.reports.sections import (
     unknown_changes,
     weaknesses,
 )
-from pytest_queryeval.results.aggregation import TOTAL_OF
+from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental
 from pytest_queryeval.results.verdict import changes_text, verdict
 from pytest_queryeval.text.formatting import minute_of, pluralize
 
@@ -52,6 +54,7 @@ VIEWS = {
     "missed": "Missed",
     "fixes": "Fixes",
     "ties": "Ties",
+    "accidental": "Right by accident",
     "xpassed": "Passed unexpectedly",
     "xfailed": "Expected failures",
     "skipped": "Skipped",
@@ -87,6 +90,7 @@ def page(report: Report) -> str:
         weak=weaknesses(report),
         weak_shown=WEAKNESSES_SHOWN,
         changes=changes_text(report, line),
+        cautions=[text_sentence(caution) for caution in cautions(report)],
         views=_views(report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
         is_unit=is_unit,
@@ -145,6 +149,7 @@ def _views(report: Report) -> list[View]:
         "faults": wrong if wrong not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
         "fixes": len(baseline["fixes"]) if baseline else 0,
         "ties": sum(case["depends_on_tie"] for case in cases),
+        "accidental": sum(map(is_accidental, cases)),
         "all": len(cases),
     } | {str(outcome): totals[total] for outcome, total in TOTAL_OF.items()}
     first = next((name for name in FIRST if counts[name]), "all")
