@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
-from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines
+from pytest_queryeval.reports.blocks import Table, Untrusted, text_lines, text_sentence
 from pytest_queryeval.reports.sections import (
     GROUPS_SHOWN,
     amounts_table,
