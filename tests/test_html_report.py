@@ -17,7 +17,10 @@ from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.html.bins import distribution
 from pytest_queryeval.reports.html.data import exact
 from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports.sections import weaknesses
 from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.results.verdict import worst_first
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -310,13 +313,45 @@ def test_filters_count_the_cases_that_they_show(compared):
         assert listed["views"][name] == [places[nodeid] for nodeid in compared["baseline"][name]]
 
 
-def test_failed_cases_come_first_then_errors_then_missed_ones():
-    report = make_report(300)
-    listed, *_ = page_of(report).packed
-    outcomes = [report["cases"][place]["outcome"] for place in listed["worst"]]
+def test_the_first_rows_have_different_reasons_and_wrong_answers_that_passed_follow():
+    def found(number, label, outcome="failed", **about):
+        edit = {"label": label, "clause": "", "change": "a"}
+        cause = {"edits": [edit], "repaired_query": None} if label else None
+        return case(id=str(number), line=number, outcome=outcome, cause=cause, **about)
 
-    assert outcomes == sorted(outcomes, key=("failed", "error", "missed").index)
-    assert len(outcomes) == sum(report["totals"][name] for name in ("failed", "errors", "missed"))
+    cases = [
+        *(found(number, "syntax", scores={"m": 0.0}) for number in (1, 2, 3)),
+        found(4, None, "passed"),
+        found(5, "wrong-value", "passed"),
+        found(6, None, "error", message="the service is down"),
+        found(7, "wrong-order", scores={"m": 0.5}),
+        found(8, "wrong-order", scores={"m": 0.2}),
+    ]
+    listed, *_ = page_of(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})).packed
+
+    assert [cases[place]["id"] for place in listed["worst"]] == ["1", "8", "6", "2", "7", "3", "5"]
+
+
+def test_of_the_same_reason_a_regression_comes_first():
+    def run(*outcomes):
+        cases = [
+            case(id=str(number), nodeid=str(number), outcome=outcome, message="m", scores={"m": number / 9})
+            for number, outcome in enumerate(outcomes)
+        ]
+        return aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})
+
+    after = run("failed", "failed", "failed", "passed")
+    after["baseline"] = compare_reports(run("failed", "failed", "passed", "passed"), after, path="main.json")
+
+    assert [found["id"] for found in worst_first(after)] == ["2", "0", "1"]
+
+
+def test_a_row_tells_how_many_trials_passed():
+    trials = [{"passed": passed, "prediction": None} for passed in (True, False, None)]
+    report = aggregate([case(), case()], gates=(), about=HEAD | {"created": "2025-01-01"})
+    report["cases"][1]["trials"] = trials
+
+    assert page_of(report).packed[0]["trials"] == [None, "1 of 3 trials"]
 
 
 def test_a_row_says_what_is_wrong_before_it_says_which_threshold_was_missed():
@@ -349,7 +384,17 @@ def test_a_row_has_the_first_edit_of_a_cause_and_the_run_how_often_each_occurs()
     assert page.packed[0]["change"][:3] == [["FROM", "JOIN", "LEFT JOIN"], ["FROM", "", "AND a = 1"], None]
     told = "Why answers are wrong wrong join type 2 missing condition 1 unknown column 1 no cause found 1"
     assert told in page.text
-    assert "#show=faults&label=wrong-join-type" in page.values("href")
+    assert "#show=all&label=wrong-join-type" in page.values("href")  # wrong answers may have passed
+
+
+def test_errors_are_no_wrong_answers_and_no_bar_is_longer_than_its_place():
+    edit = {"label": "syntax", "clause": "", "change": "a"}
+    wrong = case(outcome="failed", cause={"edits": [edit], "repaired_query": None})
+    cases = [wrong, *[case(outcome="failed")] * 5, case(outcome="error"), case(outcome="passed", cause=wrong["cause"])]
+
+    rows = weaknesses(aggregate(cases, gates=(), about=HEAD))
+
+    assert [(row.value, row.faults, row.of) for row in rows] == [("syntax", 2, 5), ("", 5, 5)]
 
 
 def test_causes_are_compared_with_those_of_the_baseline(compared):

@@ -168,18 +168,21 @@ class Weakness:
 
 
 def weaknesses(report: Report) -> list[Weakness]:
-    """Return the causes of wrong answers, the most frequent first; without any, the groups whose cases fail most."""
-    baseline, wrong = report.get("baseline"), faults(report["totals"])
+    """Return the causes of wrong answers, the most frequent first; without any, the groups whose cases fail most.
+
+    Cases in error have no answer, so they are not among those without a cause.
+    """
+    baseline = report.get("baseline")
     causes: dict[str, tuple[int | None, int]] = {label: (None, number) for label, number in report["causes"].items()}
     if baseline:
         causes = {label: (found["before"], found["after"]) for label, found in baseline["causes"].items()}
     if causes:
-        most = max(max(before or 0, after) for before, after in causes.values())
+        unknown = sum(case["outcome"] in ("failed", "missed") and case["cause"] is None for case in report["cases"])
+        most = max(unknown, *(max(before or 0, after) for before, after in causes.values()))
         rows = [
             Weakness(group="cause", value=label, faults=after, of=most, before=before)
             for label, (before, after) in sorted(causes.items(), key=lambda cause: -cause[1][1])
         ]
-        unknown = wrong - sum(report["causes"].values())
         return rows + [Weakness(group="cause", value="", faults=unknown, of=most)] * (unknown > 0)
     found = [
         Weakness(group=group, value=value, faults=number, of=member["totals"]["cases"])

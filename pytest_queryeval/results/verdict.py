@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -83,19 +84,32 @@ def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
 
 
 def worst_first(report: Report) -> list[CaseReport]:
-    """Return the cases that did not pass: those without any score first, then by mean score, failed before missed.
+    """Return the cases that did not pass: one of each reason, the most frequent reason first, then the next of each.
 
-    Metrics of which lower scores are better do not count.
+    A reason is the first label of a cause, else the first line of a message. Of those with the same reason, regressions
+    come first, then cases without any score, then those with the lowest mean, failed before missed. Metrics of which
+    lower scores are better do not count.
     """
     left_out = costs(report["metrics"])
+    baseline = report.get("baseline")
+    broken = {*baseline["regressions"], *baseline["errors"]} if baseline else set()
 
-    def rank(case: CaseReport) -> tuple[float, int]:
+    def rank(case: CaseReport) -> tuple[bool, float, int]:
         scores = [
             min(value, 1.0) for name, value in case["scores"].items() if value is not None and name not in left_out
         ]
-        return (sum(scores) / len(scores) if scores else -1.0), FAULTS.index(case["outcome"])
+        mean = sum(scores) / len(scores) if scores else -1.0
+        return case["nodeid"] not in broken, mean, FAULTS.index(case["outcome"])
 
-    return sorted((case for case in report["cases"] if case["outcome"] in FAULTS), key=rank)
+    ranked = sorted((case for case in report["cases"] if case["outcome"] in FAULTS), key=rank)
+    reasons = [case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case) for case in ranked]
+    frequencies = Counter(reasons)
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, int, int]] = []
+    for place, reason in enumerate(reasons):
+        turns.append((seen[reason], -frequencies[reason], place))
+        seen[reason] += 1
+    return [ranked[place] for _, _, place in sorted(turns)]
 
 
 def first_line(case: CaseReport) -> str:

@@ -18,7 +18,6 @@ PIECE_CHARACTERS = 400_000  # the page unpacks a piece when it shows one of its 
 TEXT_CHARACTERS = 300  # of a question and a message in the list, for the search
 CHANGE_CHARACTERS = 80  # of each side of a change in the list
 SCORE_DIGITS = 6
-ORDER = ("failed", "error", "missed")  # of the cases that come first
 FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
     "regressions": "regressions",
     "fixes": "fixes",
@@ -66,7 +65,8 @@ def listed(report: Report) -> dict[str, object]:
     """
     cases = report["cases"]
     places = {id(case): place for place, case in enumerate(cases)}
-    worst = sorted(worst_first(report), key=lambda case: ORDER.index(case["outcome"]))
+    # Those that passed with a wrong answer follow: a gate may be missed because of them.
+    worst = worst_first(report) + [case for case in cases if case["cause"] is not None and case["outcome"] == "passed"]
     flipped = report.get("baseline")
     views = {name: frozenset(flipped[key] if flipped else ()) for name, key in FLIPPED.items()}
     names = list(dict.fromkeys(name for case in cases for name in case["scores"]))
@@ -78,6 +78,10 @@ def listed(report: Report) -> dict[str, object]:
         "why": [truncate(_why(case), TEXT_CHARACTERS) for case in cases],
         "label": [_label(case) for case in cases],
         "change": [_change(case) for case in cases],
+        "trials": [
+            f"{sum(trial['passed'] is True for trial in trials)} of {len(trials)} trials" if trials else None
+            for trials in (case["trials"] for case in cases)
+        ],
         "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
         "scores": {
             name: [

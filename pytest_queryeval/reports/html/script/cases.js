@@ -5,6 +5,7 @@ const SCORES_SHOWN = 4;
 const SYSTEMS_SHOWN = 6;
 const FAULTS = ["failed", "missed", "error"];
 const LEVELS = ["easy", "simple", "medium", "moderate", "hard", "challenging", "extra"];
+const SHORTEST = 0.001; // seconds; if all predictions took less, as from a file, the page does not show the times
 const PREDICTION = "prediction seconds";
 const TEXT_COLUMNS = new Map([["id", "Case"], ["question", "Question"], ["why", "What is wrong"]]);
 const SCORE = /^score /; // what a metric is sorted by that has the name of another column
@@ -20,6 +21,8 @@ class Cases {
     this.list = list;
     this.size = list.id.length;
     this.scores = new Map(Object.entries(list.scores));
+    this.hasKinds = unique(list.kind).length > 1;
+    this.isTimed = list.seconds.some((taken) => taken >= SHORTEST);
     this.order = [...new Set([...list.worst, ...list.id.keys()])];
     this.texts = list.id.map((_, place) => this.searched(place));
     this.views = new Map(Object.entries(list.views).map(([name, places]) => [name, new Set(places)]));
@@ -200,7 +203,7 @@ function caseRow(cases, place, scores, state, isWrong) {
   const { list } = cases;
   const outcome = list.outcome[place];
   const link = make("a", { href: cases.link(place, state), class: "clamped" }, oneLine(list.id[place], 80));
-  const about = [list.kind[place], list.difficulty[place]].filter(Boolean).map((text) => oneLine(text, 40)).join(" · ");
+  const about = [cases.hasKinds && list.kind[place], list.difficulty[place], list.trials[place]].filter(Boolean).map((text) => oneLine(text, 40)).join(" · ");
   const label = list.label[place]?.replaceAll("-", " ");
   const [clause, before, after] = list.change[place] ?? [];
   const change = list.change[place] && make("code", {}, [clause, before && make("del", {}, before), after && make("ins", {}, after)].filter(Boolean).flatMap((part) => [part, " "]));
@@ -211,7 +214,7 @@ function caseRow(cases, place, scores, state, isWrong) {
     make("td", {}, make("span", { class: "clamped" }, oneLine(list.question[place], 300))),
     isWrong && make("td", {}, (label || change) && make("span", { class: "cause" }, label && make("span", { class: `chip ${outcome}` }, oneLine(label, 40)), change), make("span", { class: "clamped" }, oneLine(list.why[place], 300))),
     scores.map((name) => make("td", { class: "number", "data-name": oneLine(name, 60) }, cases.score(name, place) === null ? "" : score(cases.score(name, place)))),
-    make("td", { class: "number", "data-name": "prediction" }, seconds(list.seconds[place])),
+    cases.isTimed && make("td", { class: "number", "data-name": "prediction" }, seconds(list.seconds[place])),
   );
   row.addEventListener("click", (event) => {
     if (!event.target.closest("a") && !getSelection().toString()) link.click();
@@ -244,8 +247,8 @@ function showTable(cases, state, change, check) {
   const head = [
     ...[...TEXT_COLUMNS].filter(([name]) => name !== "why" || isWrong).map(([name, words]) => headCell(name, words, state, change, name === "id" ? "case" : null)),
     ...scores.map((name) => headCell(TEXT_COLUMNS.has(name) || name === PREDICTION ? `score ${name}` : name, name, state, change, "number score")),
-    headCell(PREDICTION, "Prediction", state, change, "number took"),
-  ];
+    cases.isTimed && headCell(PREDICTION, "Prediction", state, change, "number took"),
+  ].filter(Boolean);
   const caption = make("caption", { class: "unseen" }, "Cases. The buttons in the first row sort them.");
   const body = rows.map((place) => caseRow(cases, place, scores, state, isWrong));
   const shownRows = rows.length ? make("table", {}, caption, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body)) : make("p", { class: "nothing" }, cases.size ? "No case fits." : "There are no cases.");
