@@ -1,17 +1,28 @@
-"""The conftest.py of suites, which may register metrics, engines and predictors that the suites name."""
+"""Suites as commands read them, with their conftest.py, which may register what the suites name."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning
 from pytest_queryeval.documents.document import file_at
-from pytest_queryeval.suites.suites import suite_files
+from pytest_queryeval.suites.suites import Suite, load_suites, suite_files
 from pytest_queryeval.text.truncation import one_line
 
 NAME = "conftest.py"
+
+
+def read_suites(path: Path) -> tuple[Sequence[Suite], Sequence[str]]:
+    """Return the suites at a path, and why others are left out; raise `SuiteError` for one that cannot be read."""
+    import_conftests(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", QueryEvalWarning)
+        suites = load_suites(path, require_prediction=False)
+    return suites, [str(warning.message) for warning in caught]
 
 
 def import_conftests(path: Path) -> None:

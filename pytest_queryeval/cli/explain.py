@@ -29,8 +29,6 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.strength.candidates import BUILT_ENGINES
-from pytest_queryeval.strength.counterexample import CANDIDATES, find_counterexample
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
 from pytest_queryeval.suites.suites import load_suites
@@ -121,6 +119,10 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 
     None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
     """
+    # These import sqlglot.
+    from pytest_queryeval.strength.candidates import BUILT_ENGINES
+    from pytest_queryeval.strength.counterexample import CANDIDATES, find_counterexample
+
     gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
     if case is None or case.source is None or case.source.engine not in BUILT_ENGINES:
         return None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.conftests import read_suites
 from pytest_queryeval.cli.progress import with_progress
-from pytest_queryeval.core.errors import GoldError, Location, QueryEvalWarning, SourceError
+from pytest_queryeval.core.errors import GoldError, Location, SourceError
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.evaluation import fault_location
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
-from pytest_queryeval.suites.suites import load_suites
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line
@@ -47,12 +45,9 @@ def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> 
 
     Raise `SuiteError` for suites that cannot be read.
     """
-    import_conftests(path)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", QueryEvalWarning)
-        suites = load_suites(path, require_prediction=False)
-    for warning in caught:
-        tell(f"not measured: {warning.message}")
+    suites, left_out = read_suites(path)
+    for why in left_out:
+        tell(f"not measured: {why}")
     measured = MeasuredCases()
     for case in with_progress([case for suite in suites for case in suite.cases if case.skip is None], tell):
         try:

@@ -6,12 +6,12 @@ A wrong prediction like that would pass. No predictor is called.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_queryeval.cli.measured import measure_cases
-from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
@@ -26,6 +26,7 @@ OUTCOMES = ("killed", "equivalent", "survivors")
 MAX_CASES = 10
 MAX_CHANGES = 3  # of a case
 CHANGE_CHARACTERS = 100
+_tell = teller("strength")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +133,3 @@ def _operators(measured: Sequence[CaseStrength]) -> dict[str, dict[str, int]]:
 
 def _location(case: Case) -> Location:
     return case.row or case.location
-
-
-def _tell(message: str) -> None:
-    write_lines([f"queryeval strength: {message}"], sys.stderr)

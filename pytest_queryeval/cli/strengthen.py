@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.cli.measured import measure_cases
-from pytest_queryeval.cli.output import Result, write_lines
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Source
@@ -29,6 +29,7 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval strengthen suites -o suites/variants"
 OK, FOUND = 0, 1
 CHANGE_CHARACTERS = 100
+_tell = teller("strengthen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,3 @@ def _lines(done: Sequence[Strengthened]) -> Iterator[str]:
             yield f'  add to the source{f" at {place}" if place else ""}: variants: "{one.pattern}"'
     if not done:
         yield "no wrong variant of a query passes on a SQLite or DuckDB source: nothing to build"
-
-
-def _tell(message: str) -> None:
-    write_lines([f"queryeval strengthen: {message}"], sys.stderr)

@@ -174,9 +174,14 @@ def group_tables(board: Leaderboard) -> Iterator[Table]:
         yield Table((group, "n", *map(Untrusted, names)), rows)
 
 
+def other_metric_names(systems: Sequence[System]) -> list[str]:
+    """Return the metrics that any system has, but for that of the ranking."""
+    return list(dict.fromkeys(name for system in systems for name in system["metrics"]))
+
+
 def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
     """Yield a table of means, with systems or metrics as columns: those of which there are fewer."""
-    names = list(dict.fromkeys(name for system in systems for name in system["metrics"]))
+    names = other_metric_names(systems)
     shown = names[:MAX_METRICS]
     if not shown:
         return
@@ -207,7 +212,7 @@ def differing(found: Differing, common: int) -> Sentence:
 
 def leaderboard_csv(board: Leaderboard) -> bytes:
     """Return the ranking as CSV with all digits, in UTF-8 with a byte order mark; the means of other metrics follow."""
-    names = list(dict.fromkeys(name for system in board["systems"] for name in system["metrics"]))
+    names = other_metric_names(board["systems"])
     file = io.StringIO(newline="")
     writer = csv.writer(file)
     writer.writerow([*CSV_HEADER, *(guarded(f"mean {name}") for name in names)])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,21 +10,21 @@ from pathlib import Path
 from pytest_queryeval.cli.check.gold_rules import GOLD_RULES
 from pytest_queryeval.cli.check.gold_run import GoldRun
 from pytest_queryeval.cli.check.suite_rules import SUITE_RULES, Suites
-from pytest_queryeval.cli.conftests import import_conftests
-from pytest_queryeval.cli.output import Result, write_lines
-from pytest_queryeval.cli.progress import with_progress
-from pytest_queryeval.core.errors import QueryEvalWarning, SourceError
+from pytest_queryeval.cli.conftests import read_suites
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.progress import teller, with_progress
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.findings import Finding
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
-from pytest_queryeval.suites.suites import load_suites
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
 
 EXAMPLE = "queryeval check suites --strict"
 OK, FOUND = 0, 1
 MESSAGE_CHARACTERS = 1_000
+_tell = teller("check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,15 +39,12 @@ def run(arguments: argparse.Namespace) -> Result:
 
     Raise `SuiteError` for suites that cannot be read.
     """
-    import_conftests(arguments.path)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", QueryEvalWarning)
-        suites = load_suites(arguments.path, require_prediction=False)
-    for warning in caught:
-        _tell(f"not checked: {warning.message}")
+    suites, left_out = read_suites(arguments.path)
+    for why in left_out:
+        _tell(f"not checked: {why}")
     start = file_at(arguments.path).path
     # Suites that were left out may use what the others do not.
-    folder = start if start.is_dir() and not caught else None
+    folder = start if start.is_dir() and not left_out else None
     cases = [case for suite in suites for case in read_levels(suite)]
     columns: dict[CaseLevels, set[str]] = {}
     every = [*_gold_findings(cases, columns, run_queries=not arguments.no_run)]
@@ -135,7 +130,3 @@ def _data(finding: Finding) -> dict[str, object]:
         "case": finding.case,
         "message": one_line(finding.message, MESSAGE_CHARACTERS),
     }
-
-
-def _tell(message: str) -> None:
-    write_lines([f"queryeval check: {message}"], sys.stderr)

@@ -211,47 +211,40 @@ def _show_state(state: str) -> str:
     return one_line(f"state {digits[:_SHOWN_DIGITS]}… {version}").strip()
 
 
-EXECUTIONS = EntryType(
+_of_source = partial(EntryType, error=SourceError, explain=_explain)
+EXECUTIONS = _of_source(
     folder="executions",
-    error=SourceError,
     asked=("source", "query"),
     exact=("json", "selection", "table"),
     encode=encode_execution,
     decode=decode_execution,
     describe=lambda facts: f"execution of {shown(str(facts['query']))} on '{facts['source']}'",
     verb="is",
-    explain=_explain,
 )
-SCHEMAS = EntryType(
+SCHEMAS = _of_source(
     folder="schemas",
-    error=SourceError,
     asked=("source",),
     exact=("tables",),
     encode=encode_schema,
     decode=decode_schema,
     describe=lambda facts: f"tables of '{facts['source']}'",
     verb="are",
-    explain=_explain,
 )
-DDL = EntryType(
+DDL = _of_source(
     folder="ddl",
-    error=SourceError,
     asked=("source",),
     exact=("ddl",),
     encode=encode_ddl,
     decode=decode_ddl,
     describe=lambda facts: f"tables of '{facts['source']}'",
     verb="are",
-    explain=_explain,
 )
-TIMES = EntryType(
+TIMES = _of_source(
     folder="times",
-    error=SourceError,
     asked=("source", "gold", "predicted"),
     exact=(),
     encode=encode_times,
     decode=decode_times,
     describe=lambda facts: f"times of '{facts['source']}'",
     verb="are",
-    explain=_explain,
 )

@@ -73,9 +73,12 @@ def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
 
 
 def with_quoted_texts(tree: exp.Expr, tables: Tables) -> exp.Expr:
-    """Return the tree with texts where it has names in double quotes that no table has as a column, as SQLite does."""
+    """Return the tree with texts where it has names in double quotes that no table has as a column.
+
+    SQLite and MySQL take such a name for a text.
+    """
     names = {column.name.lower() for table in tables.values() for column in table.columns}
-    names |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
+    names |= {alias.alias.lower() for alias in tree.find_all(exp.Alias, exp.TableAlias)}
     for column in list(tree.find_all(exp.Column)):
         if column.this.args.get("quoted") and not column.table and column.name.lower() not in names:
             column.replace(exp.Literal.string(column.name))

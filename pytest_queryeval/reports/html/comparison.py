@@ -12,7 +12,7 @@ from pytest_queryeval.reports.blocks import Untrusted
 from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
 from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
-from pytest_queryeval.reports.leaderboard import NOTE, coverage, finding, suite_differences
+from pytest_queryeval.reports.leaderboard import NOTE, coverage, finding, other_metric_names, suite_differences
 from pytest_queryeval.reports.sections import CHANGE_NOTE, changes_table, p_text
 from pytest_queryeval.results.baseline.flips import score_of
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Leaderboard
@@ -75,7 +75,7 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
         coverage=list(coverage(board)),
         besides=list(suite_differences(board["systems"])),
         min_group=MIN_GROUP,
-        metrics=list(dict.fromkeys(name for system in board["systems"] for name in system["metrics"])),
+        metrics=other_metric_names(board["systems"]),
         metric_changes=changes_table(board["baseline"]) if "baseline" in board else None,
         change_note=CHANGE_NOTE,
         signed=signed,

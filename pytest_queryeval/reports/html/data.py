@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_queryeval.core.cause import NOTHING
 from pytest_queryeval.core.report import CaseReport, EarlierCase, PredictionReport, QueryReport, Report
+from pytest_queryeval.reports.cells import metric_names
 from pytest_queryeval.results.aggregation import is_accidental
 from pytest_queryeval.results.verdict import first_line, worst_first
 from pytest_queryeval.text.truncation import truncate
@@ -69,7 +70,6 @@ def listed(report: Report) -> dict[str, object]:
     worst = worst_first(report) + [case for case in cases if case["cause"] is not None and case["outcome"] == "passed"]
     flipped = report.get("baseline")
     views = {name: frozenset(flipped[key] if flipped else ()) for name, key in FLIPPED.items()}
-    names = list(dict.fromkeys(name for case in cases for name in case["scores"]))
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
@@ -87,7 +87,7 @@ def listed(report: Report) -> dict[str, object]:
             name: [
                 None if (score := case["scores"].get(name)) is None else round(score, SCORE_DIGITS) for case in cases
             ]
-            for name in names
+            for name in metric_names(cases)
         },
         "worst": [places[id(case)] for case in worst],
         "views": {

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.languages.sql.compared import with_quoted_texts
 from pytest_queryeval.languages.sql.mutants import clauses, conditions
 from pytest_queryeval.languages.sql.mutants.edit import Edit, Site
 from pytest_queryeval.languages.sql.table_definitions import Tables, read_tables
@@ -53,7 +54,8 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
     tables = read_tables(ddl, dialect)
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     tables = {name: table for name, table in tables.items() if name not in common}
-    _quote_texts(tree, tables)
+    if tables:
+        tree = with_quoted_texts(tree, tables)
     uncompared = _uncompared(tree, policy)
     known = {tree.sql(dialect=dialect)}
     found: list[Mutant] = []
@@ -134,14 +136,3 @@ def _clause(node: exp.Expr) -> str:
 def _change(edit: Edit, dialect: str) -> str:
     before = edit.node.sql(dialect=dialect).strip()
     return f"{before} dropped" if edit.new is None else f"{before} → {edit.new.sql(dialect=dialect).strip()}"
-
-
-def _quote_texts(tree: exp.Expr, tables: Tables) -> None:
-    """Put texts in single quotes: where no column has a name in double quotes, it is a text for SQLite and MySQL."""
-    names = {column.name.lower() for table in tables.values() for column in table.columns}
-    names |= {alias.alias.lower() for alias in tree.find_all(exp.Alias, exp.TableAlias)}
-    for column in [*tree.find_all(exp.Column)] if tables else ():
-        identifier = column.this
-        is_quoted = isinstance(identifier, exp.Identifier) and identifier.args.get("quoted")
-        if is_quoted and not column.table and column.name.lower() not in names:
-            column.replace(exp.Literal.string(column.name))
