@@ -8,7 +8,10 @@ import gc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.run_name import COMMIT_VARIABLES
+from pytest_queryeval.sandbox.host import Hosts
 
 # Deadlines and "too slow" are about the machine, which may be busy.
 settings.register_profile("small", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,3 +55,25 @@ def pytester(pytester, monkeypatch):
     """Give runs of `pytester`, which forgets the options of the environment, those of all tests."""
     monkeypatch.setenv("PYTEST_ADDOPTS", WITHOUT_OTHERS)
     return pytester
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    with Hosts() as pool:
+        yield pool
+
+
+@pytest.fixture
+def session():
+    with Session() as opened:
+        yield opened
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Makes a metric known for one test."""
+
+    def add(name, function):
+        monkeypatch.setitem(METRICS._members, name, METRICS._admit(function))
+
+    return add

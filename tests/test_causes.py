@@ -72,12 +72,6 @@ def test_duckdb(tmp_path, session, predicted, gold, label):
 
 
 @pytest.fixture
-def session():
-    with Session() as opened:
-        yield opened
-
-
-@pytest.fixture
 def cause_of(database, session):
     """The cause of a wrong prediction, and the answer of its repaired query, which is gold's."""
 

@@ -11,7 +11,6 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Hosts
 
 SCHEMA = """
     create table concerts (id integer primary key, city varchar(40), price double precision);
@@ -26,12 +25,6 @@ MANY = {"sqlite": 70, "duckdb": 34}
 @pytest.fixture(scope="module", params=NAMES)
 def name(request):
     return request.param
-
-
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")

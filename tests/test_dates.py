@@ -30,7 +30,6 @@ from pytest_queryeval.metrics.execution_accuracy import execution_accuracy
 from pytest_queryeval.metrics.row_matching_f1 import row_matching_f1
 from pytest_queryeval.metrics.soft_f1 import soft_f1
 from pytest_queryeval.metrics.value_overlap import value_overlap
-from pytest_queryeval.sandbox.host import Hosts
 from pytest_queryeval.suites import load_cases
 
 pytest_plugins = ["postgres"]
@@ -302,12 +301,6 @@ def rdf_pool(engine) -> list[Known]:
     (row,) = execution.answer.rows
     place = {name: at for at, name in enumerate(execution.answer.columns)}
     return [Known(row[place[f"c{n}"]], said, is_text) for n, (_, said, is_text) in enumerate(asked)]
-
-
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.information_schema import listed_ddl
 from pytest_queryeval.evaluation.calls.schema_text import SchemaTexts
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.sandbox.host import Hosts
 
 pytest_plugins = ["postgres", "mariadb"]
 
@@ -32,12 +31,6 @@ create table appearance (singer int references Singer (id), day text, primary ke
 create view names as select "full name" from Singer;
 """
 PLAIN = {"body": {"sql": "{query}", "top": "{limit}"}, "rows": "$.rows"}
-
-
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
 
 
 def opened(hosts, engine, folder=Path(), **settings):

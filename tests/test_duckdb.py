@@ -28,12 +28,6 @@ SCHEMA = """
 
 
 @pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
 def made(tmp_path_factory):
     return make(tmp_path_factory.mktemp("made") / "concerts.duckdb")
 

@@ -10,7 +10,6 @@ from pytest_queryeval.core.metric import metric
 from pytest_queryeval.core.model import Execution, Failure, Source, Threshold, ThresholdViolation
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case
-from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS, applies_to
 from pytest_queryeval.results.case_json import case_json, result_json
 
@@ -25,24 +24,8 @@ ANSWERS = {
 
 
 @pytest.fixture
-def session():
-    with Session() as opened:
-        yield opened
-
-
-@pytest.fixture
 def engine(monkeypatch):
     return install_engine(monkeypatch, ANSWERS)
-
-
-@pytest.fixture
-def register(monkeypatch):
-    """Makes a metric known for one test."""
-
-    def add(name, function):
-        monkeypatch.setitem(METRICS._members, name, METRICS._admit(function))
-
-    return add
 
 
 def run_case(*golds, predicted="same", **changes):

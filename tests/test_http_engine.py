@@ -72,12 +72,6 @@ PLAIN = {"body": {"sql": "{query}", "top": "{limit}"}, "rows": "$.rows"}
 
 
 @pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
 def database(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "concerts.db"
     with closing(sqlite3.connect(path)) as connection:

@@ -11,7 +11,6 @@ import pytest
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Hosts
 
 pytest_plugins = ["mariadb"]
 
@@ -65,12 +64,6 @@ HOSTILE = {
     "cartesian join": ("select count(*) from seq_1_to_99999 a, seq_1_to_99999 b", "timeout"),
     "too many rows": ("select a.seq from seq_1_to_9999 a, seq_1_to_9999 b", "too_large"),
 }
-
-
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
 
 
 def opened(hosts, url):

@@ -13,19 +13,13 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, rdf
 from pytest_queryeval.languages.sparql.prefixes import COMMON_PREFIXES
-from pytest_queryeval.sandbox.host import Host, Hosts
+from pytest_queryeval.sandbox.host import Host
 
 ROOT = Path(__file__).parent.parent
 XSD = "http://www.w3.org/2001/XMLSchema#"
 QUADS = "@prefix : <http://e/> . :d :p 0 . :g1 { :a :p 1 . :b :p 2 } :g2 { :c :p 3 }"
 EVERYTHING = "SELECT ?s { ?s <http://e/p> ?o }"
 ENGINE_NAMES = pytest.mark.parametrize("engine", ["oxigraph", "rdflib"])
-
-
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.model import Execution, Failure, Threshold
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.evaluation import evaluate_case
-from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.metrics import METRICS
 
 ANSWERS = {"gold": [("Graz", 1), ("Linz", 2)], "same": [("Linz", 2), ("Graz", 1)], "other": [("Bern", 7)]}
 SINGERS = Schema(tables={"singer": ("name",)})
@@ -16,24 +14,8 @@ BY_TEXT = ("same_text",)
 
 
 @pytest.fixture
-def session():
-    with Session() as opened:
-        yield opened
-
-
-@pytest.fixture
 def engine(monkeypatch):
     return install_engine(monkeypatch, ANSWERS)
-
-
-@pytest.fixture
-def register(monkeypatch):
-    """Makes a metric known for one test."""
-
-    def add(name, function):
-        monkeypatch.setitem(METRICS._members, name, METRICS._admit(function))
-
-    return add
 
 
 @pytest.fixture

@@ -20,12 +20,6 @@ ANSWERS = {
 
 
 @pytest.fixture
-def session():
-    with Session() as opened:
-        yield opened
-
-
-@pytest.fixture
 def engine(monkeypatch):
     return install_engine(monkeypatch, ANSWERS)
 

@@ -26,12 +26,6 @@ CARTESIAN = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l
 
 
 @pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
 def run(request, hosts, tmp_path_factory):
     """Runs a query on one of the engines, each of which is opened on first use and then kept."""
     folder = tmp_path_factory.mktemp("graph")

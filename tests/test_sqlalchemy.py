@@ -79,12 +79,6 @@ VALUES = {
 }
 
 
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
-
-
 def opened(hosts, url, folder=Path()):
     return ENGINES["sqlalchemy"].open(
         Source(name="m", engine="sqlalchemy", settings={"url": url}, folder=folder), hosts

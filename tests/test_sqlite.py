@@ -11,7 +11,6 @@ from hostile_sql import HOSTILE
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.sandbox.host import Hosts
 
 SCHEMA = """
     create table concerts (id integer primary key, city text, price real);
@@ -23,12 +22,6 @@ MODULES = {
     "fts4": ("create virtual table letters using fts4(words)", "insert into letters values ('soft music')"),
     "rtree": ("create virtual table boxes using rtree(id, low, high)", "insert into boxes values (1, 2, 3)"),
 }
-
-
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -75,12 +75,6 @@ class Driver:
 """
 
 
-@pytest.fixture(scope="module")
-def hosts():
-    with Hosts() as pool:
-        yield pool
-
-
 @pytest.fixture
 def toy(tmp_path):
     (tmp_path / "driver.py").write_text(TOY)
