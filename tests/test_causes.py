@@ -9,14 +9,16 @@ import pytest
 from samples import answer, make_case, query
 
 from pytest_queryeval.api import evaluate
+from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import QueryOrAnswer, Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.engines import ENGINES, EngineType, SourceFingerprint
-from pytest_queryeval.evaluation.causes import BUDGET
+from pytest_queryeval.evaluation.causes import MAX_COMBINATIONS, MAX_EXECUTIONS
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.languages.sql.edits import SqlEdits, sql_edits
 from pytest_queryeval.results.case_json import result_json
 from pytest_queryeval.text.redaction import MARK
 
@@ -254,8 +256,32 @@ def test_the_search_ends_with_its_budget(monkeypatch, session):
     cause, executed = counted(monkeypatch, session)
 
     assert cause is None
-    assert len(executed) == 2 + BUDGET == 52
+    assert len(executed) == 2 + MAX_EXECUTIONS == 52
     assert len({text for text, _, _ in executed}) == 52
+
+
+@pytest.mark.parametrize(
+    "predicted",
+    [
+        # The query is the same whichever column is left out.
+        f"SELECT {', '.join(['1'] * 500)} FROM singer",
+        # No edit is possible, since the columns are of no table that the parser knows.
+        f"SELECT {', '.join(f'json_each.value + {n}' for n in range(60))} FROM json_each('[1]')",
+    ],
+)
+def test_the_search_ends_where_edits_make_few_queries(monkeypatch, cause_of, predicted):
+    applied, made = [], SqlEdits.applied
+    monkeypatch.setattr(SqlEdits, "applied", lambda edits, numbers: applied.append(numbers) or made(edits, numbers))
+
+    assert cause_of(predicted, f"{NAMES} WHERE age > 40") is None
+    assert len(applied) == MAX_COMBINATIONS
+
+
+def test_what_another_dialect_cannot_say_is_not_logged(caplog):
+    found = sql_edits("SELECT a FROM t FOR UPDATE", "SELECT b FROM t FOR UPDATE", Schema(), "sqlite")
+
+    assert found.applied([0])
+    assert not caplog.records
 
 
 def test_the_search_ends_with_the_first_edit_that_runs_out_of_time(monkeypatch, session):

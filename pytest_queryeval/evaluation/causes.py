@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 
 from pytest_queryeval.core.cause import Cause, CausingEdit
 from pytest_queryeval.core.errors import SourceError
@@ -14,7 +15,9 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.truncation import one_line
 
-BUDGET = 50  # executions for each case: a count, so that reports do not depend on the machine
+# For each case: counts, so that reports do not depend on the machine.
+MAX_EXECUTIONS = 50
+MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
 
@@ -58,11 +61,11 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
         return None
     found = KINDS[case.kind].edits(predicted_query, gold_query, case.dialect, session.schema(case))
     tried: set[str] = set()
-    for numbers in found.combinations() if found is not None else ():
+    for numbers in islice(found.combinations(), MAX_COMBINATIONS) if found is not None else ():
         query = found.applied(numbers) if found is not None else None
         if query is None or query in tried:
             continue
-        if len(tried) == BUDGET:
+        if len(tried) == MAX_EXECUTIONS:
             break
         tried.add(query)
         execution = session.execute_cached(QueryOrAnswer(query=query), case)

@@ -444,7 +444,7 @@ class SqlEdits:
 
 
 def sql_edits(predicted: str, gold: str, schema: Schema, dialect: str) -> SqlEdits | None:
-    """Return the edits from a predicted query to gold; None where one of them cannot be read as a whole.
+    """Return the edits from a predicted query to gold; None where one cannot be read as a whole, or is very long.
 
     >>> found = sql_edits("SELECT id FROM singer WHERE age > 30", "SELECT id FROM singer WHERE age > 40", Schema(), "")
     >>> found.edits
