@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.output import Result, write_in_place
 from pytest_queryeval.cli.reported_case import case_of, find_reported, read_suite
-from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.cache_folder import locked, private_folder
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError, SuiteError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
@@ -187,27 +186,16 @@ def _change(accepted: Sequence[Acceptance]) -> list[Case]:
         texts[path] = with_gold(texts[path], each.case.location, each.case.id, each.gold)
     try:
         for path, text in texts.items():
-            _write(path, text.encode())
+            write_in_place(path, text.encode())
         written = {
             suite.path: _written(suite, {each.case.id for each in accepted if each.suite is suite})
             for suite in {each.suite.path: each.suite for each in accepted}.values()
         }
     except BaseException:
         for path, content in before.items():
-            _write(path, content)
+            write_in_place(path, content)
         raise
     return [case_of(written[each.suite.path], each.case.id) for each in accepted]
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write the file that a path leads to, which keeps its permissions."""
-    try:
-        real = path.resolve()
-        mode = real.stat().st_mode
-        write_atomically(real, content)
-        real.chmod(mode)
-    except OSError as error:
-        raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _written(suite: Suite, changed: Collection[str]) -> Suite:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import check_target, files_of
 from pytest_queryeval.text.escaping import log_line
@@ -95,3 +96,14 @@ def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> Written
         else:
             files.paths.append(path)
     return files
+
+
+def write_in_place(path: Path, content: bytes) -> None:
+    """Write the file that a path leads to, which keeps its permissions."""
+    try:
+        real = path.resolve()
+        mode = real.stat().st_mode
+        write_atomically(real, content)
+        real.chmod(mode)
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error
