@@ -283,13 +283,30 @@ def test_the_command_writes_variants_that_a_suite_can_name(folder, capsys):
 def test_variants_that_are_there_are_replaced_with_force_only(folder, capsys):
     Path("variants").mkdir()
     old = Path("variants/music-09.sql")
-    old.write_text("old")
+    old.write_text("-- A variant of music.sql")
 
     with pytest.raises(SystemExit, match="2"):
         main(["strengthen", ".", "-o", "variants"])
     assert "variants/music-09.sql: is there already" in capsys.readouterr().err
     assert main(["strengthen", ".", "-o", "variants", "--force"]) == 0
     assert not old.exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--force"]])
+def test_a_file_that_is_no_variant_is_never_replaced(folder, capsys, options):
+    own = Path("music-01.sql")
+    own.write_text("CREATE TABLE own (id)")
+
+    with pytest.raises(SystemExit, match="2"):
+        main(["strengthen", ".", "-o", ".", *options])
+    assert capsys.readouterr().err.startswith("music-01.sql: is there already")
+    assert own.read_text() == "CREATE TABLE own (id)"
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(folder, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["strengthen", ".", "-o", "music.sql"])
+    assert capsys.readouterr().err == "music.sql: cannot be written: File exists\n"
 
 
 def test_a_gold_that_fails_is_a_problem_of_its_place(folder, capsys):

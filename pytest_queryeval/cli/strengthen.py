@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from pytest_queryeval.text.truncation import one_line
 EXAMPLE = "queryeval strengthen suites -o suites/variants"
 OK, FOUND = 0, 1
 CHANGE_CHARACTERS = 100
+HEAD = "-- A variant of "  # of each script
 _tell = teller("strengthen")
 
 
@@ -66,11 +68,16 @@ def run(arguments: argparse.Namespace) -> Result:
     """Build and write the variants of each source; 1 where a gold does not run, else 0.
 
     Raise `SuiteError` for suites that cannot be read, `SourceError` for a source that cannot list its tables, and
-    `QueryEvalError` for variants that are there already.
+    `QueryEvalError` for variants that are there already and a folder that cannot be written.
     """
     folder: Path = arguments.output
-    if not arguments.force and (found := next(folder.glob("*-[0-9][0-9].sql"), None)):
-        raise QueryEvalError(f"{found}: is there already: name another folder, or replace variants with --force")
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for file in sorted(folder.glob("*-[0-9][0-9].sql")):
+        if not arguments.force:
+            raise QueryEvalError(f"{file}: is there already: name another folder, or replace variants with --force")
+        if not file.is_file() or not file.read_bytes().startswith(HEAD.encode()):
+            raise QueryEvalError(f"{file}: is there already, and is no variant by this command: name another folder")
     done: list[Strengthened] = []
     with Session(_tell) as session:
         measured = measure_cases(arguments.path, session, _tell)
@@ -92,7 +99,8 @@ def run(arguments: argparse.Namespace) -> Result:
             files = {}
             for number, variant in enumerate(build_variants(strengths, session, seed=arguments.seed), start=1):
                 file = folder / f"{name}-{number:02}.sql"
-                write_atomically(file, _script(source, variant).encode())
+                with _writing(file):
+                    write_atomically(file, _script(source, variant).encode())
                 _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
                 files[file] = variant
             pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
@@ -133,10 +141,19 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raise `QueryEvalError` where a path cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def _script(source: Source, variant: Variant) -> str:
     """Return the script of a variant with what it is for in comments."""
     head = [
-        f"-- A variant of {one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
+        f"{HEAD}{one_line(source.name)}, by `queryeval strengthen`: here, these changes of a gold query",
         "-- change its answer.",
         *(f"-- {case.id}: {one_line(mutant.change, CHANGE_CHARACTERS)}" for case, mutant in variant.kills),
     ]
