@@ -15,9 +15,14 @@ from trees import trees
 from pytest_queryeval import reports
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, ReportFormat, check_target, files_of, is_folder, write_report
+from pytest_queryeval.reports.annotations import annotation_lines
+from pytest_queryeval.reports.code_quality import render_code_quality
 from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.reports.markdown import render_markdown
+from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
+from pytest_queryeval.results.verdict import finding
 
 OLD = b"the report of the last run"
 
@@ -263,3 +268,30 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_run(tmp_path, monkey
 
     with pytest.raises(ReportError, match="is no folder that can be written to"):
         check_target(tmp_path / "report.json")
+
+
+@pytest.mark.parametrize("form", ["markdown", "annotations", "code quality", "terminal"])
+def test_a_finding_begins_with_the_edit_that_repairs_the_answer_and_stays_text(form, tmp_path):
+    edit = {"label": "wrong-value", "clause": "WHERE", "change": "30 → 40\n::error::\x1b[1m|`"}
+    cause = {"edits": [edit], "repaired_query": "SELECT 1"}
+    failed = entry(outcome="failed", message="missing 1 row; m 0.000\nmore", nodeid="a::a", cause=cause)
+    report = make_report(failed)
+
+    text = {
+        "markdown": lambda: render_markdown(report).decode(),
+        "annotations": lambda: "\n".join(annotation_lines(report, tmp_path)),
+        "code quality": lambda: json.loads(render_code_quality(report))[0]["description"],
+        "terminal": lambda: "\n".join(line for line, _ in summary_lines(report, width=200)),
+    }[form]()
+
+    assert "WHERE: 30 → 40 ::error::" in text
+    assert "(wrong-value); missing 1 row; m 0.000" in text
+    assert "\n::error::" not in text
+    assert "\x1b" not in text
+
+
+def test_the_finding_of_a_failed_prediction_is_its_message():
+    edit = {"label": "syntax", "clause": "", "change": "incomplete input"}
+    failed = entry(message="prediction failed (invalid): incomplete input", cause={"edits": [edit]})
+
+    assert finding(failed) == "prediction failed (invalid): incomplete input"

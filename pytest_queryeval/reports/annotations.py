@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.results.gates import gate_text
-from pytest_queryeval.results.verdict import first_line, worst_first
+from pytest_queryeval.results.verdict import finding, worst_first
 from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.truncation import one_line, one_line_with_end
 
@@ -33,7 +33,7 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
         place = _in_repository(root / case["path"], workspace)
         line = str(case["line"]) if place and case["line"] else ""
         title = f"{case['outcome']}: {one_line_with_end(case['nodeid'], TITLE_CHARACTERS)}"
-        yield _command("error", first_line(case), file=place, line=line, title=title)
+        yield _command("error", finding(case), file=place, line=line, title=title)
     if (rest := len(gates) + len(cases) - MAX_ERRORS) > 0:
         more = f"{rest:,} more missed gates and failed cases: the summary of the step lists them"
         yield _command("warning", more, title="query evaluation")

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.results.verdict import first_line, worst_first
+from pytest_queryeval.results.verdict import finding, worst_first
 from pytest_queryeval.text.truncation import escape_line
 
 DESCRIPTION_CHARACTERS = 300
@@ -22,7 +22,7 @@ def render_code_quality(report: Report) -> bytes:
     """
     issues = [
         {
-            "description": escape_line(f"{case['id']}: {first_line(case)}", DESCRIPTION_CHARACTERS),
+            "description": escape_line(f"{case['id']}: {finding(case)}", DESCRIPTION_CHARACTERS),
             "check_name": f"queryeval.{case['outcome']}",
             "fingerprint": sha256(case["nodeid"].encode(errors="backslashreplace")).hexdigest(),
             "severity": SEVERITIES[case["outcome"]],

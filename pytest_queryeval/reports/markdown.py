@@ -33,7 +33,7 @@ from pytest_queryeval.reports.sections import (
     spider_lines,
 )
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
-from pytest_queryeval.results.verdict import first_line, verdict, worst_first
+from pytest_queryeval.results.verdict import finding, verdict, worst_first
 from pytest_queryeval.text.formatting import format_interval, pluralize
 
 MAX_BYTES = 900 * 1024
@@ -178,7 +178,7 @@ def _table(title: str, table: Table, max_bytes: int, *, foot: tuple[str, ...] = 
 def _cases(title: str, cases: Sequence[CaseReport], max_bytes: int, *, listed: int | None = None) -> Section:
     """Return the cases that did not pass; the row of a case is made when it is taken."""
     rows = (
-        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(first_line(case), cell=True)))
+        table_row((code_span(case["nodeid"], cell=True), case["outcome"], code_span(finding(case), cell=True)))
         for case in cases[:listed]
     )
     head = table_head(("case", "outcome", "finding"))

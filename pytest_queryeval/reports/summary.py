@@ -28,7 +28,7 @@ from pytest_queryeval.results.verdict import (
     COLOURS,
     NO_VERDICT,
     counts_of_cases,
-    first_line,
+    finding,
     verdict,
     worst_first,
 )
@@ -158,7 +158,7 @@ def _worst(report: Report, width: int) -> Iterator[Line]:
     names = [truncate_middle(one_line(case["nodeid"]), room) for case in shown]
     wide = max(map(len, names))
     for case, name in zip(shown, names, strict=True):
-        why = one_line(first_line(case), width - wide - 4)
+        why = one_line(finding(case), width - wide - 4)
         yield f"  {name:<{wide}}  {why}".rstrip(), {"red": case["outcome"] != "missed"}
 
 
