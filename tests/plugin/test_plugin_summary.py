@@ -46,7 +46,8 @@ def test_github_annotates_failed_cases_once_and_the_verdict_stays_last(suite, ru
 
     (command,) = [line for line in result.outlines if line.startswith("::")]
     place = "file=a.queryeval.yaml,line=5,title=failed%3A a.queryeval.yaml%3A%3Abad"
-    assert command.startswith(f"::error {place}::missing 1 of 2 rows, 1 extra; execution_accuracy 0.000")
+    finding = "SELECT: 1 → COUNT(*) (wrong-aggregate); missing 1 of 2 rows, 1 extra; execution_accuracy 0.000"
+    assert command.startswith(f"::error {place}::{finding}")
     assert result.outlines[-1].startswith("queryeval: FAILED")
 
 
