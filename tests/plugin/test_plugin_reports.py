@@ -154,7 +154,7 @@ def test_summary_names_means_groups_and_the_worst_cases(suite, run_and_parse, mo
             "hard            2       0               0.000 *",
             "worst cases (2 of 2)",
             "  a.queryeval.yaml::error  gold query failed *",
-            "  a.queryeval.yaml::bad    missing 1 of 2 rows, 1 extra; execution_accuracy *",
+            "  a.queryeval.yaml::bad    SELECT: 1 → COUNT(*) (wrong-aggregate); missing 1 of 2 rows, 1 extra; *",
             "report: report.json",
         ]
     )
