@@ -101,7 +101,7 @@ def test_a_mistake_in_a_setting(setting, message):
         ("sqlite", f"cannot tell which engine 'sqlite' is for, {NO_ENGINE}: write {{sqlite: FILE}}"),
         ("{postgres: localhost}", "unknown engine 'postgres': write {sqlalchemy: URL}"),
         ("{type: sqlite, path: a.db}", "unknown engine 'type': the engine's name is the key, as in {sqlite: FILE}"),
-        ("{sqlite: {file: a.db}}", "unknown setting 'file': known are path, script"),
+        ("{sqlite: {file: a.db}}", "unknown setting 'file': known are path, script, variants"),
     ],
 )
 def test_a_mistake_in_a_source(source, message):

@@ -212,10 +212,6 @@ def near_matches(
     return sorted(left), sorted(position for candidates in waiting.values() for _, position, _ in candidates)
 
 
-def _is_number(value: Comparable) -> bool:
-    return not isinstance(quantity_of(value), Temporal)
-
-
 def _split(position: int, cells: Cells) -> tuple[Cells, Candidate]:
     """Split a row into a key, the same for rows that may be near each other, and the values to compare."""
     key: list[Hashable] = []
@@ -244,7 +240,10 @@ def _partner(
     """
     numbers, _, values = row
     start = 0
-    policy = next((of for of, value in zip(policies, values, strict=True) if _is_number(value)), Policy())
+    of_numbers = (
+        of for of, value in zip(policies, values, strict=True) if not isinstance(quantity_of(value), Temporal)
+    )
+    policy = next(of_numbers, Policy())
     if numbers and isinstance(numbers[0], int | float) and abs(numbers[0]) < MAX_FLOAT:
         lowest = numbers[0] - 2 * max(policy.rel * abs(numbers[0]), policy.abs)
         start = bisect_left(candidates, ((lowest,),))

@@ -134,13 +134,9 @@ def nearest(word: str, names: Collection[str]) -> str:
     lowered = {part: name for name in sorted(names, key=len, reverse=True) for part in name.lower().split("_")}
     lowered |= {name.lower(): name for name in sorted(names)}
     near = difflib.get_close_matches(word.lower(), lowered, n=1)
-    if not near or (len(names) <= MAX_LISTED and not _are_alike(word.lower(), near[0])):
-        return ""
-    return lowered[near[0]]
-
-
-def _are_alike(word: str, other: str) -> bool:
-    return word[:1] == other[:1] or difflib.SequenceMatcher(a=other, b=word).ratio() >= ALIKE
+    if near and len(names) <= MAX_LISTED and word[:1].lower() != near[0][:1]:
+        near = difflib.get_close_matches(word.lower(), near, cutoff=ALIKE)
+    return lowered[near[0]] if near else ""
 
 
 def names_beside(path: Path, name: str) -> list[str]:

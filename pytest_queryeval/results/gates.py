@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -324,10 +324,13 @@ def _about(gate: GateReport) -> list[str]:
 
 
 def _shown_value(gate: GateReport, value: float) -> str:
+    """Return the value with as many digits as show on which side of the limits it lies."""
     if gate["type"] == "max_regressions":
         return f"{value:,}"
     limits = Threshold(minimum=gate["min"], maximum=gate["max"])
-    return _distinct_text(value, limits, format_amount if gate["type"] == "sum" else format_score)
+    number = format_amount(value) if gate["type"] == "sum" else format_score(value)
+    texts, is_met = (number, f"{value:.6g}", repr(value)), limits.admits(value)
+    return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])
 
 
 def _value_text(gate: GateReport, value: float) -> str:
@@ -341,9 +344,3 @@ def _value_text(gate: GateReport, value: float) -> str:
     proven = f"a {change} of {format_score(least)} is proven in 4 of 5 runs" if least is not None else ""
     allowed = f"a {change} of at most {most:g} allowed" if most else f"no proven {change} allowed"
     return f"{signed(value)} (p {gate['p']:.3f}; {proven or f'too few cases to show any {change}'}), {allowed}"
-
-
-def _distinct_text(value: float, limits: Threshold, number: Callable[[float], str]) -> str:
-    """Return the value as a `number`, or with as many digits as show on which side of the limits it lies."""
-    texts, is_met = (number(value), f"{value:.6g}", repr(value)), limits.admits(value)
-    return next((text for text in texts if limits.admits(float(text.replace(",", ""))) is is_met), texts[-1])

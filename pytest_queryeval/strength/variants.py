@@ -86,7 +86,11 @@ class _Search:
             candidates = [generator.rows(self._random) for _ in range(CANDIDATES)]
             found = [(rows, self.kills(rows, left, session)) for rows in candidates]
             for rows, kills in sorted(found, key=lambda one: -len(one[1])):
-                if kills and self._golds_run(rows, session):
+                if not kills:
+                    break
+                source = self._databases.source_of(rows)
+                cases = [replace(one.case, source=source) for one in self._strengths]
+                if all(session.execute(gold, case).error is None for case in cases for gold in case.golds):
                     return rows, kills
         return {}, set()
 
@@ -118,8 +122,3 @@ class _Search:
                     if not is_right(answered, golds, case, session):
                         killed.add((at, mutant))
         return killed
-
-    def _golds_run(self, rows: Rows, session: Session) -> bool:
-        source = self._databases.source_of(rows)
-        cases = [replace(one.case, source=source) for one in self._strengths]
-        return all(session.execute(gold, case).error is None for case in cases for gold in case.golds)

@@ -62,7 +62,7 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
         found.append(("wrong-dataset", "", extra, missing))
     for name, matched in match_dimensions(gold, predicted).items():
         sides = (matched.false_positives, matched.false_negatives)
-        chosen, lacking = ([_name(term) for term in terms] for terms in sides)
+        chosen, lacking = ([term.id or term.name or term.label or "" for term in terms] for terms in sides)
         if not chosen and not lacking:
             continue
         label: CauseLabel = "wrong-code"
@@ -79,10 +79,6 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
         for label, name, *change in found[:MAX_EDITS]
     ]
     return Cause(edits=tuple(edits)) if edits else None
-
-
-def _name(term: Term) -> str:
-    return term.id or term.name or term.label or ""
 
 
 def _rows(terms: Iterable[tuple[str, Term]]) -> Iterator[Row]:

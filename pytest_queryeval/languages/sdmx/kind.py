@@ -61,8 +61,10 @@ class Sdmx(Kind):
         return QueryOrAnswer(answer=read_selection(node))
 
     def read_file(self, node: Node) -> QueryOrAnswer:
-        readers = {".json": _json_file, ".yaml": _yaml_file, ".yml": _yaml_file, ".txt": text_file}
-        return stated_file(node, readers)
+        def read(file: File) -> QueryOrAnswer:
+            return QueryOrAnswer(answer=read_selection(read_json(file)))
+
+        return stated_file(node, {".json": read, ".yaml": _yaml_file, ".yml": _yaml_file, ".txt": text_file})
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
         """Check that a gold selects only what the case's structure has; raise ValueError otherwise."""
@@ -105,10 +107,6 @@ class Sdmx(Kind):
 
 def _is_json(text: str) -> bool:
     return text.lstrip()[:1] in ("[", "{")
-
-
-def _json_file(file: File) -> QueryOrAnswer:
-    return QueryOrAnswer(answer=read_selection(read_json(file)))
 
 
 def _yaml_file(file: File) -> QueryOrAnswer:

@@ -37,10 +37,6 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed)
 
 
-def _fault(case: CaseReport) -> str | None:
-    return None if case["outcome"] == "passed" else first_line(case) or None
-
-
 def _cause(case: CaseReport) -> str | None:
     edits = part(case, "cause", "edits") or ()
     return "\n".join(f"{edit['label']}: {edit['clause']} {edit['change']}" for edit in edits) or None
@@ -59,7 +55,11 @@ ABOUT = (
     Column(header="gold", read=at("gold", "query"), width=42, style="query"),
     Column(header="predicted", read=at("predicted", "query"), width=42, style="query"),
     Column(header="outcome", read=at("outcome"), style="outcome"),
-    Column(header="what is wrong", read=_fault, width=44),
+    Column(
+        header="what is wrong",
+        read=lambda case: None if case["outcome"] == "passed" else first_line(case) or None,
+        width=44,
+    ),
     CAUSE,
     Column(header="difficulty", read=at("difficulty")),
     Column(header="kind", read=at("kind")),

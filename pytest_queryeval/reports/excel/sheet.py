@@ -103,7 +103,8 @@ class Sheet:
         last = row + 1
         for last, values in enumerate(rows, start=row + 2):
             for column, value in enumerate(values):
-                own, style = value if isinstance(value, tuple) else (value, _style(value))
+                of_type = "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
+                own, style = value if isinstance(value, tuple) else (value, of_type)
                 self.put(last, column, own, style)
                 longest[column] = max(longest[column], len(own) if isinstance(own, str) else MIN_WIDTH)
         for column, characters in enumerate(longest):
@@ -224,10 +225,6 @@ def _header_points(headers: Sequence[str], widths: Sequence[int]) -> float:
     """Return the height of the header of a table with these columns."""
     lines = max(-(-len(header) // (width - 2)) for header, width in zip(headers, widths, strict=True))
     return LINE_POINTS * min(lines, 3) + 4
-
-
-def _style(value: Cell | datetime) -> str:
-    return "text" if isinstance(value, str) else "count" if isinstance(value, int) else "score"
 
 
 def at(*path: str) -> Callable[[CaseReport], Any]:

@@ -134,7 +134,11 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
                 "metrics": {each: _mean(one) for each, one in others_means.items() if each != metric},
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
                 "changes": _changes(reports[best], reports[name]) if name != best else [],
-                "eased": _eased(reports[best], reports[name]) if name != best else [],
+                "eased": [
+                    change
+                    for change in changes(reports[name], reports[best], match_cases(reports[name], reports[best]))
+                    if change["what"] in EASED
+                ],
             }
         )
     return {
@@ -192,11 +196,6 @@ def _changes(best: Report, other: Report) -> list[SuiteChange]:
     found = match_cases(best, other)
     in_both = {new["nodeid"] for _, new in found.common}
     return [change for change in changes(best, other, found) if change["cases"] and in_both.issuperset(change["cases"])]
-
-
-def _eased(best: Report, other: Report) -> list[SuiteChange]:
-    """Return what the suite of the best system left out that the other one's required."""
-    return [change for change in changes(other, best, match_cases(other, best)) if change["what"] in EASED]
 
 
 def _groups(

@@ -65,11 +65,15 @@ def mutants(query: str, dialect: str, ddl: str, policy: Policy) -> Sequence[Muta
         if text in known:
             continue
         known.add(text)
+        change = edit.change
+        if not change:
+            before, after = (node and node.sql(dialect=dialect).strip() for node in (edit.node, edit.new))
+            change = f"{before} dropped" if edit.new is None else f"{before} → {after}"
         mutant = Mutant(
             query=text,
             operator=edit.operator,
             clause=_clause(edit.node),
-            change=truncate(edit.change or _change(edit, dialect), CHANGE_CHARACTERS),
+            change=truncate(change, CHANGE_CHARACTERS),
             equivalent=edit.equivalent or (NOT_COMPARED if any(edit.node is item for item in uncompared) else ""),
         )
         found.append(mutant)
@@ -131,8 +135,3 @@ def _clause(node: exp.Expr) -> str:
                 return name
         place = place.parent
     return ""
-
-
-def _change(edit: Edit, dialect: str) -> str:
-    before = edit.node.sql(dialect=dialect).strip()
-    return f"{before} dropped" if edit.new is None else f"{before} → {edit.new.sql(dialect=dialect).strip()}"
