@@ -2,6 +2,9 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -307,6 +310,24 @@ def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(folder, c
     with pytest.raises(SystemExit, match="2"):
         main(["strengthen", ".", "-o", "music.sql"])
     assert capsys.readouterr().err == "music.sql: cannot be written: File exists\n"
+
+
+def test_sigterm_ends_the_command_and_leaves_no_copy_of_a_database(folder, monkeypatch):
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    program = "import sys; from pytest_queryeval.cli import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "strengthen", ".", "-o", "variants"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not list(temporary.glob("*/*")) and process.poll() is None:
+            time.sleep(0.01)
+        process.terminate()
+        told = process.communicate()[1]
+
+    assert process.returncode == 130
+    assert told.endswith("queryeval: interrupted\n")
+    assert not list(temporary.iterdir())
 
 
 def test_a_gold_that_fails_is_a_problem_of_its_place(folder, capsys):

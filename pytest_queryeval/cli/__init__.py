@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
@@ -12,7 +14,7 @@ from pytest_queryeval.cli.output import write_result
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError
 from pytest_queryeval.text.escaping import log_line
 
-USAGE_ERROR = 2
+USAGE_ERROR, INTERRUPTED = 2, 130
 
 
 class Command(NamedTuple):
@@ -57,6 +59,7 @@ class _CommandParser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status: 0, what the command says, or 2 for a call that cannot be served.
 
+    Ctrl-C and SIGTERM end it with status 130, once it has removed its temporary files.
     `arguments` are those after the program's name, those of the process where None is given. Like argparse, this
     raises `SystemExit` for an option that is unknown or incomplete, and for `--help`.
     """
@@ -66,10 +69,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, command in COMMANDS.items():
         subparsers.add_parser(name, module=command.module, help=command.summary)
     found = parser.parse_args(arguments)
+    is_main = threading.current_thread() is threading.main_thread()
+    ends_at_once = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ends_at_once:  # and would leave copies of databases behind
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         result = found.run(found)
         write_result(result, as_json=found.json)
     except QueryEvalError as error:
         problems = error.problems if isinstance(error, SuiteError) else (error,)
         parser.exit(USAGE_ERROR, "".join(f"{log_line(str(problem))}\n" for problem in problems))
+    except KeyboardInterrupt:
+        parser.exit(INTERRUPTED, "queryeval: interrupted\n")
+    finally:
+        if ends_at_once:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return int(result.status)
