@@ -111,7 +111,7 @@ def test_the_same_is_found_again(counterexample_to):
 
 def test_counterexamples_on_duckdb_keep_types(counterexample_to, monkeypatch):
     pytest.importorskip("duckdb")
-    monkeypatch.setattr(counterexample, "MAX_REDUCTIONS", 5)
+    monkeypatch.setitem(counterexample.BUDGET, "duckdb", 5)
     script = "CREATE TABLE zone (id INTEGER PRIMARY KEY, opened DATE); INSERT INTO zone VALUES (1, '2020-01-01');"
 
     found = counterexample_to(

@@ -119,12 +119,11 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 
     None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
     """
-    # These import sqlglot.
-    from pytest_queryeval.strength.candidates import BUILT_ENGINES
-    from pytest_queryeval.strength.counterexample import CANDIDATES, find_counterexample
+    # This imports sqlglot.
+    from pytest_queryeval.strength.counterexample import BUDGET, find_counterexample
 
     gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
-    if case is None or case.source is None or case.source.engine not in BUILT_ENGINES:
+    if case is None or case.source is None or case.source.engine not in BUDGET:
         return None
     if not gold or not predicted or gold.split() == predicted.split():
         return None
@@ -137,7 +136,8 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         except SourceError as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if found is None:
-        return counterexample_json(None, f"no difference found in {CANDIDATES} small databases", case)
+        databases = BUDGET[case.source.engine]
+        return counterexample_json(None, f"no difference found in {databases} small databases", case)
     rows = pluralize(sum(len(table.rows) for table in found.tables.values()), "row")
     return counterexample_json(found, f"the answers agree on the source, and differ on {rows}:", case)
 
