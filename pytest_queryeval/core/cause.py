@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal, Protocol, TypeAlias
 
 CauseMode: TypeAlias = Literal["auto", "off", "full"]
@@ -91,3 +93,20 @@ class QueryEdits(Protocol):
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return the predicted query after these edits; None where that cannot be a query."""
+
+
+def in_order(areas: Sequence[Hashable], whole: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+    """Yield which edits to try together: each alone, then pairs that do not replace what the other one changes.
+
+    `areas` are the clauses that the edits change, and `whole` ones replace theirs, in which several things differ. Such
+    a replacement is not tried alone where a pair of edits says the same with less.
+    """
+    numbers = range(len(areas))
+    fine = Counter(area for area, replaces in zip(areas, whole, strict=True) if not replaces)
+    yield from ((number,) for number in numbers if not (whole[number] and fine[areas[number]] == 2))
+    pairs = [
+        (one, other)
+        for one, other in combinations(numbers, 2)
+        if areas[one] != areas[other] or not (whole[one] or whole[other])
+    ]
+    yield from sorted(pairs, key=lambda pair: sum(whole[number] for number in pair))

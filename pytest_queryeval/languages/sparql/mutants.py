@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_queryeval.core.mutant import CHANGE_CHARACTERS, Mutant, in_turn, most_mutants
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import IRI, Table
-from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row
+from pytest_queryeval.languages.sparql.trees.facts import Facts, Place, bound_variables, has_one_row, lost_variables
 from pytest_queryeval.languages.sparql.trees.reader import UnreadableError, read_tree
 from pytest_queryeval.languages.sparql.trees.tree import (
     Block,
@@ -83,12 +83,12 @@ def mutants(
     except UnreadableError:
         return ()
     made = _Mutants(read.tree, {**declared, **read.prefixes}, policy, run)
-    known, lost = {made.writer.query(read.tree)}, _lost(read.tree)
+    known, lost = {made.writer.query(read.tree)}, lost_variables(read.tree)
     found: list[Mutant] = []
     most = most_mutants(sum(1 for _ in walk(read.tree)))
     for edit in islice(in_turn(made.edits()), 2 * most):  # few are made twice
         tree = made.edited(edit)
-        text = made.writer.query(tree) if tree is not None and _lost(tree) <= lost else ""
+        text = made.writer.query(tree) if tree is not None and lost_variables(tree) <= lost else ""
         if not text or text in known:
             continue
         known.add(text)
@@ -396,21 +396,6 @@ class _Mutants:
                     yield node, value
                 case _ if not isinstance(node, Expr | Group | Triple | Block | Union) and hasattr(node, "value"):
                     yield node, node.value
-
-
-def _lost(tree: Select) -> set[str]:
-    """Return what nobody would forget: variables that a query returns or sorts by, but does not match; any pattern."""
-    lost = set[str]()
-    for select in walk(tree):
-        if isinstance(select, Select):
-            heads: list[Node] = [*select.items, *select.group, *select.order]
-            heads += [] if select.template is None else [select.template]
-            made = {item.alias for item in (*select.items, *select.group)}
-            known = {term for node in (select.where, select.values) if node is not None for term in terms(node)}
-            lost |= {term for node in heads for term in terms(node) if is_variable(term)} - made - known
-        if isinstance(select, Group) and not select.elements:
-            lost.add("{ }")
-    return lost
 
 
 def _heads(select: Select) -> tuple[Node, ...]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import TypeAlias
 
 from sqlglot import Dialect, ErrorLevel, exp
 
-from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit
+from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, in_order
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.languages.sql.aligned import align, key, key_of_parts, query_within, sources
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
@@ -70,20 +68,9 @@ class SqlEdits:
         return [edit.shown for edit in self._found]
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield which edits to make together: each alone, then pairs that do not replace what the other one changes.
-
-        The replacement of a clause is not tried alone where a pair of edits says the same with less.
-        """
-        numbers = range(len(self._found))
+        """Yield which edits to make together."""
         areas = [(edit.within, edit.shown.clause) for edit in self._found]
-        fine = Counter(area for area, edit in zip(areas, self._found, strict=True) if not edit.whole)
-        yield from ((number,) for number in numbers if not (self._found[number].whole and fine[areas[number]] == 2))
-        pairs = [
-            (one, other)
-            for one, other in combinations(numbers, 2)
-            if areas[one] != areas[other] or not (self._found[one].whole or self._found[other].whole)
-        ]
-        yield from sorted(pairs, key=lambda pair: sum(self._found[number].whole for number in pair))
+        return in_order(areas, [edit.whole for edit in self._found])
 
     def applied(self, numbers: Sequence[int]) -> str | None:
         """Return predicted after these edits; None where it names a table that it does not read, or multiplies tables.

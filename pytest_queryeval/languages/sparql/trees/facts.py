@@ -142,6 +142,21 @@ def bound_variables(group: Group) -> set[str]:
     return {name for each in group.elements if isinstance(each, Triple) for name in variables(each)}
 
 
+def lost_variables(tree: Select) -> set[str]:
+    """Return what nobody would forget: variables that a query returns or sorts by, but does not match; any pattern."""
+    lost = set[str]()
+    for select in walk(tree):
+        if isinstance(select, Select):
+            heads: list[Node] = [*select.items, *select.group, *select.order]
+            heads += [] if select.template is None else [select.template]
+            made = {item.alias for item in (*select.items, *select.group)}
+            known = {term for node in (select.where, select.values) if node is not None for term in terms(node)}
+            lost |= {term for node in heads for term in terms(node) if is_variable(term)} - made - known
+        if isinstance(select, Group) and not select.elements:
+            lost.add("{ }")
+    return lost
+
+
 def has_one_row(select: Select) -> bool:
     """Return whether a query has one row at most."""
     return select.form == "ASK" or (select.aggregates and not select.group)

@@ -1,0 +1,200 @@
+"""Why a predicted SPARQL query is wrong: differences have labels, and repaired queries gold's answer."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import make_case
+from test_sparql_mutants import GOLDS, HEAD, made
+
+from pytest_queryeval.core.model import QueryOrAnswer, Source
+from pytest_queryeval.evaluation.causes import find_cause
+from pytest_queryeval.evaluation.evaluation import evaluate_case
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages.sparql.edits import sparql_edits
+from pytest_queryeval.languages.sparql.trees.reader import read_tree
+
+GRAPH = """@prefix : <http://e/> .
+:ann a :Singer ; :age 30 ; :born :graz ; :name "Ann" ; :knows :bob , :cy ; :manager [ :name "Max" ] .
+:bob a :Singer ; :age 40 ; :born :wien ; :name "Bob"@de ; :knows :cy .
+:cy a :Dancer ; :age 40 ; :born :wien ; :died :graz ; :name "Cy" .
+:dee a :Dancer ; :age 50 ; :died :wien ; :knows :ann .
+:graz :in :styria . :wien :in :austria . :styria :in :austria .
+"""
+S = "SELECT ?x"
+
+
+@pytest.fixture(scope="module")
+def cause_of(tmp_path_factory):
+    """A function that returns the edits after which predicted answers as gold does, and what is repaired."""
+    folder = tmp_path_factory.mktemp("causes")
+    (folder / "g.ttl").write_text(GRAPH, encoding="utf-8")
+    source = Source(name="g.ttl", engine="rdf", settings={"files": ["g.ttl"]}, folder=folder)
+    with Session() as session:
+
+        def found(predicted, gold):
+            stated = {"golds": (QueryOrAnswer(query=gold),), "predicted": QueryOrAnswer(query=predicted)}
+            case = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **stated)
+            cause = find_cause(evaluate_case(case, session), session)
+            if cause is not None and cause.repaired_query is not None:
+                again = {**stated, "predicted": QueryOrAnswer(query=cause.repaired_query)}
+                repaired = make_case(kind="sparql", source=source, thresholds={}, max_rows=1_000, timeout=30.0, **again)
+                assert evaluate_case(repaired, session).scores["execution_accuracy"] == 1
+            return cause
+
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "label", "change"),
+    [
+        ("{ ?x :age 30 }", "{ ?x :age 40 }", "wrong-value", "30 → 40"),
+        ("{ ?x :name 'Bob' }", "{ ?x :name 'Bob'@de }", "wrong-value", '"Bob" → "Bob"@de'),
+        ("{ ?x a :Dancer }", "{ ?x a :Singer }", "wrong-value", ":Dancer → :Singer"),
+        ("{ ?x :died ?c }", "{ ?x :born ?c }", "wrong-predicate", ":died → :born"),
+        ("{ :ann :knows ?x }", "{ ?x :knows :ann }", "wrong-predicate", ":ann :knows ?x → ?x :knows :ann"),
+        ("{ ?x :in :austria }", "{ ?x :in+ :austria }", "wrong-predicate", ":in → :in+"),
+        ("{ ?x :age ?a }", "{ ?x a :Singer ; :age ?a }", "missing-pattern", "nothing → ?x a :Singer"),
+        ("{ ?x a :Singer ; :died ?d }", "{ ?x :died ?d }", "extra-pattern", "?x a :Singer → nothing"),
+        ("{ ?x :age ?a }", "{ ?x :age ?a FILTER (?a > 30) }", "missing-condition", "nothing → FILTER (?a > 30)"),
+        ("{ ?x :age ?a FILTER (?a > 30) }", "{ ?x :age ?a }", "extra-condition", "FILTER (?a > 30) → nothing"),
+        ("{ ?x :age ?a FILTER (?a > 40) }", "{ ?x :age ?b FILTER (?b >= 40) }", "wrong-operator", "> → >="),
+        ("{ ?x :age ?a FILTER (?a > 40) }", "{ ?x :age ?a FILTER (?a > 30) }", "wrong-value", "40 → 30"),
+        ("{ ?x :age ?a FILTER (30 < ?a) }", "{ ?x :age ?a FILTER (?a > 40) }", "wrong-value", "30 → 40"),
+        (
+            *("{ ?x :age ?a FILTER (?a = 30 && ?a = 40) }", "{ ?x :age ?a FILTER (?a = 30 || ?a = 40) }"),
+            *("wrong-connector", "&& → ||"),
+        ),
+        (
+            *("{ ?x :age ?a FILTER (?a < 31 || ?a > 31 || ?a > 60) }", "{ ?x :age ?a FILTER (?a < 31 || ?a > 60) }"),
+            *("wrong-filter", None),
+        ),
+        ("{ ?x a ?t FILTER EXISTS { ?x :born ?c } }", "{ ?x a ?t FILTER NOT EXISTS { ?x :born ?c } }",
+         "wrong-operator", "EXISTS → NOT EXISTS"),
+        ("{ ?x a ?t FILTER EXISTS { ?x :died ?c } }", "{ ?x a ?t FILTER EXISTS { ?x :born ?c } }",
+         "wrong-predicate", ":died → :born"),
+        ("{ ?x :age ?a . ?x :born ?b }", "{ ?x :age ?a OPTIONAL { ?x :born ?b } }", "optional", None),
+        ("{ ?x :age ?a OPTIONAL { ?x :born ?b } }", "{ ?x :age ?a . ?x :born ?b }", "optional", None),
+        ("{ ?x a :Singer }", "{ { ?x a :Singer } UNION { ?x a :Dancer } }", "set-operation", None),
+        ("{ ?x :age ?a }", "{ ?x :age ?a MINUS { ?x :died ?d } }",
+         "set-operation", "nothing → MINUS { ?x :died ?d . }"),
+        ("{ ?x :knows ?y }", "{ ?x :knows/:knows ?y }", "missing-pattern", None),
+    ],
+)  # fmt: skip
+def test_labels_of_patterns(cause_of, predicted, gold, label, change):
+    cause = cause_of(f"{HEAD}{S} {predicted}", f"{HEAD}{S} {gold}")
+
+    assert [edit.label for edit in cause.edits] == [label]
+    assert change is None or cause.edits[0].change == change
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "label", "change"),
+    [
+        ("SELECT ?c { ?x :born ?c }", "SELECT DISTINCT ?c { ?x :born ?c }", "missing-distinct", "nothing → DISTINCT"),
+        ("SELECT DISTINCT ?c { ?x :born ?c }", "SELECT ?c { ?x :born ?c }", "extra-distinct", "DISTINCT → nothing"),
+        ("SELECT ?x { ?x :age ?a }", "SELECT ?x ?a { ?x :age ?a }", "missing-column", "nothing → ?a"),
+        ("SELECT ?x ?a { ?x :age ?a }", "SELECT ?p { ?p :age ?n }", "extra-column", "?a → nothing"),
+        ("SELECT ?x { ?x :age ?a }", "SELECT ?a { ?x :age ?a }", "wrong-column", "?x → ?a"),
+        ("SELECT (MIN(?a) AS ?n) { ?x :age ?a }", "SELECT (MAX(?a) AS ?n) { ?x :age ?a }",
+         "wrong-aggregate", "MIN → MAX"),
+        (
+            *("SELECT (COUNT(?c) AS ?n) { ?x :born ?c }", "SELECT (COUNT(DISTINCT ?c) AS ?n) { ?x :born ?c }"),
+            *("missing-distinct", "COUNT(?c) → COUNT(DISTINCT ?c)"),
+        ),
+        (
+            "SELECT (COUNT(*) AS ?n) { ?x :age ?a ; a ?t } GROUP BY ?t",
+            "SELECT (COUNT(*) AS ?n) { ?x :age ?a ; a ?t } GROUP BY ?a",
+            *("wrong-grouping", "?t → ?a"),
+        ),
+        (
+            "SELECT ?t { ?x a ?t ; :age ?a } GROUP BY ?t",
+            "SELECT ?t { ?x a ?t ; :age ?a } GROUP BY ?t HAVING (MAX(?a) > 40)",
+            *("missing-having", "nothing → MAX(?a) > 40"),
+        ),
+        ("SELECT ?x { ?x :age ?a }", "SELECT ?x { ?x :age ?a } ORDER BY DESC(?a) ?x",
+         "missing-order", "nothing → DESC(?a) ?x"),
+        (
+            "SELECT ?x { ?x :age ?a } ORDER BY ?a LIMIT 1",
+            "SELECT ?x { ?x :age ?a } ORDER BY DESC(?a) LIMIT 1",
+            *("wrong-order", "?a → DESC(?a)"),
+        ),
+        (
+            "SELECT ?x { ?x :age ?a } ORDER BY ?x LIMIT 1",
+            "SELECT ?x { ?x :age ?a } ORDER BY ?x LIMIT 2",
+            *("wrong-limit", "LIMIT 1 → LIMIT 2"),
+        ),
+        ("SELECT ?x { ?x :age 30 }", "ASK { ?x :age 30 }", "wrong-column", "SELECT → ASK"),
+        (
+            "SELECT ?t ?n { { SELECT ?t (MIN(?a) AS ?n) { ?x a ?t ; :age ?a } GROUP BY ?t } }",
+            "SELECT ?t ?n { { SELECT ?t (MAX(?a) AS ?n) { ?x a ?t ; :age ?a } GROUP BY ?t } }",
+            *("wrong-aggregate", "MIN → MAX"),
+        ),
+    ],
+)  # fmt: skip
+def test_labels_of_clauses(cause_of, predicted, gold, label, change):
+    cause = cause_of(HEAD + predicted, HEAD + gold)
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [(label, change)]
+
+
+def test_two_faults_are_two_edits(cause_of):
+    cause = cause_of(f"{HEAD}{S} ?a {{ ?x :died ?a }}", f"{HEAD}SELECT ?who {{ ?who :born ?c }}")
+
+    assert {edit.label for edit in cause.edits} == {"wrong-predicate", "extra-column"}
+
+
+def test_names_of_variables_paths_and_blank_nodes_are_no_differences(cause_of):
+    predicted = f"{HEAD}SELECT ?n {{ ?p :manager ?m . ?m :name ?n . ?p :age ?a FILTER (?a > 30) FILTER (?a < 60) }}"
+    gold = f"{HEAD}SELECT ?m {{ ?m0 :age ?x ; :manager/:name ?m . FILTER (?x > 20 && ?x < 60) }}"
+
+    cause = cause_of(predicted, gold)
+
+    assert [(edit.label, edit.change) for edit in cause.edits] == [("wrong-value", "30 → 20")]
+
+
+def test_a_right_answer_has_no_cause_and_one_that_nothing_repairs_neither(cause_of):
+    assert cause_of(f"{HEAD}{S} {{ ?x :age 40 }}", f"{HEAD}{S} {{ ?x :age 40 . }}") is None
+    assert cause_of(f"{HEAD}{S} {{ ?x :age 40 }}", f"{HEAD}{S} {{ ?x :knows (1 2) }}") is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(GOLDS), st.data())
+def test_edits_lead_from_every_mutant_back_to_gold(gold, data):
+    mutant = data.draw(st.sampled_from(made(gold)))
+
+    found = sparql_edits(mutant.query, HEAD + gold)
+
+    queries = map(found.applied, found.combinations())
+    again = (sparql_edits(query, HEAD + gold) for query in queries if query is not None)
+    assert not found.edits or any(not one.edits for one in again)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("SELECT ?x { " + "?s ?p ?o . " * 300 + "}", "SELECT ?x { ?x ?p ?y " + "FILTER (?y > 1) " * 300 + "}"),
+        *(
+            "SELECT "
+            + " ".join(f"?v{n}" for n in range(300))
+            + " { "
+            + " ".join(f"?v{n} ?p ?w{n} ." for n in range(300))
+            + "}",
+        ),
+        *(
+            "ASK " + "{" * 38 + "?x ?p ?y" + "}" * 38,
+            "ASK { ?s <p>" + "/<p>" * 1_500 + " ?o }",
+            "ASK { 'open",
+            "}" * 100_000,
+        ),
+        *("ASK { FILTER (" + "(" * 30 + "?x" + ")" * 30 + ") }", "ASK { FILTER (1" + " && 1" * 1_500 + ") }"),
+    ],
+    ids=range(9),
+)
+def test_hostile_queries_give_few_edits_or_none(text):
+    for predicted, gold in ((text, f"{HEAD}{S} {{ ?x :age 40 }}"), (f"{HEAD}{S} {{ ?x :age 40 }}", text)):
+        found = sparql_edits(predicted, gold)
+        if found is not None:
+            for numbers in found.combinations():
+                if (query := found.applied(numbers)) is not None:
+                    read_tree(query)
+                    break
