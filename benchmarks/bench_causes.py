@@ -2,7 +2,8 @@
 
 Needs QUERYEVAL_CONFORMANCE. Each mutant is a gold query with one edit after which it has another answer; it is taken for
 the prediction, and its cause should have the label of that edit: `python benchmarks/bench_causes.py [MUTANTS] [RUNS]`.
-Repaired queries are run once more with sqlite3 alone, and their rows compared with gold's.
+Repaired queries are run once more with sqlite3 alone, and their rows compared with gold's. The same is measured on the
+SPARQL of ck25: `python benchmarks/bench_causes.py sparql`.
 """
 
 from __future__ import annotations
@@ -24,16 +25,44 @@ from sqlglot import exp, parse_one
 
 from pytest_queryeval import load_cases
 from pytest_queryeval.api import evaluate
+from pytest_queryeval.core.policy import Policy
+from pytest_queryeval.languages.sparql.mutants import mutants as sparql_mutants
 
 REAL = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
 OPERATORS = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT, exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
 AGGREGATES = {exp.Max: exp.Min, exp.Min: exp.Max, exp.Avg: exp.Sum, exp.Sum: exp.Avg}
 SET_OPERATIONS = {exp.Union: exp.Intersect, exp.Intersect: exp.Except, exp.Except: exp.Union}
+# Of operators of `queryeval strength` that make an error of one sort.
+SPARQL_LABELS = {
+    "pattern-dropped": "missing-pattern",
+    "direction": "wrong-predicate",
+    "path": "wrong-predicate",
+    "filter-dropped": "missing-condition",
+    "condition-dropped": "missing-condition",
+    "having-dropped": "missing-having",
+    "optional-required": "optional",
+    "distinct": "missing-distinct",
+    "value": "wrong-value",
+    "aggregate": "wrong-aggregate",
+    "connector": "wrong-connector",
+    "comparison-boundary": "wrong-operator",
+    "comparison-flip": "wrong-operator",
+    "arithmetic": "wrong-operator",
+    "grouping": "wrong-grouping",
+    "order-direction": "wrong-order",
+    "order-dropped": "missing-order",
+    "limit": "wrong-limit",
+}
 Tables = dict[str, list[str]]
 
 
 def main() -> None:
-    spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
+    conformance = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve()
+    if sys.argv[1:] == ["sparql"]:
+        with tempfile.TemporaryDirectory() as temporary:
+            show_sparql(conformance / "ck25", Path(temporary))
+        return
+    spider = conformance / "spider"
     wanted, runs = (int(text) for text in (*sys.argv[1:], "1500", "3")[:2])
     records = {
         name: [json.loads(line) for line in (spider / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -90,6 +119,39 @@ def show_real(spider: Path, name: str, records: list[dict[str, str]], folder: Pa
     found = [case["cause"] for case in wrong if case["cause"]]
     single = sum(len(cause["edits"]) == 1 for cause in found)
     print(f"{name}: {len(wrong)} wrong answers, {share(len(found), len(wrong))} with a cause, {single} of one edit")
+
+
+def show_sparql(ck25: Path, folder: Path) -> None:
+    """Print how often the label of a mutant is right that answers otherwise, and causes of real predictions."""
+    records = [json.loads(line) for line in (ck25 / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
+    golds = dict.fromkeys(record["gold"] for record in records)
+    mutants_of_golds = [
+        {"gold": gold, "predicted": mutant.query, "label": SPARQL_LABELS[mutant.operator]}
+        for gold in golds
+        for mutant in sparql_mutants(gold, {}, Policy(), lambda _: None)
+        if mutant.operator in SPARQL_LABELS and not mutant.equivalent
+    ]
+    for name, pairs in (("mutants", mutants_of_golds), ("real", records)):
+        source = {"rdf": {"files": [str(path) for path in ck25.glob("*.ttl")], "engine": ["oxigraph", "rdflib"]}}
+        cases = [
+            {"id": str(number), "question": "?", "gold": pair["gold"], "predicted": pair["predicted"]}
+            for number, pair in enumerate(pairs)
+        ]
+        path = folder / f"{name}.queryeval.yaml"
+        path.write_text(json.dumps({"kind": "sparql", "source": source, "cases": cases}), encoding="utf-8")
+        wrong = [
+            case
+            for case in evaluate(load_cases(path))["cases"]
+            if case["outcome"] == "failed" and case["predicted"] and not case["predicted"]["error"]
+        ]
+        found = [case for case in wrong if case["cause"]]
+        single = sum(len(case["cause"]["edits"]) == 1 for case in found)
+        print(f"{name}: {len(wrong)} wrong answers, {share(len(found), len(wrong))} with a cause, {single} of one edit")
+        labels = [(pairs[int(case["id"])].get("label"), case["cause"]["edits"][0]["label"]) for case in found]
+        if name == "mutants":
+            right = sum(mine == its for mine, its in labels)
+            missed = Counter(f"{mine} as {its}" for mine, its in labels if mine != its)
+            print(f"  label right in {share(right, len(found))}; most frequent misses: {missed.most_common(8)}")
 
 
 def show_cost(spider: Path, records: list[dict[str, str]], runs: int, folder: Path) -> None:
