@@ -21,9 +21,9 @@ from bench_strength import load
 
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, measure_strength
+from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
 from pytest_queryeval.languages.sql.scripts import insert_rows
-from pytest_queryeval.strength.case_strength import CaseStrength, measure_strength
-from pytest_queryeval.strength.variants import Variant, build_variants
 from pytest_queryeval.suites.suites import load_suites
 
 HELD_OUT = "frozen-2026-11-22"

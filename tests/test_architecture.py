@@ -28,7 +28,6 @@ LAYERS = (
     "predictors",
     "suites",
     "evaluation",
-    "strength",
     "results",
     "reports",
     "api",

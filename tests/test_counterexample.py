@@ -9,8 +9,8 @@ from samples import make_case, query
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.strength import counterexample
-from pytest_queryeval.strength.counterexample import find_counterexample
+from pytest_queryeval.evaluation.strength import counterexample
+from pytest_queryeval.evaluation.strength.counterexample import find_counterexample
 
 SCRIPT = """
 CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER);

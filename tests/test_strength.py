@@ -13,9 +13,9 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.languages.sql.kind import Sql
 from pytest_queryeval.results.report_file import read_weak_cases
-from pytest_queryeval.strength.case_strength import MAX_TIMEOUTS, measure_strength
 from pytest_queryeval.suites import load_cases
 
 PAGE = (Path(__file__).parent.parent / "docs" / "strength.md").read_text(encoding="utf-8")

@@ -18,12 +18,12 @@ from suites import write
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.strength import variants
+from pytest_queryeval.evaluation.strength.case_strength import measure_strength
+from pytest_queryeval.evaluation.strength.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
+from pytest_queryeval.evaluation.strength.variants import build_variants
 from pytest_queryeval.languages.sql.compared import Compared, compared_columns
 from pytest_queryeval.languages.sql.table_definitions import read_tables
-from pytest_queryeval.strength import variants
-from pytest_queryeval.strength.case_strength import measure_strength
-from pytest_queryeval.strength.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
-from pytest_queryeval.strength.variants import build_variants
 
 DDL = """
 CREATE TABLE concert (

@@ -120,7 +120,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     None where there is nothing to look for: the source shows the difference, or the queries are the same or not known.
     """
     # This imports sqlglot.
-    from pytest_queryeval.strength.counterexample import BUDGET, find_counterexample
+    from pytest_queryeval.evaluation.strength.counterexample import BUDGET, find_counterexample
 
     gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
     if case is None or case.source is None or case.source.engine not in BUDGET:

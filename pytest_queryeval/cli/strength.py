@@ -15,7 +15,7 @@ from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Case
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.strength.case_strength import CaseStrength
+from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import one_line

@@ -21,9 +21,9 @@ from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import CaseError, QueryEvalError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.strength.candidates import BUILT_ENGINES
-from pytest_queryeval.strength.case_strength import CaseStrength
-from pytest_queryeval.strength.variants import Variant, build_variants
+from pytest_queryeval.evaluation.strength.candidates import BUILT_ENGINES
+from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
+from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
 from pytest_queryeval.suites.new_variants import with_variants
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line

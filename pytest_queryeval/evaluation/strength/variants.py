@@ -18,9 +18,9 @@ from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.mutant import Mutant
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.strength.candidates import CandidateDatabases
-from pytest_queryeval.strength.case_strength import CaseStrength, is_right
-from pytest_queryeval.strength.rows import Rows
+from pytest_queryeval.evaluation.strength.candidates import CandidateDatabases
+from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, is_right
+from pytest_queryeval.evaluation.strength.rows import Rows
 
 MAX_VARIANTS = 10
 CANDIDATES = 40  # of a round: the one that kills most becomes a variant

@@ -17,8 +17,8 @@ from pytest_queryeval.core.model import Case, Execution, Prediction, QueryOrAnsw
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.strength.candidates import CandidateDatabases
-from pytest_queryeval.strength.rows import Rows
+from pytest_queryeval.evaluation.strength.candidates import CandidateDatabases
+from pytest_queryeval.evaluation.strength.rows import Rows
 
 # Candidates, and attempts to leave rows out of one; each database of DuckDB is built by a process of its own.
 BUDGET = {"sqlite": 120, "duckdb": 24}

@@ -11,10 +11,16 @@ from pathlib import Path
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.evaluation.strength.rows import (
+    RowGenerator,
+    Rows,
+    constraints_of,
+    insertion_order,
+    without_orphans,
+)
 from pytest_queryeval.languages.sql.compared import Compared, compared_columns
 from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
 from pytest_queryeval.languages.sql.table_definitions import read_tables
-from pytest_queryeval.strength.rows import RowGenerator, Rows, constraints_of, insertion_order, without_orphans
 
 BUILT_ENGINES = ("sqlite", "duckdb")  # whose databases are built of scripts
 SAMPLED_ROWS = 60  # of each table of the source
