@@ -210,6 +210,8 @@ class _Mutants:
         if select.form != "SELECT":
             return
         same = NO_DUPLICATES if self.facts.has_unique_rows(select) else "" if duplicates_matter else DUPLICATES_IGNORED
+        if select.limit in ("0", "1") and not select.offset:
+            same = same or ONE_ROW
         new, change = ("", "dropped") if select.modifier else ("DISTINCT", "added")
         head = select.modifier or "DISTINCT"
         yield Edit(select, replace(select, modifier=new), "distinct", "SELECT", f"{head} {change}", same)
@@ -298,6 +300,8 @@ class _Mutants:
                     yield Edit(node, replace(node, object=other), "value", "WHERE", change)
         for owner, expression in self._expressions():
             parts = expression.parts
+            if not isinstance(owner, Filter | Select):  # a factor may be one of units, which changes no order
+                continue
             ignores_case = any(part in ("LCASE", "UCASE", '"i"', "REGEX", "REPLACE") for part in parts)
             for at, part in enumerate(parts):
                 if not isinstance(part, str) or (part.startswith('"') and ignores_case):
