@@ -96,7 +96,7 @@ def test_gates_are_evaluated_on_the_last_results_of_all_workers(suite, write, ru
     gates = [(gate["value"], gate["n"], gate["errors"], gate["ok"]) for gate in run.report["gates"]]
     assert gates == [(6 / 8, 8, 0, True), (6 / 7, 7, 1, False)]
     last = [line for line in run.result.outlines if line][-1]
-    assert last.startswith("queryeval: FAILED: 1 case in error; 1 case failed; gate missed: execution_accuracy in ")
+    assert last.startswith("queryeval: FAILED: 1 case in error; 1 case failed; gate missed: execution_accuracy: ")
 
 
 def test_error_that_a_rerun_overcomes_is_forgotten(suite, write, run_and_parse):
