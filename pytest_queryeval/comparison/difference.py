@@ -11,7 +11,7 @@ from pytest_queryeval.comparison.pairing import Pair, pair
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
 from pytest_queryeval.core.difference import Difference
 from pytest_queryeval.core.policy import Policy
-from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
+from pytest_queryeval.core.table import BlankNode, Row, Table
 from pytest_queryeval.text.formatting import pluralize
 
 CELL_CHARACTERS = 40
@@ -39,7 +39,11 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
     extra = [tuple([predicted_rows[at][column] for column in columns]) for at in predicted_left[: 2 * limit]]
     are_single = len(gold_rows) == len(predicted_rows) == len(gold.columns) == len(predicted.columns) == 1
     if are_single and limit and not {BlankNode} & {type(missing[0][0]), type(extra[0][0])}:  # named by engines
-        summary = _cells(missing[0][0], extra[0][0])
+        cells = (missing[0][0], extra[0][0])
+        texts = [shown_cell(cell, CELL_CHARACTERS) for cell in cells]
+        if texts[0] == texts[1]:  # they differ in their types
+            texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, cells, strict=True)]
+        summary = f"gold {texts[0]}, predicted {texts[1]}"
     elif not predicted_rows:
         summary = f"no rows, gold has {len(gold_rows):,}"
     elif not gold_rows:
@@ -66,14 +70,6 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
         counts=(len(gold_left), len(predicted_left)),
         summary=summary,
     )
-
-
-def _cells(gold: Cell, predicted: Cell) -> str:
-    """Return the only cells of two answers, with their types where they look alike."""
-    texts = [shown_cell(cell, CELL_CHARACTERS) for cell in (gold, predicted)]
-    if texts[0] == texts[1]:
-        texts = [f"{text} ({type_name(cell)})" for text, cell in zip(texts, (gold, predicted), strict=True)]
-    return f"gold {texts[0]}, predicted {texts[1]}"
 
 
 def _further(both: Pair, columns: tuple[int, ...]) -> list[str]:

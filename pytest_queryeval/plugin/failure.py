@@ -11,7 +11,7 @@ import pytest
 from pytest_queryeval.comparison.lookalikes import has_midnight, lookalikes, text_and_number
 from pytest_queryeval.comparison.shown_cells import shown_cell, type_name
 from pytest_queryeval.core.difference import Difference
-from pytest_queryeval.core.model import Case, CaseResult
+from pytest_queryeval.core.model import CaseResult
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.languages import KINDS
@@ -68,8 +68,10 @@ def failure_lines(result: CaseResult) -> Iterator[str]:
         yield from _answer_differences(result, result.difference)
     yield from _query_differences(result.details)
     yield from (f"  note       {note}" for note in result.details.get("notes", ()))
-    if changed := _changed_policy(result.case):
-        yield f"  compare    {changed}"
+    usual = Policy(text_numbers=KINDS[result.case.kind].text_numbers)
+    settings = [(field.name, getattr(result.case.policy, field.name)) for field in fields(Policy)]
+    if changed := [f"{name}: {_cell(value)}" for name, value in settings if value != getattr(usual, name)]:
+        yield f"  compare    {', '.join(changed)}"
     yield f"  scores     {', '.join(f'{name} {format_score(value)}' for name, value in result.scores.items())}"
     row = f" ({result.case.row})" if result.case.row else ""
     yield f"  case       {one_line(f'{result.case.location}{row}', LINE_CHARACTERS)}"
@@ -179,11 +181,3 @@ def _row(cells: Iterable[Any], typed: Collection[tuple[int, str]] = ()) -> str:
 
 def _cell(cell: Any, room: int = CELL_CHARACTERS) -> str:
     return cell_text(cell, room) if isinstance(cell, str) else shown_cell(cell, room)
-
-
-def _changed_policy(case: Case) -> str:
-    """Return the settings of the policy that differ from the defaults of the kind."""
-    usual = Policy(text_numbers=KINDS[case.kind].text_numbers)
-    settings = [(field.name, getattr(case.policy, field.name)) for field in fields(Policy)]
-    changed = [f"{name}: {_cell(value)}" for name, value in settings if value != getattr(usual, name)]
-    return ", ".join(changed)

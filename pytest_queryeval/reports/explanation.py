@@ -58,7 +58,9 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
     if case["difference"] is not None:
         yield from ("", "difference", *_difference_lines(case["difference"], gold, width))
     if case["scores"]:
-        rows = [(Untrusted(name), format_score(score), _needed(case, name)) for name, score in case["scores"].items()]
+        thresholds = case["fingerprint"]["thresholds"] if case["fingerprint"] else {}
+        needs = {name: limits_text(limits["min"], limits["max"]) for name, limits in thresholds.items()}
+        rows = [(Untrusted(name), format_score(score), needs.get(name, "")) for name, score in case["scores"].items()]
         yield from ("", "scores", *_indented([Table(("metric", "score", "needs"), rows)], width))
     if case["trials"]:
         passed = {True: "passed", False: "did not pass", None: "-"}
@@ -83,12 +85,6 @@ def counterexample_lines(found: CounterexampleReport, width: int) -> Iterator[st
         if answer is not None:
             yield f"{INDENT}{name} answers"
             yield from _answer_lines(answer, width)
-
-
-def _needed(case: CaseReport, metric: str) -> str:
-    """Return the threshold of a metric in words; empty where the case has none."""
-    limits = case["fingerprint"]["thresholds"].get(metric) if case["fingerprint"] else None
-    return "" if limits is None else limits_text(limits["min"], limits["max"])
 
 
 def _query_lines(found: QueryReport, width: int) -> Iterator[str]:

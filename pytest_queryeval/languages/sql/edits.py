@@ -340,7 +340,9 @@ class SqlEdits:
                     for pair in zip(one, gold_one, strict=True):
                         self._expression(*pair, clause, within)
                 else:
-                    label = self._label_of_parts([*(one or ()), *(gold_one or ())], clause)
+                    label = _OTHERWISE.get(clause, "wrong-expression")
+                    if all(isinstance(part, exp.Literal) for part in (*(one or ()), *(gold_one or ()))):
+                        label = "wrong-value"
                     texts = [", ".join(self._text(each, within) for each in side or ()) for side in (one, gold_one)]
                     make = _setting(mine, other, name)
                     self._add(label, clause, (texts[0], texts[1]), make, within=within)
@@ -350,11 +352,6 @@ class SqlEdits:
                 label = _OTHERWISE.get(clause, "wrong-expression")
                 self._add(label, clause, (mine, other), _replacing(mine, other), within=within)
                 return
-
-    def _label_of_parts(self, parts: Sequence[exp.Expr], clause: str) -> CauseLabel:
-        if all(isinstance(part, exp.Literal) for part in parts):
-            return "wrong-value"
-        return _OTHERWISE.get(clause, "wrong-expression")
 
     def _expression(self, mine: exp.Expr, other: exp.Expr, clause: str, within: exp.Select) -> None:
         """Add the edit of an expression, at the smallest part that differs."""
