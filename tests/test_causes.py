@@ -291,10 +291,15 @@ def test_the_search_ends_with_the_first_edit_that_runs_out_of_time(monkeypatch, 
     assert len(executed) == 5
 
 
-def test_repaired_queries_have_the_limits_of_the_case(monkeypatch, session):
-    _, executed = counted(monkeypatch, session)
+@pytest.mark.parametrize(("mode", "seconds"), [("auto", 1.0), ("full", 7.0)])
+def test_repaired_queries_have_the_limits_of_the_case_but_a_second_unless_all_causes_are_asked_for(
+    monkeypatch, mode, seconds
+):
+    with Session(cause=mode) as session:
+        _, executed = counted(monkeypatch, session)
 
-    assert {limits for _, *limits in map(tuple, executed) for limits in [tuple(limits)]} == {(7.0, 11)}
+    assert [tuple(limits) for _, *limits in executed[:2]] == [(7.0, 11)] * 2
+    assert {tuple(limits) for _, *limits in executed[2:]} == {(seconds, 11)}
 
 
 @pytest.mark.parametrize(("mode", "is_local", "runs"), [("auto", False, 2), ("full", False, 52), ("off", True, 2)])

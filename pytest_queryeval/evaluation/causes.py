@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
 from pytest_queryeval.core.cause import Cause, CausingEdit
@@ -18,6 +19,7 @@ from pytest_queryeval.text.truncation import one_line
 # For each case: counts, so that reports do not depend on the machine.
 MAX_EXECUTIONS = 50
 MAX_COMBINATIONS = 500  # of edits, of which many may lead to the same query, or to none
+EDIT_SECONDS = 1.0  # for a repaired query, unless all causes are asked for: a slow database has many wrong answers, too
 DECIDING = "execution_accuracy"
 MESSAGE_CHARACTERS = 200
 
@@ -26,7 +28,8 @@ def find_cause(result: CaseResult, session: Session) -> Cause | None:
     """Return why the shown trial is wrong; None where it is right, and where no cause is known.
 
     The cause of a failure, and of an answer that is no table, follows from it. That of a wrong answer is the first
-    combination of edits after which the query, run on the same source under the same limits, has gold's answer.
+    combination of edits after which the query, run on the same source under the same limits, has gold's answer; unless
+    all causes are asked for, it has EDIT_SECONDS at most.
     """
     case, trial = result.case, result.shown
     gold, predicted, kind = trial.gold, trial.predicted, KINDS[case.kind]
@@ -59,6 +62,7 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
 
     if (trial.scores[DECIDING] if DECIDING in trial.scores else score(trial.predicted)) != 0.0:
         return None
+    limited = replace(case, timeout=min(case.timeout, EDIT_SECONDS)) if session.cause_mode == "auto" else case
     found = KINDS[case.kind].edits(predicted_query, gold_query, case.dialect, session.schema(case))
     tried: set[str] = set()
     for numbers in islice(found.combinations(), MAX_COMBINATIONS) if found is not None else ():
@@ -68,7 +72,7 @@ def _repaired(case: Case, trial: Trial, gold_query: str, predicted_query: str, s
         if len(tried) == MAX_EXECUTIONS:
             break
         tried.add(query)
-        execution = session.execute_cached(QueryOrAnswer(query=query), case)
+        execution = session.execute_cached(QueryOrAnswer(query=query), limited)
         if execution.error is not None:
             if execution.error.kind == "timeout":
                 break
