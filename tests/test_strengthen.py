@@ -16,6 +16,7 @@ from samples import make_case, query
 from suites import write
 
 from pytest_queryeval.cli import main
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength import variants
@@ -233,6 +234,14 @@ def test_candidates_whose_rows_a_check_refuses_are_left_out(strengths):
     measured, session = strengths({"check": "SELECT a FROM t WHERE a > 30"}, script)
 
     assert ("check", "a > 30 → a >= 30") in killed_by(build_variants(measured, session))
+
+
+def test_tables_of_which_no_small_database_can_be_built_are_an_error_that_says_why(strengths):
+    script = "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1)); INSERT INTO t (a) VALUES (40);"
+    measured, session = strengths({"generated": "SELECT a FROM t WHERE a > 30"}, script)
+
+    with pytest.raises(SourceError, match=r"no small database with these tables can be built: .*table t has 1 columns"):
+        list(build_variants(measured, session))
 
 
 def test_nothing_is_built_where_nothing_survives_or_no_table_is_known(strengths):

@@ -23,10 +23,15 @@ MESSAGE_CHARACTERS = 1_000
 
 @dataclass(slots=True)
 class MeasuredCases:
-    """The strengths of cases, and by place and message the cases whose gold does not run."""
+    """The strengths of cases, and by place and message the cases whose gold or source is at fault."""
 
     strengths: list[CaseStrength] = field(default_factory=list)
     problems: defaultdict[tuple[Location, str], list[Case]] = field(default_factory=lambda: defaultdict(list))
+
+    def add_problem(self, case: Case, error: GoldError | SourceError) -> None:
+        """Add what is wrong with the gold or the source of a case."""
+        message = one_line(redact(str(error)), MESSAGE_CHARACTERS)
+        self.problems[fault_location(case, error), message].append(case)
 
     def problem_lines(self) -> Iterator[str]:
         """Yield a line for each problem."""
@@ -53,9 +58,7 @@ def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> 
         try:
             strength = measure_strength(case, session)
         except (GoldError, SourceError) as error:
-            measured.problems[fault_location(case, error), one_line(redact(str(error)), MESSAGE_CHARACTERS)].append(
-                case
-            )
+            measured.add_problem(case, error)
         else:
             measured.strengths += [] if strength is None else [strength]
     return measured

@@ -18,7 +18,7 @@ from pytest_queryeval.cli.measured import measure_cases
 from pytest_queryeval.cli.output import Result, write_in_place
 from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.atomic_write import write_atomically
-from pytest_queryeval.core.errors import CaseError, QueryEvalError
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.candidates import BUILT_ENGINES
@@ -97,12 +97,16 @@ def run(arguments: argparse.Namespace) -> Result:
             for old in folder.glob(f"{name}-[0-9][0-9].sql"):
                 old.unlink()
             files = {}
-            for number, variant in enumerate(build_variants(strengths, session, seed=arguments.seed), start=1):
-                file = folder / f"{name}-{number:02}.sql"
-                with _writing(file):
-                    write_atomically(file, _script(source, variant).encode())
-                _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
-                files[file] = variant
+            try:
+                for number, variant in enumerate(build_variants(strengths, session, seed=arguments.seed), start=1):
+                    file = folder / f"{name}-{number:02}.sql"
+                    with _writing(file):
+                        write_atomically(file, _script(source, variant).encode())
+                    _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
+                    files[file] = variant
+            except SourceError as error:
+                measured.add_problem(strengths[0].case, error)
+                continue
             pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
             done.append(Strengthened(source=source, strengths=strengths, variants=files, pattern=pattern))
     problems = _state_variants(done) if arguments.write else []

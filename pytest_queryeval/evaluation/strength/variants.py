@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -43,7 +42,7 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
     """Yield variants of the source that these cases share, until their survivors are killed or nothing more is found.
 
     At most MAX_VARIANTS, each with at most MAX_ROWS rows a table, in which all golds run and all declared keys hold.
-    Raise `SourceError` where the source cannot list its tables.
+    Raise `SourceError` where the source cannot list its tables, and where no small database with them can be built.
     """
     with TemporaryDirectory(prefix="queryeval-") as folder:
         databases = CandidateDatabases(strengths[0].case, session, Path(folder))
@@ -68,6 +67,8 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
                     (strengths[at].case, mutant) for at, mutant in sorted(kills, key=lambda one: (one[0], one[1].query))
                 ),
             )
+        if search.refusals and not search.is_buildable:
+            raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
 
 
 class _Search:
@@ -77,6 +78,8 @@ class _Search:
         self._strengths = strengths
         self._databases = databases
         self._random = random
+        self.refusals: list[str] = []
+        self.is_buildable = False
         self._compared = [databases.compared(one.gold) for one in strengths]
 
     def best_candidate(self, left: Collection[Target]) -> tuple[Rows, set[Target]]:
@@ -111,14 +114,19 @@ class _Search:
             of_case[at].append(mutant)
         source = self._databases.source_of(rows)
         killed = set()
-        with suppress(SourceError):
-            for at, own in of_case.items():
-                case = replace(self._strengths[at].case, source=source)
-                golds = [session.execute(gold, case) for gold in case.golds]
-                if any(gold.error is not None for gold in golds):
-                    return set()
-                for mutant in own:
-                    answered = session.execute(QueryOrAnswer(query=mutant.query), case)
-                    if not is_right(answered, golds, case, session):
-                        killed.add((at, mutant))
+        try:
+            session.engine(source)
+        except SourceError as error:
+            self.refusals.append(str(error))
+            return set()
+        self.is_buildable = True
+        for at, own in of_case.items():
+            case = replace(self._strengths[at].case, source=source)
+            golds = [session.execute(gold, case) for gold in case.golds]
+            if any(gold.error is not None for gold in golds):
+                return set()
+            for mutant in own:
+                answered = session.execute(QueryOrAnswer(query=mutant.query), case)
+                if not is_right(answered, golds, case, session):
+                    killed.add((at, mutant))
         return killed
