@@ -65,10 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Build and write the variants of each source; 1 where a gold does not run, else 0.
+    """Build and write the variants of each source; 1 where a gold does not run, or nothing can be built, else 0.
 
-    Raise `SuiteError` for suites that cannot be read, `SourceError` for a source that cannot list its tables, and
-    `QueryEvalError` for variants that are there already and a folder that cannot be written.
+    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for variants that are there already and a folder that cannot be written.
     """
     folder: Path = arguments.output
     with _writing(folder):
@@ -93,22 +92,13 @@ def run(arguments: argparse.Namespace) -> Result:
             stem = re.sub(r"[^\w-]+", "-", Path(source.name).stem).strip("-") or "source"
             name = next(each for each in (stem, *(f"{stem}{n}" for n in range(2, 10_000))) if each not in names)
             names.add(name)
-            _tell(f"{source.name}: {pluralize(sum(len(one.survivors) for one in strengths), 'wrong variant')} pass")
-            for old in folder.glob(f"{name}-[0-9][0-9].sql"):
-                old.unlink()
-            files = {}
             try:
-                for number, variant in enumerate(build_variants(strengths, session, seed=arguments.seed), start=1):
-                    file = folder / f"{name}-{number:02}.sql"
-                    with _writing(file):
-                        write_atomically(file, _script(source, variant).encode())
-                    _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
-                    files[file] = variant
+                variants = _write_variants(source, strengths, folder, name, arguments.seed, session)
             except SourceError as error:
                 measured.add_problem(strengths[0].case, error)
                 continue
             pattern = Path(os.path.relpath(folder / f"{name}-*.sql", source.folder)).as_posix()
-            done.append(Strengthened(source=source, strengths=strengths, variants=files, pattern=pattern))
+            done.append(Strengthened(source=source, strengths=strengths, variants=variants, pattern=pattern))
     problems = _state_variants(done) if arguments.write else []
     return Result(
         status=FOUND if measured.problems or problems else OK,
@@ -152,6 +142,23 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _write_variants(
+    source: Source, strengths: Sequence[CaseStrength], folder: Path, name: str, seed: int, session: Session
+) -> dict[Path, Variant]:
+    """Build the variants of a source, and write each as soon as it is built; those of an earlier call are removed."""
+    _tell(f"{source.name}: {pluralize(sum(len(one.survivors) for one in strengths), 'wrong variant')} pass")
+    for old in folder.glob(f"{name}-[0-9][0-9].sql"):
+        old.unlink()
+    files = {}
+    for number, variant in enumerate(build_variants(strengths, session, seed=seed), start=1):
+        file = folder / f"{name}-{number:02}.sql"
+        with _writing(file):
+            write_atomically(file, _script(source, variant).encode())
+        _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
+        files[file] = variant
+    return files
 
 
 def _script(source: Source, variant: Variant) -> str:
