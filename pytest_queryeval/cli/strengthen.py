@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Result:
     """Build and write the variants of each source; 1 where a gold does not run, or nothing can be built, else 0.
 
-    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for variants that are there already and for a
-    folder that cannot be written.
+    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for variants that are there already
+    and for a folder that cannot be written.
     """
     folder: Path = arguments.output
     with _writing(folder):
