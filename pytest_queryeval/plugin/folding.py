@@ -88,9 +88,23 @@ def _coloured(report: Any, writer: Any) -> Any:
 
     shown = copy.copy(report)
     shown.longrepr = copy.deepcopy(report.longrepr)
-    entry = shown.longrepr.reprtraceback.reprentries[0]
-    entry.lines = list(coloured(entry.lines, writer.markup))
+    traceback = shown.longrepr.reprtraceback
+    traceback.reprentries = [_ColouredLines(list(coloured(traceback.reprentries[0].lines, writer.markup)))]
     return shown
+
+
+class _ColouredLines:
+    """Lines in the place of a traceback's entry, which older versions of pytest colour as if they were Python."""
+
+    style = "value"
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+
+    def toterminal(self, writer: Any) -> None:
+        """Write the lines as they are, as pytest calls it."""
+        for line in self._lines:
+            writer.line(line)
 
 
 def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
