@@ -247,9 +247,9 @@ def _cases(items: list[pytest.Item]) -> list[Case]:
 
 
 def sample_of(items: list[CaseItem], number: int, seed: int) -> list[CaseItem]:
-    """Return so many of the items, from each file in proportion, in their order; the same in every process.
+    """Return `number` of the items in their order, from each file in proportion; the same ones in every process.
 
-    Every so manieth of the items is taken, in the order of their files and at random within a file.
+    It is a systematic sample: items at equal distances, where those of a file stand together in random order.
     """
 
     def place(item: CaseItem) -> tuple[str, bytes]:

@@ -171,7 +171,7 @@ class SparqlEdits:
         left = [item for item in mine.items if not _take(gold_values, item.value)]
         right = [item for item in other.items if not _take(values, item.value)]
         for one, gold_one in zip(left, right, strict=False):
-            aggregates = [_aggregate(item) for item in (one, gold_one)]
+            aggregates = [[part for part in item.value.parts if part in COUNTING][:1] for item in (one, gold_one)]
             if all(len(item.value.parts) > 1 for item in (one, gold_one)):
                 self._expression(one.value, gold_one.value, "SELECT", mine)
             else:
@@ -486,10 +486,6 @@ def _label_of_expressions(one: Expr, other: Expr, otherwise: CauseLabel) -> Caus
         return "wrong-operator"
     has_aggregates = [any(part in COUNTING for part in each.parts) for each in (one, other)]
     return "wrong-aggregate" if any(has_aggregates) and otherwise == "wrong-expression" else otherwise
-
-
-def _aggregate(item: Item) -> str:
-    return next((str(part) for part in item.value.parts if part in COUNTING), "")
 
 
 def _optional_groups(element: Element) -> tuple[Group, ...]:

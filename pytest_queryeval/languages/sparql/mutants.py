@@ -362,9 +362,9 @@ class _Mutants:
         """Exchange MIN and MAX, SUM and AVG; drop or add the DISTINCT of COUNT, SUM and AVG."""
         for owner, expression in self._expressions():
             parts = expression.parts
-            select = next(
-                (each for each, *_ in self.facts.selects if any(own is owner for own in _heads(each))), self.tree
-            )
+            selects = [each for each, *_ in self.facts.selects]
+            heads = ((each, own) for each in selects for own in (each, *each.items, *each.group, *each.order))
+            select = next((each for each, own in heads if own is owner), self.tree)
             for at, part in enumerate(parts):
                 clause = _clause(owner)
                 if part in _AGGREGATES:
@@ -400,10 +400,6 @@ class _Mutants:
                     yield node, value
                 case _ if not isinstance(node, Expr | Group | Triple | Block | Union) and hasattr(node, "value"):
                     yield node, node.value
-
-
-def _heads(select: Select) -> tuple[Node, ...]:
-    return (select, *select.items, *select.group, *select.order)
 
 
 def _clause(owner: Node) -> str:
