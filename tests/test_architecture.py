@@ -30,6 +30,7 @@ LAYERS = (
     "evaluation",
     "results",
     "reports",
+    "workers",
     "api",
     "",
     "plugin",

@@ -1,0 +1,1 @@
+"""Cases are evaluated without pytest: in this process, or in other ones."""
