@@ -1,0 +1,128 @@
+"""The test of a mean that may be looked at after every score, and how often it is wrong."""
+
+import math
+import random
+from itertools import product
+
+import pytest
+
+from pytest_queryeval.core.model import Threshold
+from pytest_queryeval.evaluation.sequential import MeanTest
+
+ALPHA = 0.05
+RUNS = 150
+
+
+def decide(scores, *, minimum=None, maximum=None, alpha=ALPHA):
+    """Return the result and after how many scores it came, None for both if it never did."""
+    test = MeanTest(Threshold(minimum=minimum, maximum=maximum), len(scores), alpha)
+    for number, score in enumerate(scores, start=1):
+        test.add(score)
+        if test.result is not None:
+            return test.result, number
+    return None, None
+
+
+def simulate(scores, seed, **limits):
+    """Return the results of runs in random orders, and the mean number of scores that they took."""
+    order, results, times = random.Random(seed), [], []
+    for _ in range(RUNS):
+        result, number = decide(order.sample(scores, len(scores)), **limits)
+        results.append(result)
+        times.append(number)
+    return results, sum(times) / RUNS
+
+
+@pytest.mark.parametrize(
+    ("right", "limits", "is_met"),
+    [
+        (70, {"minimum": 0.8}, False),
+        (79, {"minimum": 0.8}, False),
+        (80, {"minimum": 0.8}, True),
+        (81, {"minimum": 0.8}, True),
+        (90, {"minimum": 0.8}, True),
+        (20, {"maximum": 0.2}, True),
+        (21, {"maximum": 0.2}, False),
+        (50, {"minimum": 0.4, "maximum": 0.6}, True),
+        (61, {"minimum": 0.4, "maximum": 0.6}, False),
+    ],
+)
+def test_decisions_are_rarely_wrong(right, limits, is_met):
+    results, _ = simulate([1.0] * right + [0.0] * (100 - right), right, **limits)
+    # At most 5 % for each limit; this many of 150 are wrong by chance in 1 of 1,000 tests at most.
+    assert results.count(not is_met) <= 17 * len(limits)
+    assert None not in results
+
+
+@pytest.mark.parametrize(("mean", "is_met"), [(0.79, False), (0.8, True), (0.81, True)])
+def test_decisions_on_scores_between_0_and_1_are_rarely_wrong(mean, is_met):
+    scores = [1.0] * 40 + [0.0] * 3 + [(mean * 100 - 40) / 57] * 57
+    results, _ = simulate(scores, 3, minimum=0.8)
+    assert results.count(not is_met) <= 17
+
+
+def test_a_mean_far_from_the_limit_is_decided_soon():
+    _, times = simulate([1.0] * 180 + [0.0] * 20, 1, minimum=0.6)
+    assert times < 40
+    _, times = simulate([1.0] * 80 + [0.0] * 120, 1, minimum=0.6)
+    assert times < 80
+
+
+@pytest.mark.parametrize("right", range(7))
+@pytest.mark.parametrize("limit", [0.0, 1 / 6, 0.5, 0.7, 5 / 6, 1.0])
+def test_no_order_of_few_scores_is_left_open(right, limit):
+    for order in {tuple(scores) for scores in product([0.0, 1.0], repeat=6) if sum(scores) == right}:
+        result, _ = decide(order, minimum=limit)
+        assert result is (right / 6 >= limit - 1e-9)  # six scores decide nothing before it is certain
+
+
+def test_certainty_does_not_wait_for_all_scores():
+    assert decide([0.0, *[1.0] * 9], minimum=1.0) == (False, 1)
+    assert decide([*[1.0] * 5, *[0.0] * 5], minimum=0.5)[1] <= 5
+    assert decide([*[0.5] * 4, 1.0, 1.0], maximum=0.3)[0] is False
+
+
+def test_a_mean_at_its_limit_meets_it_in_spite_of_rounding():
+    assert decide([0.1, 0.2, 0.6], minimum=0.3) == (True, 3)
+    assert decide([0.1, 0.2, 0.6], maximum=0.3) == (True, 3)
+    assert decide([0.7] * 3, minimum=0.7) == (True, 3)
+
+
+def test_a_score_that_does_not_count_changes_nothing():
+    scores = [None, 1.0, None, 0.0, 1.0, None, 1.0, 1.0]  # 4 of 5
+    assert decide(scores, minimum=0.8)[0] is True
+    assert decide(scores, minimum=0.81)[0] is False
+    assert decide(scores, maximum=0.8)[0] is True
+    assert decide(scores, maximum=0.79)[0] is False
+
+
+def test_a_stricter_level_takes_longer():
+    scores = [1.0] * 900 + [0.0] * 100
+    random.Random(1).shuffle(scores)
+    assert decide(scores, minimum=0.8, alpha=0.001)[1] > decide(scores, minimum=0.8)[1]
+
+
+def test_a_decision_stays():
+    test = MeanTest(Threshold(minimum=0.5), 1_000, ALPHA)
+    for _ in range(20):
+        test.add(1.0)
+    assert test.result is True
+    for _ in range(980):
+        test.add(0.0)
+    assert test.result is True
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.5, 0.9])
+def test_no_bet_can_be_expected_to_win_against_what_is_true(limit):
+    """The expectation of either capital after a draw, over all draws from scores whose mean is the limit."""
+    test = MeanTest(Threshold(minimum=limit), 1_000, ALPHA)
+    side = test._least
+    before = sum(side._higher.values()), sum(side._lower.values())
+    after = {}
+    for score in (0.0, 1.0):
+        other = MeanTest(Threshold(minimum=limit), 1_000, ALPHA)
+        other.add(score)
+        after[score] = sum(other._least._higher.values()), sum(other._least._lower.values())
+    for number in (0, 1):
+        expected = limit * after[1.0][number] + (1.0 - limit) * after[0.0][number]
+        assert math.isclose(expected, before[number], rel_tol=1e-6)
