@@ -3,6 +3,7 @@ import random
 import statistics as reference
 
 import pytest
+import report_maker
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import HEAD, entry
@@ -245,3 +246,25 @@ def test_a_report_says_when_and_what_and_which_gates():
     assert (report["schema"], report["created"], report["gates"]) == (2, "2024-01-01", [gate])
     assert report["totals"]["cases"] == 0
     assert report["metrics"] == {}
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 60, 300])
+def test_a_group_counts_what_a_report_of_its_cases_alone_counts(size):
+    chance = random.Random(size)
+    cases = [report_maker.make_case(number, chance) for number in range(size)]
+    chance.shuffle(cases)
+
+    report = aggregate(cases, gates=(), about=HEAD)
+
+    for group, members in report["groups"].items():
+        for value, member in members.items():
+            own = aggregate([case for case in cases if value in group_values(case, group)], gates=(), about=HEAD)
+            for found in own["metrics"].values():
+                del found["better"]
+            assert member == {name: own[name] for name in member}
+
+
+def test_cases_are_counted_in_one_pass_over_whatever_yields_them():
+    cases = [entry(id="b", scores={"f1": 0.5}), entry(id="a", scores={"f1": 1.0})]
+
+    assert aggregate(iter(cases), gates=(), about=HEAD) == aggregate(cases, gates=(), about=HEAD)

@@ -9,7 +9,7 @@ from pytest_queryeval import evaluate
 from pytest_queryeval.core.model import Execution, Failure, Prediction, QueryOrAnswer
 from pytest_queryeval.metrics import METRICS, need_answers
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.measures import MAX_MEASURES, measure_statistics
+from pytest_queryeval.results.measures import MAX_MEASURES
 
 HEAD = "kind: json\npredictor: predict.py:predict\nmetrics: [json_equal, prediction_seconds, 'metadata[tokens]']\n"
 PREDICT = """
@@ -33,6 +33,10 @@ def evaluated(*lines, gold="{a: 1}"):
     written = "\n    ".join((f"gold: {gold}", *lines))
     (found,) = evaluate(load(f"{HEAD}cases:\n  - id: a\n    {written}\n"))["cases"]
     return found
+
+
+def measures(cases):
+    return aggregate(cases, gates=(), about=samples.HEAD)["measures"]
 
 
 def test_times_and_numbers_of_the_metadata_are_scores_where_they_are_asked_for():
@@ -115,9 +119,9 @@ def test_measures_are_told_for_the_run_and_for_each_group():
 
 
 def test_every_trial_is_a_call_that_took_time():
-    case = entry(trials=[asked(1.0), asked(3.0)], **asked(1.0))
+    case = entry(trials=[asked(1.0) | {"passed": True}, asked(3.0) | {"passed": True}], **asked(1.0))
 
-    found = measure_statistics([case])["prediction_seconds"]
+    found = measures([case])["prediction_seconds"]
 
     assert (found["mean"], found["n"], found["sum"]) == (2.0, 2, 4.0)
 
@@ -125,15 +129,15 @@ def test_every_trial_is_a_call_that_took_time():
 def test_predictions_that_nobody_was_asked_for_take_no_part():
     cases = [entry(**asked(0.0)), entry(prediction=None), entry()]
 
-    assert measure_statistics(cases) == {}
+    assert measures(cases) == {}
 
 
 @pytest.mark.parametrize("told", ["1.5", True, None, 1e300, [1.0]], ids=repr)
 def test_what_a_system_tells_is_a_measure_only_if_it_is_a_number(told):
-    assert measure_statistics([entry(**asked(0.0, llm_time=told))]) == {}
+    assert measures([entry(**asked(0.0, llm_time=told))]) == {}
 
 
 def test_a_system_that_makes_up_names_makes_no_report_endless():
     cases = [entry(**asked(0.0, **{f"x{number}": 1.0})) for number in range(2 * MAX_MEASURES)]
 
-    assert len(measure_statistics(cases)) == MAX_MEASURES
+    assert len(measures(cases)) == MAX_MEASURES

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import GROUPS, OF_TRIALS, GroupName, Outcome
 from pytest_queryeval.core.report import (
@@ -26,7 +29,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
-from pytest_queryeval.results.measures import describe, measure_statistics
+from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
 SCHEMA = 2
 SPIDER_METRIC = "exact_set_match_spider"
@@ -40,6 +43,7 @@ TOTAL_OF: Mapping[Outcome, TotalName] = {
     "xfailed": "xfailed",
     "xpassed": "xpassed",
 }
+Counted: TypeAlias = Literal["scores", "measures", "missed", "errors", "causes", "precision", "recall"]
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
 
 
@@ -55,14 +59,15 @@ def aggregate(
     `better` says whether higher or lower scores of a metric are better, for metrics that may be unknown here.
     """
     ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case.get("row", 0), case["id"]))
-    everything = _group_report(ordered)
+    counts = CaseCounts(ordered)
+    everything = counts.report()
     known_better = better or {}
     tables: ReportTables = {}
-    if spider_table := _spider_table(ordered):
+    if counts.has_spider and (spider_table := _spider_table(ordered)):
         tables["spider_table"] = spider_table
-    if dimensions := _dimensions(ordered):
+    if dimensions := counts.dimension_statistics():
         tables["dimensions"] = dimensions
-    if trials := _trials(ordered):
+    if trials := counts.trials_report():
         tables["trials"] = trials
     return {
         "schema": SCHEMA,
@@ -73,10 +78,10 @@ def aggregate(
             for name, found in everything["metrics"].items()
         },
         "measures": everything["measures"],
-        "ties": sum(case["depends_on_tie"] for case in ordered),
-        "accidental": sum(map(is_accidental, ordered)),
+        "ties": counts.ties,
+        "accidental": counts.accidental,
         "causes": everything["causes"],
-        "groups": {group: _grouped(ordered, group, everything) for group in GROUPS},
+        "groups": {group: counts.group_reports(group, everything) for group in GROUPS},
         **tables,
         "gates": list(gates),
         "cases": ordered,
@@ -94,24 +99,30 @@ def costs(metrics: Mapping[str, MetricReport]) -> set[str]:
     return {name for name, found in metrics.items() if found["better"] == "lower"}
 
 
-def totals(cases: Sequence[CaseReport]) -> Totals:
+def totals(cases: Iterable[CaseReport]) -> Totals:
     """Return how many cases had each outcome."""
-    outcomes = Counter(case["outcome"] for case in cases)
+    return _totals(Counter(TOTAL_OF[case["outcome"]] for case in cases))
+
+
+def _totals(counts: Counter[TotalName]) -> Totals:
     return {
-        "cases": len(cases),
-        "passed": outcomes["passed"],
-        "failed": outcomes["failed"],
-        "missed": outcomes["missed"],
-        "errors": outcomes["error"],
-        "skipped": outcomes["skipped"],
-        "xfailed": outcomes["xfailed"],
-        "xpassed": outcomes["xpassed"],
+        "cases": counts.total(),
+        "passed": counts["passed"],
+        "failed": counts["failed"],
+        "missed": counts["missed"],
+        "errors": counts["errors"],
+        "skipped": counts["skipped"],
+        "xfailed": counts["xfailed"],
+        "xpassed": counts["xpassed"],
     }
 
 
 def causes(cases: Iterable[CaseReport]) -> dict[str, int]:
     """Return how many cases have a cause that begins with each label, the most frequent first, equal ones by name."""
-    found = Counter(case["cause"]["edits"][0]["label"] for case in cases if case["cause"] is not None)
+    return _by_frequency(Counter(case["cause"]["edits"][0]["label"] for case in cases if case["cause"] is not None))
+
+
+def _by_frequency(found: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -122,28 +133,153 @@ def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics
     error which request the metric, as if they had 0; both are None for metrics that are not from 0 to 1, higher being
     better.
     """
-    values: defaultdict[str, list[float]] = defaultdict(list)
-    missed: Counter[str] = Counter()
-    errors: Counter[str] = Counter()
-    for case in cases:
-        if case["outcome"] == "error" and case["fingerprint"] is not None:
-            errors.update(case["fingerprint"]["metrics"])
-        missed.update(violation["metric"] for violation in case["violations"])
-        for name, value in case["scores"].items():
-            if value is not None:
-                values[name].append(value)
-    found: dict[str, MetricStatistics] = {}
-    for name, scores in values.items():
-        metric = METRICS[name] if name in METRICS else None  # noqa: SIM401 - a registry has no get()
-        is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
-        n = len(scores) + errors[name]
-        found[name] = {
-            **statistics_of(name, scores),
-            "mean_with_errors": math.fsum(scores) / n if is_share else None,
-            "n_with_errors": n if is_share else None,
-            "missed": missed[name],
+    return CaseCounts(cases).report()["metrics"]
+
+
+class Column(NamedTuple):
+    """Numbers of one name, each beside the place of its case."""
+
+    cases: array[int]
+    values: array[float]
+
+    @classmethod
+    def empty(cls) -> Column:
+        """Return a column without numbers."""
+        return cls(array("I"), array("d"))
+
+    def add(self, case: int, value: float) -> None:
+        """Add a number of a case."""
+        self.cases.append(case)
+        self.values.append(value)
+
+
+class CaseCounts:
+    """What a report counts of its cases, which are read once, one after the other, and of which none is kept."""
+
+    def __init__(self, cases: Iterable[CaseReport]) -> None:
+        self.ties = self.accidental = 0
+        self.has_spider = False
+        self._outcomes: list[TotalName] = []
+        self._members: dict[GroupName, list[Sequence[str]]] = {group: [] for group in GROUPS}
+        self._columns: dict[Counted, defaultdict[str, Column]] = {
+            kind: defaultdict(Column.empty) for kind in get_args(Counted)
         }
-    return found
+        self._trials: Counter[tuple[int, int]] = Counter()
+        known: dict[Sequence[str], Sequence[str]] = {}  # equal values are one object
+        for place, case in enumerate(cases):
+            self._outcomes.append(TOTAL_OF[case["outcome"]])
+            for group, members in self._members.items():
+                values = group_values(case, group)
+                members.append(known.setdefault(values, values))
+            for kind, name, number in _numbers(case):
+                if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
+                    self._columns[kind][name].add(place, number)
+            verdicts = [trial["passed"] for trial in case["trials"]]
+            if verdicts and None not in verdicts:
+                self._trials[len(verdicts), verdicts.count(True)] += 1
+            self.ties += case["depends_on_tie"]
+            self.accidental += is_accidental(case)
+            self.has_spider |= "spider" in case["details"]
+
+    def report(self) -> GroupReport:
+        """Return what is counted of all cases."""
+        nothing: GroupReport = {"totals": _totals(Counter()), "metrics": {}, "measures": {}, "causes": {}}
+        return self._reports([("",)] * len(self._outcomes)).get("", nothing)
+
+    def group_reports(self, group: GroupName, everything: GroupReport) -> dict[str, GroupReport]:
+        """Return the report of each value of a group; a value that all cases have gets a copy of `everything`.
+
+        Levels of difficulty are in the order of Spider and BIRD, other values by name.
+        """
+        members = self._members[group]
+        if members and members.count(members[0]) == len(members):  # as most suites have one kind
+            return {value: everything.copy() for value in sorted(members[0])}
+        found = self._reports(members)
+        ordered = sorted(found, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value))
+        return {value: found[value] for value in ordered}
+
+    def _reports(self, members: Sequence[Sequence[str]]) -> dict[str, GroupReport]:
+        """Return what is counted of the cases with the same value, by this value; `members` has those of each case."""
+        outcomes: defaultdict[str, Counter[TotalName]] = defaultdict(Counter)
+        for outcome, values in zip(self._outcomes, members, strict=True):
+            for value in values:
+                outcomes[value][outcome] += 1
+        found: dict[str, GroupReport] = {
+            value: {"totals": _totals(counts), "metrics": {}, "measures": {}, "causes": {}}
+            for value, counts in outcomes.items()
+        }
+        errors, missed = (
+            Counter({(value, name): len(column.values) for value, name, column in self._split(kind, members)})
+            for kind in ("errors", "missed")
+        )
+        for value, name, column in self._split("scores", members):
+            n = len(column.values) + errors[value, name]
+            metric = METRICS[name] if name in METRICS else None  # noqa: SIM401 - a registry has no get()
+            is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
+            found[value]["metrics"][name] = {
+                **statistics_of(name, column.values),
+                "mean_with_errors": math.fsum(column.values) / n if is_share else None,
+                "n_with_errors": n if is_share else None,
+                "missed": missed[value, name],
+            }
+        for value, name, column in self._split("measures", members):
+            found[value]["measures"][name] = measure_statistics(column.values)
+        for value, name, column in self._split("causes", members):
+            found[value]["causes"][name] = len(column.values)
+        for group_report in found.values():
+            group_report["causes"] = _by_frequency(group_report["causes"])
+        return found
+
+    def _split(self, kind: Counted, members: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, Column]]:
+        """Yield the numbers of each name by what their cases are `members` of: this value, the name, the numbers."""
+        for name, column in self._columns[kind].items():
+            found: defaultdict[str, Column] = defaultdict(Column.empty)
+            for case, number in zip(*column, strict=True):
+                for value in members[case]:
+                    found[value].add(case, number)
+            yield from ((value, name, own) for value, own in found.items())
+
+    def dimension_statistics(self) -> dict[str, DimensionStatistics]:
+        """Return per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
+        precision, recall = self._columns["precision"], self._columns["recall"]
+        by_dimension: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
+        for name, found in by_dimension.items():
+            if name in precision:
+                found["precision"] = statistics(precision[name].values)
+            if name in recall:
+                found["recall"] = statistics(recall[name].values)
+        return by_dimension
+
+    def trials_report(self) -> TrialsReport | None:
+        """Return how likely one of k trials passes, and all of them: means over cases with several trials, for each k.
+
+        Only cases of which every trial has a verdict count; None where there are none.
+        """
+        if not (cases := self._trials.total()):
+            return None
+
+        def means(of: Callable[[int, int, int], float]) -> list[float]:
+            numbers = range(1, min(number for number, _ in self._trials) + 1)
+            return [math.fsum(of(k, *own) for own in self._trials.elements()) / cases for k in numbers]
+
+        return {"cases": cases, "pass_at": means(pass_at), "pass_hat": means(pass_hat)}
+
+
+def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
+    """Yield what is counted of a case: the kind of number, its name, the number."""
+    yield from (("scores", name, score) for name, score in case["scores"].items() if score is not None)
+    yield from (("measures", name, number) for name, number in measures_of(case))
+    yield from (("missed", violation["metric"], 1) for violation in case["violations"])
+    if case["outcome"] == "error" and case["fingerprint"] is not None:
+        yield from (("errors", name, 1) for name in case["fingerprint"]["metrics"])
+    if case["cause"] is not None:
+        yield "causes", case["cause"]["edits"][0]["label"], 1
+    dimensions = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
+    for name, found in dimensions.items() if isinstance(dimensions, dict) else ():
+        if isinstance(found, dict):
+            shares: tuple[tuple[Counted, JsonValue], ...]
+            shares = ("precision", found.get("precision")), ("recall", found.get("recall"))
+            yield from ((kind, name, share) for kind, share in shares if isinstance(share, float))
 
 
 def statistics_of(metric: str, scores: Sequence[float]) -> ScoreStatistics:
@@ -185,84 +321,21 @@ def group_values(case: CaseReport, group: GroupName) -> Sequence[str]:
     return () if value is None else (value,)
 
 
-def _grouped(cases: Sequence[CaseReport], group: GroupName, everything: GroupReport) -> dict[str, GroupReport]:
-    """Return the report of each value of a group; a value that all cases have gets a copy of `everything`.
-
-    Levels of difficulty are in the order of Spider and BIRD, other values by name.
-    """
-    members: defaultdict[str, list[CaseReport]] = defaultdict(list)
-    for case in cases:
-        for value in group_values(case, group):
-            members[value].append(case)
-    ordered = sorted(members, key=lambda value: (LEVELS.index(value) if value in LEVELS else len(LEVELS), value))
-    return {
-        value: everything.copy() if len(members[value]) == len(cases) else _group_report(members[value])
-        for value in ordered
-    }
-
-
-def _group_report(cases: Sequence[CaseReport]) -> GroupReport:
-    return {
-        "totals": totals(cases),
-        "metrics": metric_statistics(cases),
-        "measures": measure_statistics(cases),
-        "causes": causes(cases),
-    }
-
-
-def _dimensions(cases: Sequence[CaseReport]) -> dict[str, DimensionStatistics]:
-    """Return per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
-    precision: defaultdict[str, list[float]] = defaultdict(list)
-    recall: defaultdict[str, list[float]] = defaultdict(list)
-    for case in cases:
-        dimensions = case["details"].get("dimensions") if case["kind"] == "sdmx" else None
-        for name, found in dimensions.items() if isinstance(dimensions, dict) else ():
-            for metric, values in (("precision", precision), ("recall", recall)):
-                if isinstance(found, dict) and isinstance(score := found.get(metric), float):
-                    values[name].append(score)
-    by_dimension: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
-    for name, found_statistics in by_dimension.items():
-        if name in precision:
-            found_statistics["precision"] = statistics(precision[name])
-        if name in recall:
-            found_statistics["recall"] = statistics(recall[name])
-    return by_dimension
-
-
-def _trials(cases: Sequence[CaseReport]) -> TrialsReport | None:
-    """Return how likely one of k trials passes, and all of them: means over the cases with several trials, for each k.
-
-    Only cases of which every trial has a verdict count; None where there are none.
-    """
-    verdicts = ([trial["passed"] for trial in case["trials"]] for case in cases)
-    passed = [own for own in verdicts if own and None not in own]
-    if not passed:
-        return None
-    numbers = range(1, min(map(len, passed)) + 1)
-    return {
-        "cases": len(passed),
-        "pass_at": [math.fsum(pass_at(k, len(own), own.count(True)) for own in passed) / len(passed) for k in numbers],
-        "pass_hat": [
-            math.fsum(pass_hat(k, len(own), own.count(True)) for own in passed) / len(passed) for k in numbers
-        ],
-    }
-
-
-def _spider_table(cases: Sequence[CaseReport]) -> dict[str, SpiderLevel] | None:
+def _spider_table(cases: Iterable[CaseReport]) -> dict[str, SpiderLevel] | None:
     """Return the table of Spider's published tool over the cases that its metric scored; None where there are none.
 
     The row of execution has the score of `execution_accuracy_spider` where it was requested, else that of
     `execution_accuracy`.
     """
-    scored = [case for case in cases if "spider" in case["details"] and SPIDER_METRIC in case["scores"]]
-    if not scored:
-        return None
     from pytest_queryeval.languages.sql.published.match import scored_pair
     from pytest_queryeval.languages.sql.published.table import spider_table
 
-    executions = (
-        case["scores"].get("execution_accuracy_spider", case["scores"].get("execution_accuracy")) for case in scored
+    table = spider_table(
+        scored_pair(
+            case["details"]["spider"],
+            case["scores"].get("execution_accuracy_spider", case["scores"].get("execution_accuracy")),
+        )
+        for case in cases
+        if "spider" in case["details"] and SPIDER_METRIC in case["scores"]
     )
-    return spider_table(
-        scored_pair(case["details"]["spider"], execution) for case, execution in zip(scored, executions, strict=True)
-    )
+    return table if table["all"]["count"] else None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_queryeval.core.report import CaseReport, MeasureStatistics, Spread, TrialReport
 
@@ -13,27 +12,14 @@ MAX_SIZE = 1e15
 P95 = 0.95
 
 
-def measure_statistics(cases: Iterable[CaseReport]) -> dict[str, MeasureStatistics]:
-    """Return for each measure what `describe` returns, the sum, and the 95th percentile `p95` by linear interpolation.
-
-    Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
-    trial counts, since each is a call. Times of 0 seconds are left out: those predictions stood in a suite or a file,
-    and those queries were not run. So is what is no number of a size below MAX_SIZE.
-    """
-    values: defaultdict[str, list[float]] = defaultdict(list)
-    for case in cases:
-        for name, value in measures_of(case):
-            if name in values or len(values) < MAX_MEASURES:
-                values[name].append(value)
-    found: dict[str, MeasureStatistics] = {}
-    for name, own in values.items():
-        ordered = sorted(own)
-        place = P95 * (len(ordered) - 1)
-        below = math.floor(place)
-        above = min(below + 1, len(ordered) - 1)
-        p95 = ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-        found[name] = {**describe(own), "sum": math.fsum(ordered), "p95": p95}
-    return found
+def measure_statistics(values: Sequence[float]) -> MeasureStatistics:
+    """Return what `describe` returns, the sum, and the 95th percentile `p95` by linear interpolation."""
+    ordered = sorted(values)
+    place = P95 * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    p95 = ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return {**describe(ordered), "sum": math.fsum(ordered), "p95": p95}
 
 
 def describe(values: Sequence[float]) -> Spread:
@@ -46,7 +32,12 @@ def describe(values: Sequence[float]) -> Spread:
 
 
 def measures_of(case: CaseReport) -> Iterator[tuple[str, float]]:
-    """Yield the name and the value of each measure of each call of a case."""
+    """Yield the name and the value of each measure of each call of a case.
+
+    Measures are `prediction_seconds`, `execution_seconds`, and `metadata[NAME]` for each name that has numbers. Each
+    trial counts, since each is a call. Times of 0 seconds are left out: those predictions stood in a suite or a file,
+    and those queries were not run. So is what is no number of a size below MAX_SIZE.
+    """
     answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
     for answer in answers:
         prediction, predicted = answer["prediction"], answer["predicted"]

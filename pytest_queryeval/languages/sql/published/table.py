@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -43,8 +45,15 @@ def spider_table(pairs: Iterable[ScoredPair]) -> dict[str, SpiderLevel]:
     pairs where gold has, f1 the harmonic mean of these two means, and 1 where both are 0. A level without pairs has 0
     everywhere.
     """
-    known = tuple(pairs)
-    return {level: _level([pair for pair in known if level in ("all", pair.hardness)]) for level in ALL_LEVELS}
+    counts: defaultdict[str, Counter[str | tuple[str, str]]] = defaultdict(Counter)
+    executions: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
+    for pair in pairs:
+        for level in (pair.hardness, "all"):
+            counts[level].update({"pairs": 1, "exact": int(pair.exact)})
+            counts[level].update((side, name) for name, part in pair.components.items() for side in _sides(part))
+            if pair.execution is not None:
+                executions[level].append(pair.execution)
+    return {level: _level(counts[level], executions[level]) for level in ALL_LEVELS}
 
 
 def table_lines(table: Mapping[str, SpiderLevel]) -> Iterator[str]:
@@ -65,20 +74,28 @@ def table_lines(table: Mapping[str, SpiderLevel]) -> Iterator[str]:
             yield _line(_PRINTED.get(name, name), [level[name][score] for level in levels])
 
 
-def _level(pairs: Sequence[ScoredPair]) -> SpiderLevel:
-    executed = [pair.execution for pair in pairs if pair.execution is not None]
+def _sides(part: Component) -> Iterator[str]:
+    """Yield the sides of a pair that have a component, and where it agrees as a whole those again."""
+    for side, total in (("predicted", part.pred_total), ("gold", part.gold_total)):
+        if total > 0:
+            yield side
+            if part.matched:
+                yield f"{side}, matched"
+
+
+def _level(counts: Counter[str | tuple[str, str]], executions: Sequence[float]) -> SpiderLevel:
+    def share(side: str, name: ComponentName) -> float:
+        return counts[f"{side}, matched", name] / counts[side, name] if counts[side, name] else 0.0
 
     def scores(name: ComponentName) -> SpiderScores:
-        parts = [pair.components[name] for pair in pairs]
-        accuracy = _mean([part.matched for part in parts if part.pred_total > 0])
-        recall = _mean([part.matched for part in parts if part.gold_total > 0])
+        accuracy, recall = share("predicted", name), share("gold", name)
         f1 = 2 * accuracy * recall / (accuracy + recall) if accuracy or recall else 1.0
-        return {"accuracy": accuracy, "recall": recall, "f1": f1 if parts else 0.0}
+        return {"accuracy": accuracy, "recall": recall, "f1": f1 if counts["pairs"] else 0.0}
 
     return {
-        "count": len(pairs),
-        "execution_accuracy": _mean(executed) if executed else None,
-        "exact_match": _mean([pair.exact for pair in pairs]),
+        "count": counts["pairs"],
+        "execution_accuracy": sum(executions) / len(executions) if executions else None,
+        "exact_match": counts["exact"] / counts["pairs"] if counts["pairs"] else 0.0,
         "select": scores("select"),
         "select_no_agg": scores("select_no_agg"),
         "where": scores("where"),
@@ -90,10 +107,6 @@ def _level(pairs: Sequence[ScoredPair]) -> SpiderLevel:
         "iuen": scores("iuen"),
         "keywords": scores("keywords"),
     }
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return sum(scores) / len(scores) if scores else 0.0
 
 
 def _line(name: str, cells: Sequence[str | int | float]) -> str:
