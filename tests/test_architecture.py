@@ -31,6 +31,7 @@ LAYERS = (
     "results",
     "reports",
     "workers",
+    "runs",
     "api",
     "",
     "plugin",

@@ -909,7 +909,7 @@ def test_a_folder_that_cannot_be_made_is_one_error(tmp_path):
 
 
 def test_nothing_to_replay_is_told_at_once(tmp_path):
-    with pytest.raises(QueryEvalError, match=r"^--queryeval-replay: there is no folder .*: record it with "):
+    with pytest.raises(QueryEvalError, match=r"^there is no folder .*: record it with "):
         replayer(tmp_path / "none").check()
 
 

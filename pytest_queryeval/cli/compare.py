@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, write_files
+from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports import check_place, write_whole
+from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import markdown_lines, text_lines
 from pytest_queryeval.reports.html.comparison import comparison_page
 from pytest_queryeval.reports.leaderboard import leaderboard_blocks, leaderboard_csv, leaderboard_latex

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, report_files, write_files
+from pytest_queryeval.cli.output import Result
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports import report_files, write_files, write_report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.sections import first_names
 from pytest_queryeval.reports.summary import summary_lines

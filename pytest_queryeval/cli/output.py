@@ -6,14 +6,13 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.reports import check_target, files_of
 from pytest_queryeval.text.escaping import log_line
 
 MAX_LISTED = 20
@@ -26,22 +25,6 @@ class Result:
     status: int
     lines: Iterable[str]
     data: Mapping[str, object]
-
-
-@dataclass(slots=True)
-class WrittenFiles:
-    """The files that were written, and the problems of those that could not be."""
-
-    paths: list[Path] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    def lines(self) -> list[str]:
-        """Return a line for each file, those that failed last."""
-        return [*(f"report: {path}" for path in self.paths), *self.problems]
-
-    def data(self) -> dict[str, list[str]]:
-        """Return the files and problems for `--json`."""
-        return {"reports": [str(path) for path in self.paths], "problems": self.problems}
 
 
 def write_result(result: Result, *, as_json: bool) -> None:
@@ -76,26 +59,6 @@ def first_lines(lines: Sequence[str]) -> list[str]:
     """Return the first lines of a long list, and how many more `--json` lists."""
     more = len(lines) - MAX_LISTED
     return [*lines[:MAX_LISTED], *([f"and {more:,} more: --json lists all of them"] if more > 0 else [])]
-
-
-def report_files(targets: Iterable[Path]) -> list[Path]:
-    """Return the files of all targets; raise `ReportError` for the first target that cannot be written."""
-    for target in targets:
-        check_target(target)
-    return [path for target in targets for path in files_of(target)]
-
-
-def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> WrittenFiles:
-    """Write each file that can be written; `write` raises `ReportError` for the others."""
-    files = WrittenFiles()
-    for path in paths:
-        try:
-            write(path)
-        except ReportError as error:
-            files.problems.append(str(error))
-        else:
-            files.paths.append(path)
-    return files
 
 
 def write_in_place(path: Path, content: bytes) -> None:

@@ -16,10 +16,10 @@ from pytest_queryeval.plugin.stash import RUN, is_case
 from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
 
 if TYPE_CHECKING:
-    from pytest_queryeval.core.report import CaseReport, Report, RunFacts, RunResults
+    from pytest_queryeval.core.report import CaseReport, Environment, Report
     from pytest_queryeval.plugin.run import Run
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
-    from pytest_queryeval.results.gates import GateMode
+    from pytest_queryeval.runs.targets import ReportTargets
 
 PROGRESS_SECONDS = 30.0
 # The exit status of runs that were not cut short.
@@ -29,13 +29,9 @@ WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TE
 class ReportCollector:
     """Keeps the results of all cases, the last one where a case is run again."""
 
-    def __init__(
-        self, config: pytest.Config, targets: list[Path], *, step_summary: Path | None, gate_mode: GateMode
-    ) -> None:
+    def __init__(self, config: pytest.Config, targets: ReportTargets | None) -> None:
         self.config = config
         self.targets = targets
-        self.step_summary = step_summary
-        self.gate_mode = gate_mode
         self.cases: dict[str, CaseReport] = {}
         self.report: Report | None = None
         self.has_suites = False
@@ -100,7 +96,9 @@ class ReportCollector:
         self.is_interrupted |= session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
         self.report = self._aggregate(session, summaries)
         record_in_junit(self.config, self.report)
-        self._write(self.report)
+        if self.targets is not None:
+            files = self.targets.write(self.report)
+            self.written, self.faults = files.paths, [*self.faults, *files.problems]
         self._set_status(session, self.report)
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
@@ -150,7 +148,8 @@ class ReportCollector:
                 terminalreporter.write_line(log_line(f"report: {shown}"))
         for fault in self.faults:
             terminalreporter.write_line(log_line(fault), red=True)
-        if self.report is not None and self.step_summary is not None and not self.config.option.no_summary:
+        annotates = self.targets is not None and self.targets.step_summary is not None
+        if self.report is not None and annotates and not self.config.option.no_summary:
             from pytest_queryeval.reports.annotations import annotation_lines
 
             for line in annotation_lines(self.report, self.config.rootpath):
@@ -167,48 +166,35 @@ class ReportCollector:
         )
 
     def _aggregate(self, session: pytest.Session, summaries: list[WorkerSummary]) -> Report:
-        from pytest_queryeval.results.aggregation import aggregate
-        from pytest_queryeval.results.gates import evaluate_gate, merge_gates
+        from pytest_queryeval.results.gates import merge_gates
+        from pytest_queryeval.runs.report import report_of_run
 
-        cases = list(self.cases.values())
+        run, option, cases = self.config.stash[RUN], self.config.option, list(self.cases.values())
         is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
-        is_stopped = is_cut or not self._to_run <= self.cases.keys()
-        about = _facts(self.config, summaries, cases, stopped=is_stopped, interrupted=self.is_interrupted)
-        baseline, unreadable_files = self.config.stash[RUN].overrides.baseline, about["unreadable_files"]
-        pending = merge_gates(known["gates"] for known in summaries)
-        if pending:
-            from pytest_queryeval.plugin.left_out import with_numbers_of_cases
+        collected = {path: number for known in summaries for path, number in known["collected"].items()}
+        gates = merge_gates(known["gates"] for known in summaries)
+        if gates:
+            from pytest_queryeval.plugin.suite_files import collected_below
+            from pytest_queryeval.runs.left_out import with_numbers_of_cases
 
-            pending = with_numbers_of_cases(pending, session, cases, about["collected"])
-        gates = [
-            evaluate_gate(gate, cases, unreadable_files=unreadable_files, mode=self.gate_mode, baseline=baseline)
-            for gate in pending
-        ]
-        if baseline is not None:
-            from pytest_queryeval.results.baseline.comparison import compare_reports
-
-            results: RunResults = {**about, "cases": cases, "gates": gates}
-            about["baseline"] = compare_reports(baseline, results, path=self.config.getoption("queryeval_baseline"))
-        return aggregate(cases, gates=gates, about=about)
-
-    def _write(self, report: Report) -> None:
-        from pytest_queryeval.core.errors import ReportError
-        from pytest_queryeval.reports import files_of, write_report
-        from pytest_queryeval.reports.step_summary import append_step_summary
-
-        writers: list[tuple[Path, Callable[[Report, Path], None]]]
-        paths = [path for target in self.targets for path in files_of(target)]
-        paths.sort(key=lambda path: path.suffix != ".json")  # all others can be made from it
-        layout = self.config.getini("queryeval_excel_layout")
-        writers = [(path, partial(write_report, layout=layout)) for path in paths]
-        writers += [] if self.step_summary is None else [(self.step_summary, append_step_summary)]
-        for path, write in writers:
-            try:
-                write(report, path)
-            except ReportError as error:
-                self.faults.append(str(error))
-            else:
-                self.written.append(path)
+            files_below = partial(collected_below, session=session)
+            gates = with_numbers_of_cases(gates, run.suites, cases, collected, files_below)
+        engines = dict(sorted(pair for known in summaries for pair in known["engine_versions"].items()))
+        environment: Environment = {"pytest": pytest.__version__, "engines": engines}
+        if reruns := getattr(option, "reruns", None):  # of pytest-rerunfailures
+            environment["reruns"] = reruns
+        return report_of_run(
+            cases,
+            gates,
+            run.options,
+            environment=environment,
+            requested_paths=run.requested_paths(summaries),
+            collected=collected,
+            unreadable_files=[path for known in summaries for path in known["unreadable_files"]],
+            selected=any(known["selected"] for known in summaries),
+            stopped=is_cut or not self._to_run <= self.cases.keys(),
+            interrupted=self.is_interrupted,
+        )
 
     def _show_progress(self) -> None:
         """Print progress from time to time in a long run."""
@@ -252,54 +238,7 @@ def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
 
     path, _, name = report.nodeid.partition("::")
     with suppress(SuiteError):
-        case = next((case for case in run.read(run.root / path).cases if case.id == name), None)
+        case = next((case for case in run.suites.read(run.config.rootpath / path).cases if case.id == name), None)
         if case is not None:
             return case_json(case, nodeid=report.nodeid, path=path, outcome="error", message=report.longreprtext)
     return unknown_case(nodeid=report.nodeid, message=report.longreprtext)
-
-
-def _facts(
-    config: pytest.Config,
-    summaries: list[WorkerSummary],
-    cases: list[CaseReport],
-    *,
-    stopped: bool,
-    interrupted: bool,
-) -> RunFacts:
-    """Return when and where the run was, what answered, what was collected, and what else scores depend on.
-
-    Settings of predictors are left out, since they may be secret.
-    """
-    import platform
-    from datetime import UTC, datetime
-    from importlib.metadata import version
-
-    from pytest_queryeval.results.gates import are_left_out
-    from pytest_queryeval.results.run_name import predictor_of, run_name
-
-    predictor = predictor_of(cases)
-    name = config.getoption("queryeval_name") or str(config.getini("queryeval_name"))
-    collected = {path: number for known in summaries for path, number in known["collected"].items()}
-    facts: RunFacts = {
-        "name": run_name(name, predictor, config.rootpath),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": {
-            "python": platform.python_version(),
-            "pytest": pytest.__version__,
-            "pytest_queryeval": version("pytest-queryeval"),
-            "platform": platform.platform(terse=True),
-            "engines": dict(sorted(pair for known in summaries for pair in known["engine_versions"].items())),
-        },
-        "predictor": predictor,
-        "requested_paths": summaries[0]["requested_paths"],  # the same in all workers
-        "collected": dict(sorted(collected.items())),
-        "unreadable_files": sorted({path for known in summaries for path in known["unreadable_files"]}),
-        "selected": any(known["selected"] for known in summaries) and are_left_out(cases, collected),
-        "stopped": stopped,
-        "interrupted": interrupted,
-    }
-    if config.getoption("queryeval_replay"):
-        facts["environment"]["replay"] = True
-    if reruns := getattr(config.option, "reruns", None):  # of pytest-rerunfailures
-        facts["environment"]["reruns"] = reruns
-    return facts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from sys import intern
@@ -20,7 +19,6 @@ from pytest_queryeval.plugin.folding import error_key
 from pytest_queryeval.plugin.secrets import hide_secrets
 from pytest_queryeval.plugin.stash import RUN
 from pytest_queryeval.results.case_json import case_json, result_json
-from pytest_queryeval.results.gates import with_gate_metrics
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.requirements import MissingExtraError
@@ -28,10 +26,6 @@ from pytest_queryeval.text.escaping import log_line, terminal_safe
 from pytest_queryeval.text.truncation import one_line
 
 PROPERTY = "queryeval."
-NEVER_FAILS = (
-    "with `on_miss: xfail` and no gate, no wrong answer can fail the run: "
-    "add `gates: [{metric: execution_accuracy, min: 0.9}]` to a queryeval.yaml"
-)
 EMPTY_GOLD = "gold has no rows, so any query that returns nothing passes (`allow_empty: true` if that is meant)"
 
 
@@ -40,26 +34,13 @@ class SuiteFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each case; raise `CollectError` with every problem of the file."""
-        run = self.config.stash[RUN]
         try:
-            suite = run.load(self.path)
+            cases = self.config.stash[RUN].suites.load(self.path)
         except MissingExtraError as error:
-            run.skipped.append(run.relative(self.path))
             pytest.skip(str(error), allow_module_level=True)
-        except SuiteError as error:
+        except (SuiteError, QueryEvalWarning) as error:
             raise self.CollectError(str(error)) from None
-        gates = [gate for folder in suite.folders for gate in folder.gates]
-        place = suite.cases[0].on_miss_location
-        if place and not gates and not run.repeats_warnings and all(case.on_miss == "xfail" for case in suite.cases):
-            try:
-                warnings.warn_explicit(NEVER_FAILS, QueryEvalWarning, str(place.path), place.line)
-            except QueryEvalWarning as warning:  # where filters make it an error
-                raise self.CollectError(f"{place}: {warning}") from None
-        applied = run.cases[run.relative(self.path)] = [
-            with_gate_metrics(run.overrides.applied(case), gates, run.relative(case.location.path))
-            for case in suite.cases
-        ]
-        for case in applied:
+        for case in cases:
             yield CaseItem.from_parent(self, name=case.id, case=case)
 
 
@@ -149,7 +130,7 @@ class CaseItem(pytest.Item):
         if self.error_key is not None:
             report.queryeval_error = self.error_key  # type: ignore[attr-defined]  # xdist carries attributes
             self._point_at_case(report.longrepr.reprcrash, report.longreprtext)  # type: ignore[union-attr]
-        place = {"nodeid": self.nodeid, "path": run.relative(self.case.location.path)}
+        place = {"nodeid": self.nodeid, "path": run.suites.relative(self.case.location.path)}
         source_state = None if outcome == "skipped" else run.session.source_state(self.case.source)
         if self.result is None or report.when == "setup":  # which hooks of other plugins may fail after ours
             message = error_message(report)

@@ -1,28 +1,35 @@
-"""The state of a run in one process: open sources, collected cases and gates, files that could not be read."""
+"""The state of a run in one process of pytest: its options, collected suites, open sources."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
-from hashlib import sha256
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from itertools import chain
-from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from pytest_queryeval.plugin.overrides import Overrides
 from pytest_queryeval.plugin.stash import is_case_item
 
 if TYPE_CHECKING:
+    from pytest_queryeval.core.cause import CauseMode
+    from pytest_queryeval.core.errors import Location
     from pytest_queryeval.core.model import Case
-    from pytest_queryeval.core.report import PendingGate
+    from pytest_queryeval.core.report import RequestedPaths
     from pytest_queryeval.evaluation.session import Session
-    from pytest_queryeval.plugin.items import CaseItem
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
-    from pytest_queryeval.suites import Suite
-    from pytest_queryeval.suites.settings import FolderCache
+    from pytest_queryeval.results.gates import GateMode
+    from pytest_queryeval.runs.options import RunOptions
+    from pytest_queryeval.runs.suites import RunSuites
+
+T = TypeVar("T")
+CAUSES: Mapping[str, CauseMode] = {"auto": "auto", "off": "off", "full": "full"}
+GATE_MODES: Mapping[str, GateMode] = {
+    **dict.fromkeys(("complete", "on", "true", "yes", "1"), "complete"),
+    "selection": "selection",
+    **dict.fromkeys(("off", "false", "no", "0"), "off"),
+}
 
 
 class Run:
@@ -30,21 +37,57 @@ class Run:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.root: Path = config.rootpath
-        self.unreadable_files: list[str] = []
-        self.skipped: list[str] = []  # files that need an extra which is not installed
-        self.collected: dict[str, int] = {}
-        self.cases: dict[str, list[Case]] = {}  # by suite file
-        self.has_suites = False
+        if (cause := config.getoption("queryeval_cause")) is None:
+            self._cause = _word("queryeval_cause", config.getini("queryeval_cause"), CAUSES)
+        else:
+            self._cause = _word("--queryeval-cause", cause, CAUSES)
+        self._gates = _word("queryeval_gates", config.getini("queryeval_gates"), GATE_MODES)
         self.misuse = ""
         self.engine_versions: dict[str, str] = {}
         self.selected = _reruns_failures(config) or any("::" in argument for argument in config.args)
         self.selects_by_marker = bool(config.option.markexpr or config.option.keyword)
-        self.overrides = Overrides(config)
+        self._suites: RunSuites | None = None
         self._session: Session | None = None
         self._markers: dict[str, pytest.MarkDecorator] = {}
-        self._folders: FolderCache = {}
-        self._relative: dict[Path, str] = {}
+
+    @cached_property
+    def options(self) -> RunOptions:
+        """The options of the command line and of the ini file."""
+        from pytest_queryeval.runs.options import RunOptions
+
+        option, name = self.config.getoption, self.config.getoption("queryeval_name")
+        return RunOptions(
+            prefix="--queryeval-",
+            folder=self.config.invocation_params.dir,
+            root=self.config.rootpath,
+            name=str(self.config.getini("queryeval_name")) or None if name is None else name,
+            predictor=option("queryeval_predictor"),
+            threshold=option("queryeval_threshold"),
+            limit=option("queryeval_limit"),
+            sample=option("queryeval_sample"),
+            trials=option("queryeval_trials"),
+            concurrency=option("queryeval_concurrency"),
+            record=option("queryeval_record"),
+            replay=option("queryeval_replay"),
+            baseline=option("queryeval_baseline"),
+            cause=self._cause,
+            gates=self._gates,
+        )
+
+    @property
+    def suites(self) -> RunSuites:
+        """The suites that this process collects."""
+        if self._suites is None:
+            from pytest_queryeval.runs.suites import RunSuites
+
+            has_hook = bool(self.config.hook.pytest_queryeval_predict.get_hookimpls())
+            self._suites = RunSuites(self.options, warn=self._warn, has_predictor=has_hook)
+        return self._suites
+
+    @property
+    def has_suites(self) -> bool:
+        """Whether this process has collected a suite file, readable or not."""
+        return self._suites is not None
 
     @property
     def session(self) -> Session:
@@ -55,20 +98,21 @@ class Run:
             hook = self.config.hook.pytest_queryeval_predict
             self._session = Session(
                 tell=self._show_line,
-                recording=self.overrides.recording,
+                recording=self.options.recording,
                 hook=(lambda case: hook(case=case, config=self.config)) if hook.get_hookimpls() else None,
                 one_at_a_time=self._is_worker,
-                cause=self.overrides.cause,
+                cause=self.options.cause,
             )
         return self._session
 
     def prepare(self, items: list[pytest.Item]) -> None:
         """Start the predictions of the items, and embed the texts that are known to be needed in one batch."""
         from pytest_queryeval.metrics import METRICS
+        from pytest_queryeval.runs.report import engine_versions
 
         cases = _cases(items)
-        self.engine_versions = _versions(cases)
-        self.session.predictors.register_cases(chain.from_iterable(self.cases.values()))
+        self.engine_versions = engine_versions(cases)
+        self.session.predictors.register_cases(chain.from_iterable(self.suites.cases.values()))
         self.session.predictors.prefetch(_cases([item for item in items if not _may_be_skipped(item)]))
         names = {name for metrics in {case.requested_metrics for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].injected for name in names):
@@ -78,6 +122,17 @@ class Run:
         """Start no more predictions."""
         if self._session is not None:
             self._session.predictors.stop()
+
+    def _warn(self, message: str, place: Location) -> None:
+        """Warn of a suite; raise the warning, with its place, where filters make it an error."""
+        from pytest_queryeval.core.errors import QueryEvalWarning
+
+        if self.repeats_warnings:
+            return
+        try:
+            warnings.warn_explicit(message, QueryEvalWarning, str(place.path), place.line)
+        except QueryEvalWarning as warning:
+            raise QueryEvalWarning(f"{place}: {warning}") from None
 
     @property
     def repeats_warnings(self) -> bool:
@@ -100,42 +155,16 @@ class Run:
         if self._session is not None:
             self._session.close()
 
-    def load(self, path: Path) -> Suite:
-        """Return a suite that is collected; raise `SuiteError`. Gates above it count also where it is unreadable."""
-        from pytest_queryeval.core.errors import SuiteError
-
-        self.has_suites = True
-        try:
-            suite = self.read(path)
-        except SuiteError:
-            self.unreadable_files.append(self.relative(path))
-            raise
-        self.collected[self.relative(path)] = len(suite.cases)
-        return suite
-
-    def read(self, path: Path) -> Suite:
-        """Return a suite under the options of this run, collected or not; raise `SuiteError`."""
-        from pytest_queryeval.suites import load_suite
-
-        has_hook = bool(self.config.hook.pytest_queryeval_predict.get_hookimpls())
-        return load_suite(
-            path,
-            root=Path(path.anchor),
-            folders=self._folders,
-            require_prediction=self.overrides.predictor is None and not has_hook,
-            check_predictors=self.overrides.predictor is None and not self.config.getoption("queryeval_replay"),
-        )
-
     def check_collected(self, items: list[pytest.Item]) -> None:
         """Raise a usage error for options that do not fit the collected cases.
 
         In a worker xdist would take an error for a crash: it runs nothing and sends the message to the controller.
         """
+        if not self.has_suites:
+            return
         cases = _cases(items)
-        unknown = self.overrides.missing_predictor() if cases else ""
         self.misuse = (
-            unknown
-            or self.overrides.unbound_threshold()
+            self.options.misuse(cases, self.suites.kinds)
             or self._timing_conflict(cases)
             or self._too_many_workers(cases)
         )
@@ -176,12 +205,14 @@ class Run:
 
     def apply_limits(self, items: list[pytest.Item]) -> None:
         """Deselect the cases that a sample leaves out, and of the others all but the first where a limit is set."""
-        limit, every = self.config.getoption("queryeval_limit"), [item for item in items if is_case_item(item)]
-        chosen = sample_of(every, *self.overrides.sample) if self.overrides.sample is not None else every
-        kept = set(chosen[:limit])
-        if surplus := [item for item in every if item not in kept]:
+        every = [item.nodeid for item in items if is_case_item(item)]
+        if not every:
+            return
+        chosen = self.options.chosen(every)
+        surplus = [item for item in items if is_case_item(item) and item.nodeid not in chosen]
+        if surplus:
             self.config.hook.pytest_deselected(items=surplus)
-            items[:] = [item for item in items if item in kept or not is_case_item(item)]
+            items[:] = [item for item in items if item.nodeid in chosen or not is_case_item(item)]
 
     def marker(self, name: str) -> pytest.MarkDecorator:
         """Return the marker of a tag, a kind or a difficulty, registered for --strict-markers."""
@@ -190,27 +221,25 @@ class Run:
             self._markers[name] = getattr(pytest.mark, name)
         return self._markers[name]
 
-    def relative(self, path: Path) -> str:
-        """Return a path relative to the root, with forward slashes, as in node ids."""
-        if path not in self._relative:
-            found = Path.cwd() / path
-            with suppress(ValueError):  # on another drive
-                found = Path(os.path.relpath(found, self.root))
-            self._relative[path] = found.as_posix()
-        return self._relative[path]
+    def requested_paths(self, summaries: Iterable[WorkerSummary]) -> RequestedPaths:
+        """Return the paths of the command line, and those that were ignored, in any process."""
+        option, start = self.config.option, self.config.invocation_params.dir
+        ignored = (*(option.ignore or ()), *(option.ignore_glob or ()))
+        left_out = dict.fromkeys(path for known in summaries for path in known["left_out"])
+        return {
+            "paths": [self.suites.relative(start / argument.partition("::")[0]) for argument in self.config.args],
+            "ignored": [*(self.suites.relative(start / each) for each in ignored), *left_out],
+        }
 
     def worker_summary(self) -> WorkerSummary:
         """Return what the controller needs for the report, as plain values."""
-        option, start = self.config.option, self.config.invocation_params.dir
-        ignored = (*(option.ignore or ()), *(option.ignore_glob or ()))
+        suites = self._suites
+        is_collected = suites is not None and not _reruns_failures(self.config)  # else pytest skips whole files
         return {
-            "gates": self._gates() if self._folders else [],
-            "requested_paths": {
-                "paths": [self.relative(start / argument.partition("::")[0]) for argument in self.config.args],
-                "ignored": [*(self.relative(start / each) for each in ignored), *self.skipped],
-            },
-            "unreadable_files": self.unreadable_files,
-            "collected": {} if _reruns_failures(self.config) else self.collected,  # pytest skips whole files then
+            "gates": suites.gates() if suites else [],
+            "left_out": suites.left_out if suites else [],
+            "unreadable_files": suites.unreadable_files if suites else [],
+            "collected": suites.collected if suites and is_collected else {},
             "selected": self.selected,
             "has_suites": self.has_suites,
             "misuse": self.misuse,
@@ -218,49 +247,10 @@ class Run:
             "unused": self._session.predictors.unused() if self._session and not self.config.option.collectonly else [],
         }
 
-    def _gates(self) -> list[PendingGate]:
-        """Return the gates of all folders that have a suite below them."""
-        from pytest_queryeval.results.gates import pending_gate
-        from pytest_queryeval.suites.settings import Folder
-
-        gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
-        return [pending_gate(gate, self.relative(gate.folder)) for gate in gates]
-
-
-def _versions(cases: list[Case]) -> dict[str, str]:
-    """Return the versions of the engines that run here, by name; those of services are not known."""
-    from importlib.metadata import PackageNotFoundError
-
-    from pytest_queryeval.core.errors import QueryEvalError
-    from pytest_queryeval.engines import ENGINES
-
-    versions: set[str] = set()
-    for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
-        with suppress(QueryEvalError, PackageNotFoundError):  # the cases will say what is missing
-            versions.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
-    return {name: version for name, _, version in (text.partition(" ") for text in sorted(versions)) if version}
-
 
 def _cases(items: list[pytest.Item]) -> list[Case]:
     """Return the cases of the items, without those that are skipped."""
     return [item.case for item in items if is_case_item(item) and item.case.skip is None]
-
-
-def sample_of(items: list[CaseItem], number: int, seed: int) -> list[CaseItem]:
-    """Return `number` of the items in their order, from each file in proportion; the same ones in every process.
-
-    It is a systematic sample: items at equal distances, where those of a file stand together in random order.
-    """
-
-    def place(item: CaseItem) -> tuple[str, bytes]:
-        digest = sha256(f"{seed} {item.nodeid}".encode(errors="backslashreplace")).digest()
-        return item.nodeid.partition("::")[0], digest
-
-    ordered = sorted(items, key=place)
-    start = Random(seed).randrange(len(ordered)) if ordered else 0  # noqa: S311 - no secret
-    number = min(number, len(ordered))
-    chosen = {ordered[(at * len(ordered) + start) // number].nodeid for at in range(number)}
-    return [item for item in items if item.nodeid in chosen]
 
 
 def _concurrency_remedy(case: Case, workers: int) -> str:
@@ -285,4 +275,14 @@ def _may_be_skipped(item: pytest.Item) -> bool:
 
 
 def _reruns_failures(config: pytest.Config) -> bool:
+    """Return whether --lf is given, under which pytest leaves out whole files."""
     return bool(getattr(config.option, "lf", False))
+
+
+def _word(option: str, given: object, words: Mapping[str, T]) -> T:
+    """Return the value of a word; raise a usage error, which names the option, for another one."""
+    known = words.get(str(given).strip().lower())
+    if known is None:
+        *others, last = dict.fromkeys(words.values())
+        raise pytest.UsageError(f"{option}: expected {', '.join(map(str, others))} or {last}, found '{given}'")
+    return known

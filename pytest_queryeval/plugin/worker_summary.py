@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from pytest_queryeval.core.report import PendingGate, RequestedPaths
+from pytest_queryeval.core.report import PendingGate
 
 
 class WorkerSummary(TypedDict):
     """Plain values, since they are sent from a worker of pytest-xdist to the controller.
 
-    `collected` are the numbers of cases by suite file, `has_suites` whether a suite file was collected. `misuse` is the
+    `collected` are the numbers of cases by suite file, `left_out` the suite files
+    that require an extra that is not installed, `has_suites` whether a suite file was collected. `misuse` is the
     message of a usage error, empty if there is none. `engine_versions` are by name, `unused` sentences on predictions
     that no case used.
     """
 
     gates: list[PendingGate]
-    requested_paths: RequestedPaths
+    left_out: list[str]
     unreadable_files: list[str]
     collected: dict[str, int]
     selected: bool

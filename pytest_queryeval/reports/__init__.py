@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -140,3 +140,39 @@ def write_whole(path: Path, content: bytes) -> None:
         write_atomically(Path(os.path.realpath(path)), content)
     except OSError as error:
         raise ReportError(f"report {path} cannot be written: {error.strerror or error}") from error
+
+
+@dataclass(slots=True)
+class WrittenFiles:
+    """The files that were written, and the problems of those that could not be."""
+
+    paths: list[Path] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """Return a line for each file, those that failed last."""
+        return [*(f"report: {path}" for path in self.paths), *self.problems]
+
+    def data(self) -> dict[str, list[str]]:
+        """Return the files and problems for `--json`."""
+        return {"reports": [str(path) for path in self.paths], "problems": self.problems}
+
+
+def report_files(targets: Iterable[Path]) -> list[Path]:
+    """Return the files of all targets; raise `ReportError` for the first target that cannot be written."""
+    for target in targets:
+        check_target(target)
+    return [path for target in targets for path in files_of(target)]
+
+
+def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> WrittenFiles:
+    """Write each file that can be written; `write` raises `ReportError` for the others."""
+    files = WrittenFiles()
+    for path in paths:
+        try:
+            write(path)
+        except ReportError as error:
+            files.problems.append(str(error))
+        else:
+            files.paths.append(path)
+    return files

@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import CaseReport, Environment, Report, RequestedPaths, RunFacts
-from pytest_queryeval.results.aggregation import aggregate, costs
-from pytest_queryeval.results.baseline.comparison import compare_reports
-from pytest_queryeval.results.gates import are_left_out, evaluate_gate, merge_gates
+from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.gated_report import gated_report
+from pytest_queryeval.results.gates import are_left_out, merge_gates
 from pytest_queryeval.results.run_name import CHARACTERS
 from pytest_queryeval.text.truncation import one_line
 
@@ -38,17 +38,12 @@ def report_of_all(
 ) -> Report:
     """Return the report on the cases of several reports, with their gates; see `merge`."""
     about = _facts(reports, cases)
-    name, earlier = baseline or ("", None)
     # A metric may be known only where a part was made.
     better: dict[str, Better] = {cost: "lower" for report in reports for cost in costs(report["metrics"])}
     try:
-        gates = [
-            evaluate_gate(gate, cases, unreadable_files=about["unreadable_files"], baseline=earlier)
-            for gate in merge_gates(report["gates"] for report in reports)
-        ]
-        if earlier is not None:
-            about["baseline"] = compare_reports(earlier, {**about, "cases": cases, "gates": gates}, path=name)
-        return aggregate(cases, gates=gates, about=about, better=better)
+        return gated_report(
+            cases, merge_gates(report["gates"] for report in reports), about, baseline=baseline, better=better
+        )
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
 

@@ -59,7 +59,7 @@ class Recording:
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""
         if self.replay and not os.path.isdir(self._folder):  # noqa: PTH112 - unlike Path.is_dir, for any name
-            raise QueryEvalError(f"--queryeval-replay: there is no folder {self._folder}: {RECORD}")
+            raise QueryEvalError(f"there is no folder {self._folder}: {RECORD}")
         if self.replay:
             return
         try:

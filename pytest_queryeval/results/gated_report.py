@@ -1,0 +1,35 @@
+"""The report of a run with the results of its gates, compared with a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.report import CaseReport, PendingGate, Report, RunFacts
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.gates import GateMode, evaluate_gate
+
+
+def gated_report(
+    cases: list[CaseReport],
+    gates: Iterable[PendingGate],
+    about: RunFacts,
+    *,
+    mode: GateMode = "complete",
+    baseline: tuple[str, Report] | None = None,
+    better: Mapping[str, Better] | None = None,
+) -> Report:
+    """Return the report on cases, with their gates evaluated; the `baseline` comes with its name.
+
+    `about` and `better` are those of `aggregate`.
+    """
+    name, earlier = baseline or ("", None)
+    results = [
+        evaluate_gate(gate, cases, unreadable_files=about["unreadable_files"], mode=mode, baseline=earlier)
+        for gate in gates
+    ]
+    if earlier is not None:
+        from pytest_queryeval.results.baseline.comparison import compare_reports
+
+        about["baseline"] = compare_reports(earlier, {**about, "cases": cases, "gates": results}, path=name)
+    return aggregate(cases, gates=results, about=about, better=better)

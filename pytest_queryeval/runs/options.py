@@ -1,0 +1,169 @@
+"""The options of a run that are for all of its cases: their predictor, trials, concurrency and thresholds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from pytest_queryeval.core.cause import CauseMode
+from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
+from pytest_queryeval.core.model import Case, PredictorSpec, Threshold
+from pytest_queryeval.core.report import Report
+from pytest_queryeval.evaluation.recording import Recording
+from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.predictors import PREDICTORS
+from pytest_queryeval.results.gates import GateMode
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.runs.sample import sample_of
+from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
+from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of a run as they were given, None for those that were not.
+
+    `prefix` stands before their names on the command line, their paths are relative to `folder`, and names of files in
+    recordings to `root`. What is read from an option is read on first use.
+    """
+
+    prefix: str
+    folder: Path
+    root: Path
+    name: str | None = None
+    predictor: str | None = None
+    threshold: Sequence[str] | None = None
+    limit: int | None = None
+    sample: str | None = None
+    trials: int | None = None
+    concurrency: int | None = None
+    record: str | None = None
+    replay: str | None = None
+    baseline: str | None = None
+    cause: CauseMode = "auto"
+    gates: GateMode = "complete"
+
+    def check(self) -> None:
+        """Raise `QueryEvalError` for an option that cannot be read; `misuse` tells what depends on cases."""
+        texts = {
+            "name": self.name,
+            "predictor": self.predictor,
+            "baseline": self.baseline,
+            "record": self.record,
+            "replay": self.replay,
+            "sample": self.sample,
+        }
+        for name, text in texts.items():
+            if text == "":  # as of a variable that is not set
+                raise QueryEvalError(f"{self.prefix}{name}: expected a value, found nothing")
+        for name, number in {"limit": self.limit, "trials": self.trials, "concurrency": self.concurrency}.items():
+            if number is not None and number < 1:
+                raise QueryEvalError(f"{self.prefix}{name}: expected a whole number from 1, found {number}")
+        self.predictor_spec  # noqa: B018 - reading it is the check
+        self.baseline_report  # noqa: B018
+        self.sample_and_seed  # noqa: B018
+        self.thresholds  # noqa: B018
+        if self.recording is None:
+            return
+        if self.record and self.replay:
+            uses = f"{self.prefix}record uses what is there and adds the rest"
+            raise QueryEvalError(f"{self.prefix}record and {self.prefix}replay exclude each other: {uses}")
+        try:
+            self.recording.check()
+        except QueryEvalError as error:
+            raise QueryEvalError(f"{self.prefix}{'replay' if self.replay else 'record'}: {error}") from error
+
+    def chosen(self, nodeids: Sequence[str]) -> set[str]:
+        """Return the cases that a sample and a limit leave, of those that are selected."""
+        sample = sample_of(nodeids, *self.sample_and_seed) if self.sample_and_seed is not None else {*nodeids}
+        return {*[nodeid for nodeid in nodeids if nodeid in sample][: self.limit]}
+
+    def misuse(self, cases: Collection[Case], kinds: Collection[str]) -> str:
+        """Return why an option does not fit the cases that will run or the kinds of all that were collected, or ''."""
+        if cases and self.predictor_spec is not None and not self.replay:
+            try:
+                check_predictor_files(self.predictor_spec)
+            except CaseError as error:
+                return f"{self.prefix}predictor: {error.problem}"
+        for name, threshold in self.thresholds.items() if kinds else ():
+            try:
+                check_metric(name)
+            except QueryEvalError as error:
+                problem = str(error)
+            else:
+                problem = f"no case of kind {', '.join(sorted(kinds))} has the metric '{name}'"
+                if any(applies_to(name, kind) for kind in kinds):
+                    problem = unreachable_threshold(name, threshold)
+            if problem:
+                return f"{self.prefix}threshold: {problem}"
+        return ""
+
+    def applied(self, case: Case) -> Case:
+        """Return the case with the options applied."""
+        if self.predictor_spec is not None:
+            case = replace(case, predictor=self.predictor_spec, predicted=None)
+        elif case.predictor is None and case.predicted is None:  # or the suite would have been refused
+            case = replace(case, predictor=PredictorSpec(kind="hook", settings={}, folder=case.location.path.parent))
+        if self.trials is not None and case.predicted is None:
+            case = replace(case, trials=self.trials)
+        if self.concurrency is not None and case.predictor is not None and PREDICTORS[case.predictor.kind].calls:
+            case = replace(case, predictor=replace(case.predictor, concurrency=self.concurrency))
+        limits = self.thresholds.items()
+        binding = {name: limit for name, limit in limits if name in METRICS and applies_to(name, case.kind)}
+        return replace(case, thresholds={**case.thresholds, **binding}) if binding else case
+
+    @cached_property
+    def predictor_spec(self) -> PredictorSpec | None:
+        """The predictor for all cases; that of the hook where plugins have one and no other is named."""
+        if not self.predictor:
+            return None
+        try:
+            return predictor_of_text(self.predictor, folder=self.folder)
+        except CaseError as error:
+            raise QueryEvalError(f"{self.prefix}predictor: {error.problem}") from error
+
+    @cached_property
+    def sample_and_seed(self) -> tuple[int, int] | None:
+        """How many cases are chosen at random, and the seed; None for all."""
+        if self.sample is None:
+            return None
+        number, colon, seed = self.sample.partition(":")
+        if not (number.isdecimal() and int(number) and (seed.isdecimal() or not colon)):
+            expected = "expected N or N:SEED, whole numbers, N from 1 on"
+            raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{self.sample}'")
+        return int(number), int(seed or 0)
+
+    @cached_property
+    def recording(self) -> Recording | None:
+        """Where predictions and executions are recorded to or replayed from; None without either option."""
+        place = self.replay or self.record
+        return Recording(self.folder / place, replay=bool(self.replay), root=self.root) if place else None
+
+    @cached_property
+    def baseline_report(self) -> Report | None:
+        """The report to compare with, read before this run writes its own; None where none is given."""
+        if not self.baseline:
+            return None
+        try:
+            return read_report(self.folder / self.baseline)
+        except ReportError as error:
+            raise QueryEvalError(f"{self.prefix}baseline: {error}") from error
+
+    @cached_property
+    def thresholds(self) -> dict[str, Threshold]:
+        """The thresholds for all cases that have the metric, by metric."""
+        thresholds = {}
+        for text in self.threshold or ():
+            name, _, value = text.partition("=")
+            try:
+                number = float(value)
+            except ValueError:
+                number = math.nan
+            if not name or not math.isfinite(number):
+                problem = f"expected METRIC=VALUE with a finite number, found '{text}'"
+                raise QueryEvalError(f"{self.prefix}threshold: {problem}")
+            thresholds[name] = Threshold(minimum=number, option=f"{self.prefix}threshold")
+        return thresholds

@@ -1,0 +1,69 @@
+"""The report of a run of suites: when and where it was, what was collected, the results with their gates."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.report import CaseReport, Environment, PendingGate, Report, RequestedPaths, RunFacts
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.results.gated_report import gated_report
+from pytest_queryeval.results.gates import are_left_out
+from pytest_queryeval.results.run_name import predictor_of, run_name
+from pytest_queryeval.runs.options import RunOptions
+
+
+def report_of_run(
+    cases: list[CaseReport],
+    gates: Iterable[PendingGate],
+    options: RunOptions,
+    *,
+    environment: Environment,
+    requested_paths: RequestedPaths,
+    collected: dict[str, int],
+    unreadable_files: Iterable[str],
+    selected: bool,
+    stopped: bool,
+    interrupted: bool,
+) -> Report:
+    """Return the report on cases; `environment` is what is known beside versions, the rest as `RunFacts` has it.
+
+    Settings of predictors are left out, since they may be secret.
+    """
+    predictor = predictor_of(cases)
+    about: RunFacts = {
+        "name": run_name(options.name or "", predictor, options.root),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": {
+            "python": platform.python_version(),
+            "pytest_queryeval": version("pytest-queryeval"),
+            "platform": platform.platform(terse=True),
+            **environment,
+        },
+        "predictor": predictor,
+        "requested_paths": requested_paths,
+        "collected": dict(sorted(collected.items())),
+        "unreadable_files": sorted(set(unreadable_files)),
+        "selected": selected and are_left_out(cases, collected),
+        "stopped": stopped,
+        "interrupted": interrupted,
+    }
+    if options.replay:
+        about["environment"]["replay"] = True
+    baseline = options.baseline_report
+    compared = (options.baseline or "", baseline) if baseline is not None else None
+    return gated_report(cases, gates, about, mode=options.gates, baseline=compared)
+
+
+def engine_versions(cases: Iterable[Case]) -> dict[str, str]:
+    """Return the versions of the engines that run here, by name; those of services are not known."""
+    versions: set[str] = set()
+    for source in {case.source.key: case.source for case in cases if case.source is not None}.values():
+        with suppress(QueryEvalError, PackageNotFoundError):  # the cases will say what is missing
+            versions.update(ENGINES[source.engine].fingerprint.version(source.settings).split(", "))
+    return {name: version for name, _, version in (text.partition(" ") for text in sorted(versions)) if version}

@@ -1,0 +1,101 @@
+"""The suites of a run as they are collected: cases with the options applied, gates, files with errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_queryeval.core.errors import Location, SuiteError
+from pytest_queryeval.core.model import Case
+from pytest_queryeval.core.report import PendingGate
+from pytest_queryeval.results.gates import pending_gate, with_gate_metrics
+from pytest_queryeval.runs.options import RunOptions
+from pytest_queryeval.suites import Suite, load_suite
+from pytest_queryeval.suites.requirements import MissingExtraError
+from pytest_queryeval.suites.settings import Folder, FolderCache
+
+NEVER_FAILS = (
+    "with `on_miss: xfail` and no gate, no wrong answer can fail the run: "
+    "add `gates: [{metric: execution_accuracy, min: 0.9}]` to a queryeval.yaml"
+)
+
+
+class RunSuites:
+    """The suites of a run.
+
+    `cases` are those that were collected, by suite file, `unreadable_files` the suite files with errors, and
+    `left_out` those that require an extra that is not installed. All paths are relative to the root. `warn` is called
+    with what weakens a suite, and its place. With `has_predictor` cases need none of their own.
+    """
+
+    def __init__(
+        self, options: RunOptions, *, warn: Callable[[str, Location], None], has_predictor: bool = False
+    ) -> None:
+        self.options = options
+        self._warn = warn
+        self.cases: dict[str, list[Case]] = {}
+        self.unreadable_files: list[str] = []
+        self.left_out: list[str] = []
+        self._has_predictor = has_predictor or options.predictor is not None
+        self._folders: FolderCache = {}
+        self._relative: dict[Path, str] = {}
+
+    def load(self, path: Path) -> list[Case]:
+        """Return the cases of a suite that is collected, with the options and the metrics of the gates applied.
+
+        Raise `SuiteError`; gates above the suite count also then. Raise `MissingExtraError` for a suite to skip.
+        """
+        name = self.relative(path)
+        try:
+            suite = self.read(path)
+        except MissingExtraError:
+            self.left_out.append(name)
+            raise
+        except SuiteError:
+            self.unreadable_files.append(name)
+            raise
+        gates = [gate for folder in suite.folders for gate in folder.gates]
+        self.cases[name] = [
+            with_gate_metrics(self.options.applied(case), gates, self.relative(case.location.path))
+            for case in suite.cases
+        ]
+        place = suite.cases[0].on_miss_location
+        if place and not gates and all(case.on_miss == "xfail" for case in suite.cases):
+            self._warn(NEVER_FAILS, place)
+        return self.cases[name]
+
+    def read(self, path: Path) -> Suite:
+        """Return a suite under the options of this run, collected or not; raise `SuiteError`."""
+        return load_suite(
+            path,
+            root=Path(path.anchor),
+            folders=self._folders,
+            require_prediction=not self._has_predictor,
+            check_predictors=self.options.predictor is None and not self.options.replay,
+        )
+
+    def relative(self, path: Path) -> str:
+        """Return a path relative to the root, with forward slashes, as in node ids."""
+        if path not in self._relative:
+            found = Path.cwd() / path
+            with suppress(ValueError):  # on another drive
+                found = Path(os.path.relpath(found, self.options.root))
+            self._relative[path] = found.as_posix()
+        return self._relative[path]
+
+    @property
+    def collected(self) -> dict[str, int]:
+        """The numbers of cases by suite file."""
+        return {path: len(cases) for path, cases in self.cases.items()}
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of the cases that were collected."""
+        return {case.kind for cases in self.cases.values() for case in cases}
+
+    def gates(self) -> list[PendingGate]:
+        """Return the gates of all folders that have a suite below them."""
+        gates = [gate for folder in self._folders.values() if isinstance(folder, Folder) for gate in folder.gates]
+        return [pending_gate(gate, self.relative(gate.folder)) for gate in gates]
