@@ -41,7 +41,7 @@ HOSTILE = (
 def make_report(size, *, hostile=False, shares=SHARES, **about):
     """A report of `size` small cases; with `hostile`, every text of a case is one that would like to act.
 
-    `shares` of a hundred cases have the outcomes of `TOTAL_OF`, in its order.
+    `shares` of a hundred cases have the first outcomes of `TOTAL_OF`, in its order.
     """
     chance = random.Random(7)
     cases = [(_hostile if hostile else make_case)(number, chance, shares) for number in range(size)]
@@ -146,7 +146,7 @@ def _fingerprint(metric, chance):
 
 
 def _outcome(number, chance, shares):
-    every = tuple(TOTAL_OF)
+    every = tuple(TOTAL_OF)[: len(shares)]
     return every[number] if number < len(every) else chance.choices(every, shares)[0]
 
 

@@ -10,7 +10,7 @@ from samples import HEAD, entry
 
 from pytest_queryeval.results.aggregation import aggregate, group_values, metric_statistics, statistics, totals
 
-OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed")
+OUTCOMES = ("passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run")
 SCORES = st.lists(st.floats(0, 1) | st.floats(-100, 100), min_size=1, max_size=40)
 
 

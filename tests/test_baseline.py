@@ -124,6 +124,29 @@ def test_what_is_expected_to_fail_flips_as_well_and_errors_and_skips_stand_apart
     assert found["cases"]["skipped"] == (new == "skipped" != old)
 
 
+@pytest.mark.parametrize("other", OUTCOMES)
+def test_a_case_that_was_not_run_since_the_gates_were_decided_is_neither_removed_nor_in_both(other):
+    ran, left = case(outcome=other), case(outcome="not_run", scores={})
+
+    found = comparison(told(ran, case("b")), told(left, case("b")))
+
+    assert (found["cases"]["common"], found["cases"]["removed"], found["cases"]["not_run"]) == (1, 0, 1)
+    assert (found["regressions"], found["errors"], found["changes"]) == ([], [], [])
+
+
+@pytest.mark.parametrize("other", [*OUTCOMES, "not_run"])
+def test_a_case_that_was_not_run_in_the_baseline_is_not_new(other):
+    found = comparison(told(case(outcome="not_run", scores={}), case("b")), told(case(outcome=other), case("b")))
+
+    assert {name: found["cases"][name] for name in ("common", "added", "not_run", "errors", "skipped")} == {
+        "common": 1,
+        "added": 0,
+        "not_run": 0,
+        "errors": 0,
+        "skipped": 0,
+    }
+
+
 def test_cases_of_one_report_only_are_counted():
     found = comparison(told(case("a"), case("gone")), told(case("a"), case("new")))
 

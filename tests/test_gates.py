@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import entry
+from samples import FINGERPRINT, entry
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate
-from pytest_queryeval.results.gates import evaluate_gate, gate_text, pending_gate
+from pytest_queryeval.results.gates import EarlyDecision, evaluate_gate, gate_text, pending_gate
 from pytest_queryeval.results.scope import matches
 
 
@@ -361,3 +361,32 @@ def test_a_sum_of_some_cases_decides_where_more_cannot_change_it(limits, ok):
 )
 def test_a_sum_is_told_with_the_digits_that_it_takes(value, maximum, shown):
     assert gate_text(result(cost(maximum=maximum), asked(value))) == f"sum of metadata[cost] in music: {shown} (1 case)"
+
+
+NOT_RUN = [entry(outcome="not_run", scores={})] * 7
+ERROR = entry(outcome="error", scores={}, fingerprint=FINGERPRINT | {"metrics": ["f1"]})
+OTHER_ERROR = entry(outcome="error", scores={}, fingerprint=FINGERPRINT | {"metrics": ["valid_query"]})
+
+
+def test_a_gate_that_was_decided_early_keeps_the_decision_and_counts_errors_as_0():
+    cases = [*scored(1.0, 0.5), ERROR, OTHER_ERROR, *NOT_RUN]
+
+    found = result(gate(minimum=0.4), *cases, number=11, decision=EarlyDecision(is_met=True, after=3, of=10))
+
+    assert (found["value"], found["n"], found["errors"], found["ran"]) == (0.5, 3, 1, 4)
+    assert (found["ok"], found["reason"], found["decided"]) == (True, "", {"after": 3, "of": 10})
+    assert gate_text(found) == (
+        "f1 in music: 0.500, needs at least 0.4 (3 cases, 1 in error counted as 0, decided after 3 of 10)"
+    )
+
+
+def test_a_decision_does_not_count_where_all_cases_of_the_gate_ran():
+    found = result(gate(minimum=0.4), *scored(1.0, 0.0), decision=EarlyDecision(is_met=False, after=1, of=2))
+
+    assert (found["ok"], "decided" in found) == (True, False)
+
+
+def test_cases_that_were_not_run_leave_a_gate_open_that_was_not_decided():
+    found = result(gate(minimum=0.5), *scored(1.0, 0.5), *NOT_RUN, number=9)
+
+    assert (found["ok"], found["ran"], found["cases"], found["reason"]) == (None, 2, 9, "2 of 9 cases ran")

@@ -18,7 +18,7 @@ from trees import trees
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.gates import evaluate_gate
+from pytest_queryeval.results.gates import EarlyDecision, evaluate_gate
 from pytest_queryeval.results.merging import merge, repeated
 from pytest_queryeval.results.report_file import MAX_BYTES, read_report
 
@@ -116,6 +116,29 @@ def test_of_a_case_in_several_parts_the_last_counts():
     assert merged(*parts)["metrics"]["f1"]["mean"] == 0.75
     assert merged(*reversed(parts))["metrics"]["f1"]["mean"] == 0.25
     assert repeated(dict(enumerate(parts))) == ["music/s.queryeval.yaml::a"]
+
+
+def test_a_case_that_ran_in_a_part_is_not_replaced_by_one_that_was_not_run():
+    ran, left = case(outcome="passed"), case(outcome="not_run", scores={})
+
+    for parts in ((part(ran), part(left)), (part(left), part(ran))):
+        assert [one["outcome"] for one in merged(*parts)["cases"]] == ["passed"]
+
+
+def test_a_gate_that_was_decided_in_a_part_with_all_of_its_cases_stays_decided():
+    stop = {"rule": "decided", "seed": 0, "alpha": 0.05, "after": 1, "of": 2}
+    cases = [case("a"), case("b", outcome="not_run", scores={})]
+    decided = evaluate_gate(GATE | {"cases": 2}, cases, decision=EarlyDecision(is_met=True, after=1, of=2))
+    other = part(case("z", nodeid="other/t.queryeval.yaml::z", path="other/t.queryeval.yaml"))
+
+    early = part(*cases, stop=stop) | {"gates": [decided]}
+
+    alone, both, larger = merged(early), merged(early, other), merged(early, part(gates=[GATE | {"cases": 3}]))
+    (more,) = larger["gates"]
+
+    assert (alone["gates"], alone["stop"]) == ([decided], stop)
+    assert both["gates"] == [decided]
+    assert (more["ok"], "decided" in more) == (None, False)
 
 
 def test_of_a_part_that_is_given_twice_the_last_place_counts(write, capsys):

@@ -27,7 +27,7 @@ BASELINE_RULES = ("no_regression", "max_regressions")  # of gates that compare w
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
-Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed"]
+Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
 GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source"]
 GROUPS: tuple[GroupName, ...] = get_args(GroupName)
 # The cases that have these values of groups, each of GROUPS once more; `not` leaves out those that have all of its own.
@@ -207,6 +207,11 @@ class Case:
     def requested_metrics(self) -> tuple[str, ...]:
         """The names of metrics that it is scored by: those that it names, then those that have a threshold."""
         return tuple(dict.fromkeys((*self.metrics, *self.thresholds)))
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The names of the scores that it may have: those of metrics, and those of several trials together."""
+        return (*self.requested_metrics, *(OF_TRIALS if self.trials > 1 and self.thresholds else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import FailureKind, GroupName, Outcome, TrialsRule, Where
 
-TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed"]
+TotalName: TypeAlias = Literal["passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
 GateType: TypeAlias = Literal["limits", "sum", "no_regression", "max_regressions"]
 ComponentName: TypeAlias = Literal[
     "select",
@@ -83,7 +83,7 @@ class DimensionStatistics(TypedDict):
 
 
 class Totals(TypedDict):
-    """How many `cases` there are, and how many of them ended how."""
+    """How many `cases` there are, and how many of them ended how; the gates were decided before `not_run` ones."""
 
     cases: int
     passed: int
@@ -93,6 +93,7 @@ class Totals(TypedDict):
     skipped: int
     xfailed: int
     xpassed: int
+    not_run: int
 
 
 class GroupReport(TypedDict):
@@ -165,6 +166,13 @@ class PendingGate(TypedDict):
     cases: int | None
 
 
+class Decision(TypedDict):
+    """That a gate was decided `after` so many `of` the cases that were to run."""
+
+    after: int
+    of: int
+
+
 class GateMeasurement(TypedDict):
     """The `value` that a gate is about, None without one, over `n` cases, and how many are in error beside them.
 
@@ -172,11 +180,15 @@ class GateMeasurement(TypedDict):
 
     `no_regression` has a value where `before`, `after`, `p` and `detectable` are there: both means, the p of the
     one-sided paired test, and the smallest change that such a test proves in 4 of 5 runs, None where none is.
+
+    `decided` is there where a gate was decided and the rest not run; its `errors` count as 0 then, and are among the
+    `n` cases.
     """
 
     value: float | None
     n: int
     errors: int
+    decided: NotRequired[Decision]
     before: NotRequired[float]
     after: NotRequired[float]
     p: NotRequired[float]
@@ -535,13 +547,26 @@ class RequestedPaths(TypedDict):
     ignored: list[str]
 
 
+class StopReport(TypedDict):
+    """The rule by which a run stops: once all gates are decided, `after` so many `of` the cases that were to run.
+
+    They ran in a random order that depends on `seed`. `alpha` is the probability that any gate is decided wrongly.
+    """
+
+    rule: Literal["decided"]
+    seed: int
+    alpha: float
+    after: int
+    of: int
+
+
 class RunFacts(TypedDict):
     """The head of a report: when and where the run was, and what it collected.
 
     `name` says which run it is: what a user calls it, else the predictor and the commit. `created` is a time in the
     form of ISO 8601. `collected` are the numbers of cases by suite file, empty where they
     are not known. `selected` tells whether cases were left out on purpose, `stopped` whether the run ended before its
-    end, `interrupted` whether somebody ended it.
+    end, `interrupted` whether somebody ended it. `stop` is there where the run was to stop once its gates are decided.
     """
 
     name: str
@@ -554,6 +579,7 @@ class RunFacts(TypedDict):
     selected: bool
     stopped: bool
     interrupted: bool
+    stop: NotRequired[StopReport]
     baseline: NotRequired[BaselineReport]
 
 

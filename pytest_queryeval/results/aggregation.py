@@ -42,6 +42,7 @@ TOTAL_OF: Mapping[Outcome, TotalName] = {
     "skipped": "skipped",
     "xfailed": "xfailed",
     "xpassed": "xpassed",
+    "not_run": "not_run",
 }
 Counted: TypeAlias = Literal["scores", "measures", "missed", "errors", "causes", "precision", "recall"]
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
@@ -114,6 +115,7 @@ def _totals(counts: Counter[TotalName]) -> Totals:
         "skipped": counts["skipped"],
         "xfailed": counts["xfailed"],
         "xpassed": counts["xpassed"],
+        "not_run": counts["not_run"],
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonSchema, JsonValue
 from pytest_queryeval.core.jsonable import to_jsonable
-from pytest_queryeval.core.model import OF_TRIALS, Case, QueryOrAnswer
+from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.core.report import CaseFingerprint
 from pytest_queryeval.core.selection import Selection, Structure
@@ -38,7 +38,7 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
     return {
         "answers": "asked" if case.predicted is None else "stated",
         "context": _digest([to_jsonable(case.metadata), messages]) if case.metadata or messages else None,
-        "metrics": [*case.requested_metrics, *(OF_TRIALS if case.trials > 1 and case.thresholds else ())],
+        "metrics": list(case.score_names),
         "thresholds": {name: {"min": own.minimum, "max": own.maximum} for name, own in case.thresholds.items()},
         "on_miss": case.on_miss,
         "trials": case.trials,

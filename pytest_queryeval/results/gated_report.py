@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import CaseReport, PendingGate, Report, RunFacts
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.gates import GateMode, evaluate_gate
+from pytest_queryeval.results.gates import EarlyDecision, GateMode, evaluate_gate
 
 
 def gated_report(
@@ -18,14 +18,22 @@ def gated_report(
     mode: GateMode = "complete",
     baseline: tuple[str, Report] | None = None,
     better: Mapping[str, Better] | None = None,
+    decide: Callable[[PendingGate], EarlyDecision | None] = lambda _: None,
 ) -> Report:
     """Return the report on cases, with their gates evaluated; the `baseline` comes with its name.
 
-    `about` and `better` are those of `aggregate`.
+    `about` and `better` are those of `aggregate`. `decide` tells whether a gate was decided before all cases ran.
     """
     name, earlier = baseline or ("", None)
     results = [
-        evaluate_gate(gate, cases, unreadable_files=about["unreadable_files"], mode=mode, baseline=earlier)
+        evaluate_gate(
+            gate,
+            cases,
+            unreadable_files=about["unreadable_files"],
+            mode=mode,
+            baseline=earlier,
+            decision=decide(gate),
+        )
         for gate in gates
     ]
     if earlier is not None:

@@ -52,6 +52,15 @@ class LeftOut:
     case: Case
 
 
+@dataclass(frozen=True, slots=True)
+class EarlyDecision:
+    """Whether a gate is met, as decided `after` so many `of` the cases that were to run."""
+
+    is_met: bool
+    after: int
+    of: int
+
+
 def pending_gate(gate: Gate, folder: str) -> PendingGate:
     """Return what a gate requires, as plain values; `folder` is relative to the root of the run."""
     pending: PendingGate = {
@@ -158,25 +167,38 @@ def evaluate_gate(
     unreadable_files: Iterable[str] = (),
     mode: GateMode = "complete",
     baseline: Report | None = None,
+    decision: EarlyDecision | None = None,
 ) -> GateReport:
     """Return a gate with its result: `ok` is True, False, or None where it is not evaluated, for a `reason`.
 
     `cases` are those that ran; the gate's own `cases` is how many it is about, None where that is not known. A gate
     with limits is not evaluated where the cases that did not run could change the result, unless the `mode` is
     `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated without a
-    baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
+    baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed. A
+    `decision` counts where some of the cases were not run for it.
     """
     below = [case for case in cases if is_below(case["path"], gate["folder"])]
     matching = [case for case in below if matches(gate["where"], partial(group_values, case))]
-    ran = sum(case["outcome"] != "skipped" for case in matching)
+    ran = sum(case["outcome"] not in ("skipped", "not_run") for case in matching)
     number = None if gate["cases"] is None else max(gate["cases"], ran)
     unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
+    early = decision if any(case["outcome"] == "not_run" for case in matching) else None
     found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
     ok: bool | None = None
     if mode == "off":
         reason = OFF
     elif is_relative(gate) and baseline is None:
         reason = NO_BASELINE
+    elif early is not None:
+        scored = [(score, case) for case in matching if (score := score_with_errors(gate, case)) is not None]
+        errors = sum(case["outcome"] == "error" for _, case in scored) if gate["metric"] != PASS_RATE else 0
+        found = {
+            "value": math.fsum(score for score, _ in scored) / len(scored),
+            "n": len(scored),
+            "errors": errors,
+            "decided": {"after": early.after, "of": early.of},
+        }
+        ok, reason = early.is_met, ""
     else:
         found, ok = _measure(gate, matching, baseline)
         reason, value = "", found["value"]
@@ -258,6 +280,16 @@ def _measure(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | 
     return {"value": value, "n": len(scores), "errors": errors}, is_met
 
 
+def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:
+    """Return what a case adds to a mean from 0 to 1, which is 0 if it is in error; None if it adds nothing."""
+    if gate["metric"] == PASS_RATE:
+        return PASS_SCORES.get(case["outcome"])
+    if case["outcome"] == "error" and case["fingerprint"] is not None:
+        return 0.0 if gate["metric"] in case["fingerprint"]["metrics"] else None
+    score = case["scores"].get(gate["metric"])
+    return None if score is None else min(max(score, 0.0), 1.0)
+
+
 def gate_text(gate: GateReport) -> str:
     """Return what a gate is about, its folder and its result, in words."""
     return f"{_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
@@ -319,6 +351,9 @@ def _about(gate: GateReport) -> list[str]:
     about = [pluralize(gate["n"], "pair" if is_relative(gate) else "case")]
     if gate["type"] == "sum" and gate["n"] != gate["ran"]:
         about = [f"{gate['n']:,} of {pluralize(gate['ran'], 'case')} have a value"]
+    if decided := gate.get("decided"):
+        about += [f"{gate['errors']:,} in error counted as 0"] * bool(gate["errors"])
+        return [*about, f"decided after {decided['after']:,} of {decided['of']:,}"]
     about += [f"{gate['errors']:,} in error not counted"] * bool(gate["errors"])
     return about + [_how_many(gate["ran"], gate["cases"])] * (gate["ran"] != gate["cases"])
 

@@ -11,7 +11,7 @@ from pytest_queryeval.core.report import CaseReport, JoinedRun, Report, TrialRep
 from pytest_queryeval.results.merging import check_versions, report_of_all
 from pytest_queryeval.text.truncation import one_line
 
-WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "missed", "xfailed", "xpassed", "passed", "skipped")
+WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "missed", "xfailed", "xpassed", "passed", "skipped", "not_run")
 
 SAME_SUITES = "join runs of one state of the suites"
 REMEDIES = {

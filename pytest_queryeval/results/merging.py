@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
-from pytest_queryeval.core.report import CaseReport, Environment, Report, RequestedPaths, RunFacts
+from pytest_queryeval.core.report import CaseReport, Environment, PendingGate, Report, RequestedPaths, RunFacts
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.gated_report import gated_report
-from pytest_queryeval.results.gates import are_left_out, merge_gates
+from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
 from pytest_queryeval.results.run_name import CHARACTERS
 from pytest_queryeval.text.truncation import one_line
 
@@ -20,16 +20,17 @@ from pytest_queryeval.text.truncation import one_line
 def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = None) -> Report:
     """Return one report of all parts, by their names, compared with a `baseline`, which comes with its name.
 
-    Cases are merged by node id; where several parts have one, the last of them counts. Counts and means are computed
-    again, and gates are evaluated on all cases. The time is the latest one, the environment that of the first part;
-    different ones are under `parts` in it.
+    Cases are merged by node id; where several parts have one, the last of them that ran it counts. Counts and means are
+    computed again, and gates are evaluated on all cases, but for those that a part decided on its own. The time is the
+    latest one, the environment that of the first part; different ones are under `parts` in it.
 
     Raise `ReportError` where parts were made by different versions of this package, whose scores may differ, where one
     node id means different cases in them, and where scores are too large to be averaged.
     """
     check_versions(parts)
     _check_cases(parts)
-    cases = {case["nodeid"]: case for report in parts.values() for case in report["cases"]}
+    every = [case for report in parts.values() for case in report["cases"]]
+    cases = {case["nodeid"]: case for case in sorted(every, key=lambda case: case["outcome"] != "not_run")}
     return report_of_all(list(parts.values()), list(cases.values()), baseline)
 
 
@@ -42,10 +43,24 @@ def report_of_all(
     better: dict[str, Better] = {cost: "lower" for report in reports for cost in costs(report["metrics"])}
     try:
         return gated_report(
-            cases, merge_gates(report["gates"] for report in reports), about, baseline=baseline, better=better
+            cases,
+            merge_gates(report["gates"] for report in reports),
+            about,
+            baseline=baseline,
+            better=better,
+            decide=lambda gate: _decision(gate, reports),
         )
     except OverflowError as error:
         raise ReportError("scores are too large to be averaged") from error
+
+
+def _decision(gate: PendingGate, reports: Iterable[Report]) -> EarlyDecision | None:
+    """Return the decision of the report that had all cases of a gate and stopped before it ran them."""
+    for report in reports:
+        for found in report["gates"]:
+            if "decided" in found and not report["selected"] and {**found, **gate} == found:
+                return EarlyDecision(found["ok"] is True, **found["decided"])
+    return None
 
 
 def repeated(parts: Mapping[str, Report]) -> list[str]:
@@ -94,7 +109,7 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
     if all(report["collected"] for report in selective):
         for path, number in sorted(item for report in reports for item in report["collected"].items()):
             collected[path] = number  # the largest of a path comes last
-    return {
+    about: RunFacts = {
         "name": one_line(", ".join(dict.fromkeys(report["name"] for report in reports if report["name"])), CHARACTERS),
         "created": max(reports, key=moment)["created"],
         "environment": _environment(reports),
@@ -106,6 +121,9 @@ def _facts(reports: Sequence[Report], cases: Sequence[CaseReport]) -> RunFacts:
         "stopped": any(report["stopped"] for report in reports),
         "interrupted": any(report["interrupted"] for report in reports),
     }
+    if len(reports) == 1 and "stop" in reports[0]:
+        about["stop"] = reports[0]["stop"]
+    return about
 
 
 def _environment(reports: Iterable[Report]) -> Environment:

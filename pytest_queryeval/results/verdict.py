@@ -70,7 +70,7 @@ def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
         return (FAILED if faults else INTERRUPTED), [*faults, "the run was stopped"]
     if faults:
         return FAILED, faults
-    if totals["cases"] == totals["skipped"]:
+    if totals["cases"] == totals["skipped"] + totals["not_run"]:
         return NO_VERDICT, ["no case was evaluated"]
     if gates and all(gate["ok"] is None for gate in gates):
         return NO_VERDICT, [f"no gate could be evaluated: {_first_of(gates, quoted)}"]
@@ -133,13 +133,20 @@ def first_line(case: CaseReport) -> str:
 def counts_of_cases(report: Report) -> str:
     """Return in words how many cases there are, and how many had each outcome."""
     totals = report["totals"]
-    words = {"errors": "error"} if totals["errors"] == 1 else {}
+    words = {"not_run": "not run"} | ({"errors": "error"} if totals["errors"] == 1 else {})
     counts = [f"{totals[name]:,} {words.get(name, name)}" for name in TOTAL_OF.values() if totals.get(name)]
-    cases = pluralize(totals["cases"], "case")
+    return f"{cases_text(report)}: {', '.join(counts) or 'none ran'}"
+
+
+def cases_text(report: Report) -> str:
+    """Return in words how many cases there are, and of how many where the run ended before it ran all."""
+    totals, stop = report["totals"], report.get("stop")
     collected = sum(report.get("collected", {}).values())
     if report.get("stopped") and not report.get("selected") and collected > totals["cases"]:
-        cases = f"{totals['cases']:,} of {pluralize(collected, 'case')}"
-    return f"{cases}: {', '.join(counts) or 'none ran'}"
+        return f"{totals['cases']:,} of {pluralize(collected, 'case')}"
+    if totals["not_run"] and stop:
+        return f"decided after {stop['after']:,} of {pluralize(stop['of'], 'case')}"
+    return pluralize(totals["cases"], "case")
 
 
 def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:

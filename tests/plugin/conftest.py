@@ -37,7 +37,7 @@ TOP = {
     "unreadable_files",
     "stopped",
 }
-TOTALS = ["cases", "passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed"]
+TOTALS = ["cases", "passed", "failed", "missed", "errors", "skipped", "xfailed", "xpassed", "not_run"]
 STATISTICS = {"mean", "n", "std", "min", "median", "max", "ci95"}
 GATE = {"folder", "metric", "where", "min", "max", "value", "n", "ok"}
 CASE = {

@@ -263,7 +263,7 @@ def _run_rows(table: Table, columns: Columns, run: RunColumns) -> Iterator[Row]:
         answer = row.text(run.answer)
         if _RUN_TRUNCATED.fullmatch(answer):
             raise row.problem("is only a part of the answer, which was too long for the workbook", run.answer)
-        if not answer and row.text(run.outcome) in ("error", "skipped"):
+        if not answer and row.text(run.outcome) in ("error", "skipped", "not_run"):
             continue
         values: dict[str, JsonValue] = {"id": row.text(run.id), columns.answer: answer}
         if seconds := row.text(run.seconds):

@@ -12,7 +12,7 @@ from pytest_queryeval.reports.sections import by_weight
 from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.verdict import first_line
 
-ORDER = ("failed", "error", "missed", "xpassed", "xfailed", "passed", "skipped")
+ORDER = ("failed", "error", "missed", "xpassed", "xfailed", "passed", "skipped", "not_run")
 PRINTED_METRICS = 4  # more of them would make a printed page too small to read
 
 

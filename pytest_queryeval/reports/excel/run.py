@@ -29,6 +29,7 @@ OUTCOME_COLOURS: Mapping[TotalName, str] = {
     "xfailed": "#A0A9B2",
     "xpassed": "#E0B35A",
     "skipped": "#DFE3E6",
+    "not_run": "#EEF0F2",
 }
 ROWS_OF_A_PAGE = 75  # else they would be too small to read
 JOINED = ("report", "created (UTC)", "cases", "metrics")

@@ -39,6 +39,7 @@ OUTCOME_STYLES = {
     "xpassed": "warning",
     "skipped": "dull",
     "xfailed": "dull",
+    "not_run": "dull",
 }
 LOW, MIDDLE, HIGH = "#F6C9C4", "#FAF0D9", "#C9E7D2"  # legible below black text
 

@@ -39,6 +39,7 @@ COUNTS: Mapping[str, TotalName] = {
     "Skipped": "skipped",
     "Xfailed": "xfailed",
     "Xpassed": "xpassed",
+    "Not Run": "not_run",
 }
 HEADER = (
     *("Difficulty", SUBSET.summary.text, RESULTS_MATCH.summary.text, SAMPLES, MEAN_TIME, TIME_STD),
@@ -141,7 +142,7 @@ def _notes(report: Report) -> Iterator[str]:
         if column.details != column.summary:
             yield details_note(column, report)
     yield time_note(report)
-    yield "Number of Samples: all cases, also those that were skipped or in error; means are over those with a score."
+    yield "Number of Samples: all cases, also those skipped, not run or in error; means are over those with a score."
     percent = RESULTS_MATCH.summary.text
     yield f"{ANSWERS}: those with a score and those in error that request the metric; {percent} is of these."
     if without := report["totals"]["cases"] - counted:

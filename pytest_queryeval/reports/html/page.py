@@ -35,8 +35,8 @@ from pytest_queryeval.reports.sections import (
     weaknesses,
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental
-from pytest_queryeval.results.verdict import changes_text, verdict
-from pytest_queryeval.text.formatting import minute_of, pluralize
+from pytest_queryeval.results.verdict import cases_text, changes_text, verdict
+from pytest_queryeval.text.formatting import minute_of
 
 SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "start")
 LINKS_SHOWN = 200
@@ -58,6 +58,7 @@ VIEWS = {
     "xpassed": "Passed unexpectedly",
     "xfailed": "Expected failures",
     "skipped": "Skipped",
+    "not_run": "Not run",
     "passed": "Passed",
     "all": "All",
 }
@@ -131,7 +132,7 @@ def _about(report: Report) -> Iterator[str]:
     """Yield what the head of the page tells beside the name of the run."""
     if (sources := ", ".join(report["predictor"]["sources"])) not in report["name"]:
         yield sources
-    yield pluralize(report["totals"]["cases"], "case")
+    yield cases_text(report)
     yield minute_of(report["created"])
     if "baseline" in report:
         yield f"against {report['baseline']['path']} of {minute_of(report['baseline']['created'])}"

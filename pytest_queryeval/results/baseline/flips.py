@@ -23,9 +23,9 @@ class MatchedCases:
     """The cases of a baseline and of a run; `common` are pairs of the case before and the case after.
 
     `added` are in the run only. `removed` were taken out of files that the run has read, or with their files;
-    `not_run` are in the baseline only for another reason: a selection, an early end, a file that could not be read or
-    was not requested. Of these, `left_out` are in files that the run has read and were selected in the baseline, but
-    not in the run: they may have other tags now, or be taken out.
+    `not_run` have no result in the run for another reason: a selection, an early end, gates that were decided before
+    them, a file that could not be read or was not requested. Of these, `left_out` are in files that the run has read
+    and were selected in the baseline, but not in the run: they may have other tags now, or be taken out.
     """
 
     common: Sequence[tuple[CaseReport, CaseReport]]
@@ -72,15 +72,19 @@ def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
         return {case["nodeid"]: case for case in ordered}
 
     old, new = by_nodeid(before), by_nodeid(after)
+    both = [(case, new[nodeid]) for nodeid, case in old.items() if nodeid in new]
     gone = [case for nodeid, case in old.items() if nodeid not in new]
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
     removed = {case["nodeid"]: None for case in gone if is_whole and in_scope(case["path"], after)}
     return MatchedCases(
-        common=[(old[nodeid], case) for nodeid, case in new.items() if nodeid in old],
+        common=[pair for pair in both if "not_run" not in (pair[0]["outcome"], pair[1]["outcome"])],
         added=[nodeid for nodeid in new if nodeid not in old],
         removed=list(removed),
-        not_run=[case["nodeid"] for case in gone if case["nodeid"] not in removed],
+        not_run=[
+            *(case["nodeid"] for case in gone if case["nodeid"] not in removed),
+            *(then["nodeid"] for then, now in both if now["outcome"] == "not_run" != then["outcome"]),
+        ],
         left_out=[case["nodeid"] for case in gone if is_selected and case["path"] in after["collected"]],
     )
 

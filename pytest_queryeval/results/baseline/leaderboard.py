@@ -178,7 +178,7 @@ def _left_out(nodeids: Sequence[str], cases: Mapping[str, CaseReport]) -> dict[R
     for nodeid in nodeids:
         outcome = cases[nodeid]["outcome"] if nodeid in cases else None
         match outcome:
-            case None:
+            case None | "not_run":
                 found["not in the report"].append(nodeid)
             case "skipped":
                 found["skipped"].append(nodeid)
