@@ -210,7 +210,7 @@ def test_cases_of_one_line_are_ordered_by_id():
 def test_groups_have_totals_and_metrics_of_their_own():
     cases = [
         entry(difficulty="hard", tags=["nightly", "joins"], scores={"f1": 0.0}, outcome="failed"),
-        entry(difficulty="easy", tags=["joins"], scores={"f1": 1.0}),
+        entry(difficulty="easy", tags=["joins"], features=["join", "order"], scores={"f1": 1.0}),
         entry(path="other.queryeval.yaml", source=None, scores={"f1": 0.5}),
     ]
 
@@ -222,6 +222,7 @@ def test_groups_have_totals_and_metrics_of_their_own():
         "tag": ["joins", "nightly"],
         "file": ["music/s.queryeval.yaml", "other.queryeval.yaml"],
         "source": ["concerts.db"],
+        "feature": ["join", "order"],
     }
     assert groups["tag"]["joins"]["totals"]["cases"] == 2
     assert groups["tag"]["joins"]["metrics"]["f1"]["mean"] == 0.5
@@ -230,7 +231,14 @@ def test_groups_have_totals_and_metrics_of_their_own():
 
 @pytest.mark.parametrize(
     ("group", "values"),
-    [("kind", ["sql"]), ("tag", ["x", "y"]), ("file", ["f"]), ("source", ["concerts.db"]), ("difficulty", [])],
+    [
+        ("kind", ["sql"]),
+        ("tag", ["x", "y"]),
+        ("file", ["f"]),
+        ("source", ["concerts.db"]),
+        ("difficulty", []),
+        ("feature", []),
+    ],
 )
 def test_a_case_has_the_values_of_a_group(group, values):
     case = entry(tags=["x", "y"], path="f")

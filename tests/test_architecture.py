@@ -88,6 +88,7 @@ OWNERS = {
         "languages.sql.mutants.edit",
         "languages.sql.mutants.facts",
         "languages.sql.dialects",
+        "languages.sql.trees.features",
         "languages.sql.trees.parsing",
         "languages.sql.trees.reader",
         "languages.sql.trees.select",

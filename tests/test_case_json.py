@@ -103,6 +103,13 @@ def test_a_case_without_a_result_has_every_key_and_no_scores():
     assert made["gold"] is made["predicted"] is made["difference"] is None
 
 
+def test_a_case_has_the_features_of_its_gold_where_it_has_any():
+    joined = make_case(golds=(query("SELECT a.x FROM a JOIN b ORDER BY a.x"),))
+
+    assert case_json(joined, **PLACE, outcome="skipped")["features"] == ["join", "order"]
+    assert "features" not in case_json(make_case(golds=(query("SELECT 1"),)), **PLACE, outcome="skipped")
+
+
 def test_a_result_has_the_same_keys_and_the_scores():
     made = scored(table((1,)), table((2,)), scores={"execution_accuracy": 0.0, "never": None})
 

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import FINGERPRINT, entry
+from samples import FINGERPRINT, entry, make_case, query
 
 from pytest_queryeval.core.errors import Location
 from pytest_queryeval.core.model import Gate
-from pytest_queryeval.results.gates import EarlyDecision, evaluate_gate, gate_text, pending_gate
+from pytest_queryeval.results.gates import EarlyDecision, LeftOut, count_cases, evaluate_gate, gate_text, pending_gate
 from pytest_queryeval.results.scope import matches
 
 
@@ -118,6 +118,20 @@ def test_where_narrows_the_cases_by_every_group_it_names():
     assert result(gate(minimum=0.0, tag="nightly"), *cases)["value"] == 0.75
     assert result(gate(minimum=0.0, tag="nightly", difficulty="hard"), *cases)["value"] == 1.0
     assert result(gate(minimum=0.0, kind="sparql"), *cases)["n"] == 0
+
+
+def test_where_names_a_feature_of_gold():
+    joined, other = entry(scores={"f1": 0.25}, features=["join", "order"]), entry(scores={"f1": 1.0})
+
+    assert result(gate(minimum=0.5, feature="join"), joined, other)["value"] == 0.25
+    assert result(gate(minimum=0.5, **{"not": {"feature": "join"}}), joined, other)["value"] == 1.0
+
+
+@pytest.mark.parametrize(("feature", "number"), [("join", 1), ("order", 0)])
+def test_the_features_of_a_case_that_did_not_run_are_known(feature, number):
+    case = make_case(golds=(query("SELECT a.x FROM a JOIN b"),))
+
+    assert count_cases(gate(feature=feature), [], [LeftOut("music/s.queryeval.yaml", case)]) == number
 
 
 def test_a_gate_without_evaluated_cases_is_missed():

@@ -28,7 +28,7 @@ ALPHA = 0.05  # the level of tests where a gate has none of its own
 REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric
 PREDICTOR_TIMEOUT = 120.0
 Outcome: TypeAlias = Literal["passed", "failed", "missed", "error", "skipped", "xfailed", "xpassed", "not_run"]
-GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source"]
+GroupName: TypeAlias = Literal["kind", "difficulty", "tag", "file", "source", "feature"]
 GROUPS: tuple[GroupName, ...] = get_args(GroupName)
 # The cases that have these values of groups, each of GROUPS once more; `not` leaves out those that have all of its own.
 Where = TypedDict(
@@ -39,6 +39,7 @@ Where = TypedDict(
         "tag": NotRequired[str],
         "file": NotRequired[str],
         "source": NotRequired[str],
+        "feature": NotRequired[str],
         "not": NotRequired["Where"],
     },
 )
@@ -75,8 +76,8 @@ class Gate:
     """What all cases below `folder` must reach together: the mean of a metric, its sum, or the `pass_rate`.
 
     The limits are those of the mean, or with `is_sum` those of the sum over all calls. `where` narrows the
-    cases to those with the given difficulty, tag, kind, file or source, and its `not` leaves out those that fit all
-    that stands there. With `no_regression` the metric is compared with the baseline's; with
+    cases to those with the given difficulty, tag, kind, file, source or feature, and its `not` leaves out those that
+    fit all that stands there. With `no_regression` the metric is compared with the baseline's; with
     `max_regressions` cases are counted that met their thresholds in it and no longer do. There are no limits then.
     """
 

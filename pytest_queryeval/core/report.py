@@ -60,10 +60,12 @@ class ScoreStatistics(Spread):
 class MetricStatistics(ScoreStatistics):
     """The scores of a metric.
 
+    `ci95_clustered` are the ends of the interval with the sources as clusters, None where too few sources are shared.
     `mean_with_errors` is the mean over `n_with_errors` cases, those in error which request the metric counting as 0;
     both are None for metrics that are no share from 0 to 1. `missed` is how many thresholds were missed.
     """
 
+    ci95_clustered: NotRequired[list[float] | None]
     mean_with_errors: float | None
     n_with_errors: int | None
     missed: int
@@ -403,10 +405,10 @@ class CaseReport(TypedDict):
     """A case with its outcome.
 
     `line` is that of the suite file at `path`, 0 where it is not known. `row` and `place`, its file, sheet and row in
-    words, are there for a case in a table, whose `line` is that of `cases` in the suite. `conversation` is there where
-    something was said before the question. `gold`, `predicted`, `prediction` and `scoring` are None as far as the case
-    did not come to them, `trials` is empty unless there are several. `kind` and `fingerprint` are None of a case whose
-    suite could not be read.
+    words, are there for a case in a table, whose `line` is that of `cases` in the suite. `features` are there where the
+    first gold is a query that has any, and `conversation` where something was said before the question. `gold`,
+    `predicted`, `prediction` and `scoring` are None as far as the case did not come to them, `trials` is empty unless
+    there are several. `kind` and `fingerprint` are None of a case whose suite could not be read.
     """
 
     id: str
@@ -418,6 +420,7 @@ class CaseReport(TypedDict):
     kind: str | None
     tags: list[str]
     difficulty: str | None
+    features: NotRequired[list[str]]
     source: str | None
     question: str
     conversation: NotRequired[list[MessageReport]]
@@ -639,7 +642,7 @@ class Report(RunResults, ReportTables):
 
     `schema` is 2. `ties` is how many right answers depend on a tie, `accidental` how many fail on a variant of the
     source, `causes` how many cases have a cause that begins with each label. `groups` has the groups kind, difficulty,
-    tag, file and source, each with its values.
+    tag, file, source and feature, each with its values.
     """
 
     schema: int

@@ -24,3 +24,9 @@ def difficulty_of(case: Case) -> str | None:
     if case.difficulty is not None or query is None:
         return case.difficulty
     return KINDS[case.kind].difficulty(query, case.dialect)
+
+
+def features_of(case: Case) -> tuple[str, ...]:
+    """Return what the first gold of a case is made of, such as `join`; nothing for a stored answer."""
+    query = case.golds[0].query
+    return () if query is None else KINDS[case.kind].features(query, case.dialect)

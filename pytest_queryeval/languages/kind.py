@@ -117,6 +117,10 @@ class Kind(ABC):
         """Return how hard a gold query is, where the language has a published rule for that."""
         return None
 
+    def features(self, query: str, dialect: str) -> tuple[str, ...]:
+        """Return what a gold query is made of, such as `join`, by which reports group cases; none if unreadable."""
+        return ()
+
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         """Return how `query`, whose answer is `table`, orders its rows; None where it does not."""
         return None

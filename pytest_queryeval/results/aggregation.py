@@ -29,6 +29,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.results.clusters import Z95, clustered_interval
 from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
 SCHEMA = 2
@@ -45,7 +46,6 @@ TOTAL_OF: Mapping[Outcome, TotalName] = {
     "not_run": "not_run",
 }
 Counted: TypeAlias = Literal["scores", "measures", "missed", "errors", "causes", "precision", "recall"]
-Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
 
 
 def aggregate(
@@ -216,10 +216,15 @@ class CaseCounts:
         )
         for value, name, column in self._split("scores", members):
             n = len(column.values) + errors[value, name]
+            by_source: defaultdict[Sequence[str], list[float]] = defaultdict(list)
+            for case, score in zip(*column, strict=True):
+                by_source[self._members["source"][case]].append(score)
+            clustered = clustered_interval(alone=by_source.pop((), []), shared=by_source.values())
             metric = METRICS[name] if name in METRICS else None  # noqa: SIM401 - a registry has no get()
             is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
             found[value]["metrics"][name] = {
                 **statistics_of(name, column.values),
+                "ci95_clustered": _limited(clustered, column.values, max_score_of(name)),
                 "mean_with_errors": math.fsum(column.values) / n if is_share else None,
                 "n_with_errors": n if is_share else None,
                 "missed": missed[value, name],
@@ -286,8 +291,13 @@ def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
 
 def statistics_of(metric: str, scores: Sequence[float]) -> ScoreStatistics:
     """Return the `statistics` of scores of a metric, which may have an upper bound other than 1."""
+    return statistics(scores, max_score=max_score_of(metric))
+
+
+def max_score_of(metric: str) -> float:
+    """Return the upper bound of the scores of a metric, 1 where it is not known or has none."""
     max_score = METRICS[metric].max_score if metric in METRICS else None
-    return statistics(scores, max_score=1.0 if max_score is None else max_score)
+    return 1.0 if max_score is None else max_score
 
 
 def statistics(values: Sequence[float], *, max_score: float = 1.0) -> ScoreStatistics:
@@ -310,15 +320,22 @@ def statistics(values: Sequence[float], *, max_score: float = 1.0) -> ScoreStati
     elif std is not None:
         half = Z95 * std / math.sqrt(n)
         ci95 = [mean - half, mean + half]
-    if ci95 is not None and found["min"] >= 0.0 and found["max"] <= max_score:
-        ci95 = [max(0.0, ci95[0]), min(max_score, ci95[1])]
-    return {**found, "ci95": ci95}
+    return {**found, "ci95": _limited(ci95, values, max_score)}
+
+
+def _limited(interval: list[float] | None, values: Sequence[float], max_score: float) -> list[float] | None:
+    """Return the interval, limited to 0 and `max_score` where all values lie between them."""
+    if interval is None or min(values) < 0.0 or max(values) > max_score:
+        return interval
+    return [max(0.0, interval[0]), min(max_score, interval[1])]
 
 
 def group_values(case: CaseReport, group: GroupName) -> Sequence[str]:
-    """Return the values that a case has in a group: none, one, or several tags."""
+    """Return the values that a case has in a group: none, one, or several tags or features."""
     if group == "tag":
         return tuple(dict.fromkeys(case["tags"]))
+    if group == "feature":
+        return tuple(case.get("features", ()))
     value = case["path"] if group == "file" else case[group]
     return () if value is None else (value,)
 

@@ -23,7 +23,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.core.table import BlankNode, Cell, Row, Table
 from pytest_queryeval.evaluation.evaluation import CaseProgress
-from pytest_queryeval.languages import KINDS, difficulty_of
+from pytest_queryeval.languages import KINDS, difficulty_of, features_of
 from pytest_queryeval.results.case_fingerprint import case_fingerprint
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.text.escaping import utf8_safe
@@ -130,6 +130,8 @@ def _without_answers(
         "outcome": outcome,
         "fingerprint": case_fingerprint(case, source_state),
     }
+    if features := features_of(case):
+        found["features"] = list(features)
     if before := case.conversation[:-1]:  # the last message is the question
         found["conversation"] = [
             {"role": message.role, "content": _cut(message.content, MESSAGE_CHARACTERS)} for message in before

@@ -24,7 +24,7 @@ from pytest_queryeval.core.model import (
     Threshold,
 )
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
-from pytest_queryeval.languages import difficulty_of
+from pytest_queryeval.languages import difficulty_of, features_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
 from pytest_queryeval.results.aggregation import group_values, totals
 from pytest_queryeval.results.baseline.flips import PASS_SCORES
@@ -108,6 +108,8 @@ def _values_of(case: Case, path: str, group: GroupName) -> Sequence[str]:
     match group:
         case "tag":
             return case.tags
+        case "feature":
+            return features_of(case)
         case "file":
             return (path,)
         case "difficulty":

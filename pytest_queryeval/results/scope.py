@@ -43,7 +43,11 @@ def where_text(where: Mapping[str, object]) -> str:
 
 def _cases_text(where: Mapping[str, object]) -> str:
     words = [str(where[group]) for group in ("difficulty", "tag", "kind") if group in where]
-    places = [f"{word} {where[group]}" for group, word in (("source", "on"), ("file", "in")) if group in where]
+    places = [
+        f"{word} {where[group]}"
+        for group, word in (("feature", "with"), ("source", "on"), ("file", "in"))
+        if group in where
+    ]
     return " ".join([*words, "cases", *places]) if words or places else ""
 
 

@@ -219,7 +219,7 @@ def parsed_report(path: Path) -> dict[str, Any]:
     assert list(report["totals"]) == TOTALS
     assert report["totals"]["cases"] == len(report["cases"]) == sum(report["totals"].values()) / 2
     assert all(statistics.keys() >= STATISTICS for statistics in report["metrics"].values())
-    assert list(report["groups"]) == ["kind", "difficulty", "tag", "file", "source"]
+    assert list(report["groups"]) == ["kind", "difficulty", "tag", "file", "source", "feature"]
     assert all(gate.keys() >= GATE for gate in report["gates"])
     places = [(case["path"], case["line"]) for case in report["cases"]]
     assert places == sorted(places)

@@ -58,6 +58,11 @@ class Sparql(QueryLanguage):
             return answer
         return answer if answer.is_graph or len(answer.columns) != len(GRAPH_COLUMNS) else graph_table(answer.rows)
 
+    def features(self, query: str, dialect: str) -> tuple[str, ...]:
+        from pytest_queryeval.languages.sparql.features import query_features
+
+        return query_features(query)
+
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         return None if table.is_graph else order_plan(query, table.columns, len(table.rows), case.max_rows)
 

@@ -45,6 +45,11 @@ class Sql(QueryLanguage):
 
         return query_hardness(query, dialect)
 
+    def features(self, query: str, dialect: str) -> tuple[str, ...]:
+        from pytest_queryeval.languages.sql.features import query_features
+
+        return query_features(query, dialect)
+
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
         text = query.lower()
         if "order" not in text and "limit" not in text:  # nothing that a parse could find

@@ -17,13 +17,14 @@ class Reading:
     """A query as a view, for its components, and clause by clause as texts: two queries match iff all texts are equal.
 
     `outputs` are the texts of its columns by their names; None where `*` hides some. `broken` says what is wrong with a
-    text of which only a part could be read.
+    text of which only a part could be read. The whole query has its `features`.
     """
 
     view: View
     clauses: Mapping[str, tuple[str, ...]]
     outputs: Mapping[str, str] | None = None
     broken: str = ""
+    features: frozenset[str] = frozenset()
 
     @cached_property
     def text(self) -> str:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.languages.sql.trees.features import tree_features
 from pytest_queryeval.languages.sql.trees.normal_form import Reading
 from pytest_queryeval.languages.sql.trees.parsing import UnreadableError, parse
 from pytest_queryeval.languages.sql.trees.scope import Relation, Scope
@@ -32,7 +33,7 @@ def read_tree(query: str, dialect: str, schema: Schema) -> Reading:
         reading = TreeReader().read(tree, Scope(schema))
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
-    return replace(reading, broken=broken) if broken else reading
+    return replace(reading, broken=broken, features=frozenset(tree_features(tree)))
 
 
 class TreeReader:

@@ -1,0 +1,140 @@
+"""Intervals of means of cases that share sources."""
+
+import random
+from collections import defaultdict
+
+import pytest
+from report_maker import make_report
+from samples import HEAD, entry
+from scipy.special import stdtrit
+
+from pytest_queryeval.results.aggregation import aggregate, metric_statistics
+from pytest_queryeval.results.clusters import clustered_interval, t_quantile
+
+
+def by_source(scores):
+    """The scores of each source, of pairs of source and score."""
+    found = defaultdict(list)
+    for source, score in scores:
+        found[source].append(score)
+    return found.values()
+
+
+def standard_error(shared):
+    low, high = clustered_interval(shared)
+    return (high - low) / 2 / t_quantile(len(shared) - 1)
+
+
+def drawn(seed):
+    """Scores that `stderr` of inspect_ai was given as well: clusters of unequal sizes, some of one case."""
+    chance = random.Random(seed)
+    scores = []
+    for number in range(chance.randint(5, 40)):
+        level = chance.random()
+        size = chance.choice((1, 1, 2, 5, 20, 90))
+        scores += [(f"db{number}", float(chance.random() < level)) for _ in range(size)]
+    return scores if seed % 2 else [(source, round(score * chance.random(), 3)) for source, score in scores]
+
+
+# The values of `inspect_ai.scorer.stderr(cluster=…)`, version 0.3.285, for `drawn(seed)`.
+OF_INSPECT_AI = {
+    1: 0.06677239404756899,
+    2: 0.006797486431287877,
+    3: 0.10305588900483306,
+    4: 0.034472449443293536,
+    5: 0.09722209680599546,
+    6: 0.02130505901425973,
+    7: 0.14379332869210842,
+    8: 0.05096370202421239,
+}
+
+
+@pytest.mark.parametrize(("seed", "expected"), OF_INSPECT_AI.items())
+def test_the_standard_error_is_that_of_inspect_ai(seed, expected):
+    assert standard_error(by_source(drawn(seed))) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_standard_error_computed_by_hand():
+    # Mean 0.6; the clusters deviate by 0.8, -1.2, -0.2, 0.8 and -0.2 in sum, their squares are 2.8 together.
+    assert standard_error([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]]) == pytest.approx((2.8 * 5 / 4) ** 0.5 / 10)
+
+
+def test_the_interval_is_that_of_students_t_with_one_degree_less_than_there_are_clusters():
+    low, high = clustered_interval([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]])
+
+    assert (low + high) / 2 == pytest.approx(0.6)
+    assert (high - low) / 2 == pytest.approx(2.776445 * (2.8 * 5 / 4) ** 0.5 / 10, rel=4e-4)
+
+
+@pytest.mark.parametrize("freedom", [4, 5, 7, 10, 19, 30, 100, 10_000])
+def test_the_quantile_is_that_of_scipy(freedom):
+    assert t_quantile(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=4e-4 if freedom < 10 else 4e-6)
+
+
+@pytest.mark.parametrize(
+    ("shared", "alone"),
+    [
+        ([], []),
+        ([], [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]),
+        ([[1.0, 0.0], [1.0, 1.0]] * 2, []),
+        ([[1.0, 0.0], [1.0, 1.0]] * 2, [1.0, 0.0, 1.0]),
+        ([[1.0], [0.0], [0.5]] * 2, []),
+        ([[1.0], [0.0], [0.5]] * 2, [0.5]),
+        ([[1.0, 1.0]] * 6, [1.0]),
+        ([[0.1, 0.1, 0.1]] * 6, []),
+        ([[1.0, 0.0]] * 6, []),
+    ],
+    ids=["nothing", "no source", "four", "four and others", "own", "own and another", "right", "same", "as good"],
+)
+def test_there_is_none_where_clusters_tell_nothing(shared, alone):
+    assert clustered_interval(shared, alone) is None
+
+
+def test_cases_without_a_source_are_clusters_of_their_own():
+    shared, alone = [[1.0, 0.0], [1.0, 1.0], [0.5]] * 2, [0.0, 1.0, 0.5]
+
+    assert clustered_interval(shared, alone) == clustered_interval([*shared, *([score] for score in alone)])
+
+
+def cases_of(scores, metric="soft_f1"):
+    return [entry(id=str(at), source=source, scores={metric: score}) for at, (source, score) in enumerate(scores)]
+
+
+def test_alike_cases_of_a_source_widen_the_interval():
+    scores = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in range(30)]
+
+    found = metric_statistics(cases_of(scores))["soft_f1"]
+
+    plain, clustered = found["ci95"], found["ci95_clustered"]
+    assert clustered[0] < plain[0] < found["mean"] < plain[1] < clustered[1]
+    assert (clustered[1] - clustered[0]) > 4 * (plain[1] - plain[0])
+
+
+def test_the_interval_is_limited_as_the_plain_one_is():
+    scores = [(source, float(source != "a" or at > 0)) for source in "abcdef" for at in range(2)]
+
+    assert metric_statistics(cases_of(scores))["soft_f1"]["ci95_clustered"][1] == 1.0
+    assert metric_statistics(cases_of(scores, "r_ves"))["r_ves"]["ci95_clustered"][1] > 1.0
+    assert metric_statistics(cases_of([(a, 3 * b) for a, b in scores]))["soft_f1"]["ci95_clustered"][1] > 3
+
+
+def test_scores_of_none_are_in_no_cluster():
+    scores = [("a", None), *((source, float(at)) for source in "bcde" for at in range(2))]
+
+    assert metric_statistics(cases_of(scores))["soft_f1"]["ci95_clustered"] is None
+
+
+def test_groups_have_the_interval_of_their_own_clusters():
+    scores = [(f"db{number % 6}", float(number % 6 > 1)) for number in range(60)]
+    cases = [case | {"tags": ["t"] * (at < 30)} for at, case in enumerate(cases_of(scores))]
+
+    groups = aggregate(cases, gates=(), about=HEAD)["groups"]
+
+    half = metric_statistics(cases[:30])["soft_f1"]["ci95_clustered"]
+    assert groups["tag"]["t"]["metrics"]["soft_f1"]["ci95_clustered"] == half
+    assert half is not None
+    assert {own["metrics"]["soft_f1"]["ci95_clustered"] for own in groups["source"].values()} == {None}
+
+
+def test_a_report_of_few_sources_has_none():
+    assert {found["ci95_clustered"] for found in make_report(60)["metrics"].values()} == {None}
