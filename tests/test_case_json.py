@@ -8,7 +8,7 @@ from enum import IntEnum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import fake_source, make_case, make_result, table
+from samples import fake_source, make_case, make_result, query, table
 
 from pytest_queryeval.core.model import (
     Execution,

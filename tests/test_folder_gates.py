@@ -105,7 +105,9 @@ def test_a_suite_names_the_folders_whose_gates_apply(here):
     ],
 )
 def test_wrong_gates_are_reported(line, message):
-    assert gate_problem(line) == (message or "unknown key 'level': known are difficulty, feature, file, kind, not, source, tag")
+    assert gate_problem(line) == (
+        message or "unknown key 'level': known are difficulty, feature, file, kind, not, source, tag"
+    )
 
 
 def test_gates_that_compare_with_a_baseline_are_read_with_what_is_usual(here):

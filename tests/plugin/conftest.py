@@ -229,7 +229,7 @@ def parsed_report(path: Path) -> dict[str, Any]:
 
 
 def _check_case(case: dict[str, Any]) -> None:
-    assert case.keys() - {"row", "place"} == CASE
+    assert case.keys() - {"row", "place", "features"} == CASE
     if case["outcome"] in ("error", "skipped"):
         assert case["message"]
         assert not case["scores"]
