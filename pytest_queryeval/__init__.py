@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_queryeval.api import evaluate
     from pytest_queryeval.core.case_view import CaseView
-    from pytest_queryeval.core.errors import PredictorError, QueryEvalError, QueryEvalWarning
+    from pytest_queryeval.core.errors import ExecutorBroken, PredictorError, QueryEvalError, QueryEvalWarning
     from pytest_queryeval.core.model import Case, Prediction, QueryOrAnswer
     from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.suites import load_cases
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Case": "core.model",
     "CaseView": "core.case_view",
+    "ExecutorBroken": "core.errors",
     "METRICS": "metrics",
     "Prediction": "core.model",
     "PredictorError": "core.errors",
@@ -31,6 +32,7 @@ __all__ = [
     "METRICS",
     "Case",
     "CaseView",
+    "ExecutorBroken",
     "Prediction",
     "PredictorError",
     "QueryEvalError",

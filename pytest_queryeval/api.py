@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_queryeval.core.cause import CauseMode
+from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import Report, RunFacts
+from pytest_queryeval.core.report import CaseReport, Report, RunFacts
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.run_name import predictor_of, run_name
 from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
 
 
-def evaluate(cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto") -> Report:
-    """Execute and score cases, one after the other; returns the report as report.json holds it, without gates.
+def evaluate(
+    cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto", executor: Executor | None = None
+) -> Report:
+    """Execute and score cases; returns the report as report.json holds it, without gates.
 
     `name` is that of the run in reports, the predictors and the commit by default.
 
@@ -24,11 +28,26 @@ def evaluate(cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto"
 
     `cause` says on which sources the causes of wrong answers are looked for: `auto` on local ones, `full` on all.
 
+    Queries are run and scored one after the other, or by the workers of an `executor`, such as a
+    `concurrent.futures.ProcessPoolExecutor`: see [Many workers](scale.md). The caller closes it.
+    Raise `ExecutorBroken`, which has the report of what was done, where the executor breaks.
+
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
     """
+    named = [_named(case) for case in cases]
+    done: list[CaseReport] = []
     with Session(cause=cause) as session:
-        results = list(evaluate_cases([_named(case) for case in cases], session))
-    predictor = predictor_of(results)
+        try:
+            for report in evaluate_cases(named, session, executor=executor):
+                done.append(report)
+        except ExecutorBroken as error:
+            error.report = _report(done, name, interrupted=True)
+            raise
+    return _report(done, name)
+
+
+def _report(cases: Sequence[CaseReport], name: str, *, interrupted: bool = False) -> Report:
+    predictor = predictor_of(cases)
     about: RunFacts = {
         "name": run_name(name, predictor, Path.cwd()),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -39,9 +58,9 @@ def evaluate(cases: Iterable[Case], *, name: str = "", cause: CauseMode = "auto"
         "unreadable_files": [],
         "selected": False,
         "stopped": False,
-        "interrupted": False,
+        "interrupted": interrupted,
     }
-    return aggregate(results, gates=(), about=about)
+    return aggregate(cases, gates=(), about=about)
 
 
 def _named(case: Case) -> NamedCase:

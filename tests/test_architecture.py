@@ -110,6 +110,7 @@ OWNERS = {
     "requests": {"http.auth", "http.request", "http.session", "languages.sparql.request"},
     "urllib3": {"http.session"},
     "httpx2": {"predictors.http.client"},
+    "distributed": {"workers.dask"},
     "dotenv": {"suites.env_files"},
     "sqlalchemy": {"engines.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},
     "psycopg": {"engines.servers.postgres_values", "engines.postgres_child"},

@@ -7,6 +7,10 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_queryeval.core.report import Report
 
 MAX_LISTED = 12  # known words in a message
 ALIKE = 0.7  # the share of equal characters from which words that begin differently are guesses for each other
@@ -14,6 +18,10 @@ ALIKE = 0.7  # the share of equal characters from which words that begin differe
 
 class QueryEvalError(Exception):
     """Base class of all errors that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the error without a second call of `__init__`, whose arguments are not kept."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class QueryEvalWarning(UserWarning):
@@ -66,6 +74,12 @@ class GoldColumnError(QueryEvalError):
 
 class ReportError(QueryEvalError):
     """A report cannot be read, compared or written."""
+
+
+class ExecutorBroken(QueryEvalError):  # noqa: N818 - as `concurrent.futures.BrokenExecutor` is named
+    """An executor does no more work; `report` is that of the cases that were done before, if there is one."""
+
+    report: Report | None = None
 
 
 class UnknownNameError(QueryEvalError):

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 from pytest_queryeval.core.errors import QueryEvalError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
+
+
+class Registration(NamedTuple):
+    """The module whose import registers something, and its file, empty where there is none."""
+
+    module: str
+    file: str
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return the module that is being imported, or the program."""
+        frame = sys._getframe(1)
+        while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+            frame = frame.f_back
+        return cls(frame.f_globals.get("__name__", "__main__"), frame.f_globals.get("__file__") or "")
 
 
 class Registry(Generic[T]):
@@ -20,14 +36,20 @@ class Registry(Generic[T]):
     """
 
     def __init__(self, noun: str, *, group: str, members: Mapping[str, T | str]) -> None:
-        self._noun = noun
+        self.noun = noun
         self._group = group
         self._members: dict[str, T | str] = dict(members)
+        self._registrations: dict[str, Registration] = {}
         self._entry_points_read = False
 
     def register(self, name: str, member: Any) -> None:
         """Add `member` (an object, or "module:attribute"), or replace the one of that name."""
         self._members[name] = member if isinstance(member, str) else self._admit(member)
+        self._registrations[name] = Registration.here()
+
+    def registrations(self) -> dict[str, Registration]:
+        """Return which module registered which member, by the name of the member."""
+        return dict(self._registrations)
 
     def __contains__(self, name: str) -> bool:
         if name not in self._members:
@@ -40,13 +62,13 @@ class Registry(Generic[T]):
         Raise `UnknownNameError` with the nearest known name, and `QueryEvalError` where it cannot be imported.
         """
         if name not in self._members and name not in self:
-            raise UnknownNameError(f"unknown {self._noun} '{name}'{did_you_mean(name, self._members)}")
+            raise UnknownNameError(f"unknown {self.noun} '{name}'{did_you_mean(name, self._members)}")
         member = self._members[name]
         if isinstance(member, str):
             try:
                 found = resolve_name(member)
             except Exception as error:  # a module of another package may raise anything while it is imported
-                problem = f"{self._noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
+                problem = f"{self.noun} '{name}' cannot be imported from {member}: {type(error).__name__}: {error}"
                 raise QueryEvalError(problem) from error
             member = self._members[name] = self._admit(found)
         return member

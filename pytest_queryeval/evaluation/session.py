@@ -61,7 +61,7 @@ class Session:
     ) -> None:
         self.cause_mode = cause
         self._tell = tell
-        self._recording = recording
+        self.recording = recording
         self._schema_texts = SchemaTexts(self._listed_ddl)
         self._predictors = PredictorPool(
             tell, recording=recording, hook=hook, one_at_a_time=one_at_a_time, schemas=self._schema_texts
@@ -144,12 +144,12 @@ class Session:
     def _run(self, query: str, case: Case) -> Execution:
         """Run a query, or take what is recorded of it."""
         limits: Limits = {"timeout": case.timeout, "max_rows": case.max_rows}
-        if self._recording is None or case.source is None:
+        if self.recording is None or case.source is None:
             return self.engine(case.source).execute(query, **limits)
-        found = self._recording.load_execution(query, case.source, **limits)
+        found = self.recording.load_execution(query, case.source, **limits)
         if found is None:
             found = self.engine(case.source).execute(query, **limits)
-            self._recording.save_execution(query, case.source, found, **limits)
+            self.recording.save_execution(query, case.source, found, **limits)
         return found
 
     def execute_cached(self, stated: QueryOrAnswer, case: Case) -> Execution:
@@ -194,17 +194,17 @@ class Session:
         return self._schema_texts.of(case)() or ""
 
     def _listed(self, source: Source, timeout: float) -> Schema:
-        found = None if self._recording is None else self._recording.load_schema(source)
+        found = None if self.recording is None else self.recording.load_schema(source)
         if found is None:
             engine = self.engine(source)
             found = engine.schema(timeout=timeout) if isinstance(engine, SupportsSchema) else Schema()
-            if self._recording is not None:
-                self._recording.save_schema(source, found)
+            if self.recording is not None:
+                self.recording.save_schema(source, found)
         return found
 
     def _listed_ddl(self, source: Source) -> str | None:
         """Return the DDL of a source, or what is recorded of it; None where its engine has none."""
-        found = None if self._recording is None else self._recording.load_ddl(source)
+        found = None if self.recording is None else self.recording.load_ddl(source)
         if found is not None:
             return found[0]
         engine = self.engine(source)
@@ -213,8 +213,8 @@ class Session:
             ddl = engine.ddl(timeout=LISTING_SECONDS)
         elif isinstance(engine, SupportsSchema):
             ddl = schema_script(engine.schema(timeout=LISTING_SECONDS), ENGINES[source.engine].dialect(source.settings))
-        if self._recording is not None:
-            self._recording.save_ddl(source, ddl)
+        if self.recording is not None:
+            self.recording.save_ddl(source, ddl)
         return ddl
 
     def source_state(self, source: Source | None) -> str | None:
@@ -233,7 +233,7 @@ class Session:
 
         Raise `SourceError` where that fails.
         """
-        recording, source = self._recording, case.source
+        recording, source = self.recording, case.source
         if recording is None or source is None:
             return self._timed(gold, predicted, case, iterations)
         found = recording.load_times(gold, predicted, source, iterations)

@@ -53,6 +53,11 @@ def may_hold_secret(document: str) -> bool:
     return any(form in document for form in _known.forms_in_json())
 
 
+def secrets_in(data: bytes) -> tuple[str, ...]:
+    """Return the secrets of which some form is in the data, such as a pickle, which holds texts as UTF-8."""
+    return _known.found_in(data)
+
+
 def register_secret(value: str) -> None:
     """Add a secret to those that `redact` finds; one of fewer than 8 characters is not looked for."""
     _known.add(value)
@@ -153,6 +158,15 @@ class _KnownSecrets:
             self._forms_in_json = tuple(json.dumps(form)[1:-1] for form in self._forms)
             self._secrets = secrets
         self._is_outdated = False
+
+    def found_in(self, data: bytes) -> tuple[str, ...]:
+        """Return the secrets of which some form is in the data."""
+        self.forms()
+        return tuple(
+            secret
+            for secret in self._secrets
+            if any(form.encode("utf-8", "surrogatepass") in data for form in _forms_of(secret))
+        )
 
     def forms_in_json(self) -> tuple[str, ...]:
         """Return the forms as they are within the texts of an ASCII JSON document."""

@@ -71,13 +71,17 @@ class PredictorPool:
         call = self._call(case, trial)
         if self._is_replay:
             return cast("Prediction", call.find_recorded())  # it raises where nothing is recorded
-        answer = self._runner(spec).prediction(call, self._tell_progress)
-        self._tell_progress()
+        answer = self._runner(spec).prediction(call, self.tell_progress)
+        self.tell_progress()
         return answer
+
+    def is_at_hand(self, case: Case) -> bool:
+        """Return whether nothing is called for the answer to a case."""
+        return not self._is_called(_spec_of(case))
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
         """Return the first answer to a case where nothing is called for it; None where that is not so."""
-        if self._is_called(_spec_of(case)):
+        if not self.is_at_hand(case):
             return None
         with suppress(QueryEvalError):
             return self.prediction(case, 1)
@@ -98,15 +102,23 @@ class PredictorPool:
                     if isinstance(predictor, RegistersCases):
                         predictor.register_cases(own)
 
-    def prefetch(self, cases: Iterable[Case]) -> None:
-        """Start to call the predictors of cases, in this order and as many at once as they allow."""
+    def prefetch(self, cases: Iterable[Case], on_answer: Callable[[Case], None] | None = None) -> None:
+        """Start to call the predictors of cases, in this order and as many at once as they allow.
+
+        `on_answer` is called with a case when one of its calls ends, in another thread.
+        """
         if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
         for spec, own in _by_predictor(cases):
             with suppress(QueryEvalError):  # raised again for each case
                 if self._is_called(spec):
                     calls = (self._call(case, trial) for case in own for trial in range(1, case.trials + 1))
-                    self._runner(spec).prefetch(calls)
+                    self._runner(spec).prefetch(calls, on_answer)
+
+    def has_answer(self, case: Case, trial: int) -> bool:
+        """Return whether `prediction` would wait for no call that was started ahead."""
+        runner = self._runners.get(_spec_of(case).key)
+        return not isinstance(runner, PredictorRunner) or runner.has_answer(case, trial)
 
     def concurrency(self, case: Case) -> int | None:
         """Return how many calls of its predictor are made at once; None where none are, or it cannot be opened."""
@@ -191,7 +203,7 @@ class PredictorPool:
             error.location = spec.location
             raise
 
-    def _tell_progress(self) -> None:
+    def tell_progress(self) -> None:
         """Tell how far all calls are, unless that was done just now."""
         now = self._clock()
         if now - self._told >= PROGRESS_SECONDS:

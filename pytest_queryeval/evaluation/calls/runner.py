@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, wait
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitExceeded
-from pytest_queryeval.core.model import Prediction
+from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.calls.call_clock import CallClock
 from pytest_queryeval.evaluation.calls.event_loop import EventLoopThread, cancel
 from pytest_queryeval.evaluation.calls.prediction_call import PredictionCall, retry_pause
@@ -44,13 +45,27 @@ class PredictorRunner:
         self._failure = ""  # why it is called no more
         self._unreachable = 0  # cases in a row for which nothing answered at its address
 
-    def prefetch(self, calls: Iterable[PredictionCall]) -> None:
-        """Start these calls in their order, unless they are made in the main thread."""
+    def prefetch(self, calls: Iterable[PredictionCall], on_answer: Callable[[Case], None] | None = None) -> None:
+        """Start these calls in their order, unless they are made in the main thread.
+
+        `on_answer` is called with the case when a call ends, in another thread.
+        """
         for call in calls:
             self.progress.requested += 1
             if self._loop is not None:
                 self._prefetched[call.key] = call
                 call.answer = self._loop.start(self._answer(call))
+                if on_answer is not None:
+                    call.answer.add_done_callback(partial(_call_with, on_answer, call.case))
+
+    def has_answer(self, case: Case, trial: int) -> bool:
+        """Return whether `prediction` would wait for no call that was started ahead."""
+        call = self._prefetched.get((id(case), trial))
+        if call is None or self._loop is None or call.answer.done():
+            return True
+        with suppress(PredictorError):
+            self._check_loop(self._loop, call)
+        return bool(self._failure)
 
     def prediction(self, call: PredictionCall, tell_progress: Callable[[], None]) -> Prediction:
         """Return the predictor's answer, waiting for it where need be; raises `PredictorError`.
@@ -182,6 +197,10 @@ class PredictorRunner:
             if self._is_async:
                 return await self._predictor.predict(call.view(), call.trial)  # type: ignore[misc]
             return await asyncio.to_thread(self._predict, call)
+
+
+def _call_with(function: Callable[[Case], None], case: Case, _: object) -> None:
+    function(case)
 
 
 def _take_exception(task: asyncio.Task[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,13 +49,18 @@ class Recording:
     def __init__(self, folder: Path, *, replay: bool, root: Path | None = None) -> None:
         self.replay = replay
         self._folder = folder
-        self._prediction_keys = PredictionKeys(root or Path.cwd())
+        self._root = root or Path.cwd()
+        self._prediction_keys = PredictionKeys(self._root)
         self._source_keys = SourceKeys()
         self._predictions = EntryIndex(folder, PREDICTIONS, replay=replay)
         self._executions = EntryIndex(folder, EXECUTIONS, replay=replay)
         self._schemas = EntryIndex(folder, SCHEMAS, replay=replay)
         self._ddl = EntryIndex(folder, DDL, replay=replay)
         self._times = EntryIndex(folder, TIMES, replay=replay)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the recording for another process, which uses the same folder."""
+        return partial(Recording, replay=self.replay, root=self._root.absolute()), (self._folder.absolute(),)
 
     def check(self) -> None:
         """Raise `QueryEvalError` where there is nothing to replay, or where a folder for entries cannot be made."""

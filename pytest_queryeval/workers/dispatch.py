@@ -1,0 +1,221 @@
+"""Work in chunks on an executor: how large they are, how many are under way, and what happens when one is lost."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from pytest_queryeval.core.errors import ExecutorBroken
+from pytest_queryeval.text.formatting import pluralize
+from pytest_queryeval.text.redaction import secrets_in
+from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.workers.chunks import ChunkResult, Job, WorkerId, close_idle_sessions, do_chunk
+
+T = TypeVar("T")
+R = TypeVar("R")
+CHUNK_SECONDS = 0.5  # that a chunk is to take
+CHUNK_BYTES = 4 * 2**20
+FIRST_ITEMS = 4  # of a chunk, before it is known how long an item takes
+MAX_ITEMS = 20_000
+GROWTH = 4  # of the chunks, at most, by what one of them took
+FLUSH_SECONDS = 0.1  # after which an idle worker gets a chunk that is not full
+FIRST_CHUNKS = 4  # under way while no worker is known
+MAX_AHEAD = 200_000  # items between the first that is not done and the last that was sent
+MAX_DEATHS = 3  # of workers with a single item, until it is given up
+
+
+class WorkerDied(Exception):  # noqa: N818 - no error of the work
+    """The worker that had this chunk, and no other, has died; another one takes its place."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk(Generic[T]):
+    """Items that follow each other from the one with the number `first` on.
+
+    `deaths` counts the workers that died with it while it was its only item; `alone` is true where nothing else was
+    under way on any worker.
+    """
+
+    first: int
+    items: Sequence[T]
+    deaths: int = 0
+    alone: bool = False
+
+    def halves(self) -> Iterator[Chunk[T]]:
+        """Yield both halves of a chunk of several items."""
+        half = len(self.items) // 2
+        yield Chunk(self.first, self.items[:half])
+        yield Chunk(self.first + half, self.items[half:])
+
+
+class Dispatcher(Generic[T, R]):
+    """Sends items to an executor in chunks, and yields their results.
+
+    `failed` makes the result of an item that has none, from the reason, and `redacted` one that may hold a secret.
+    `tell` is called with a line where a chunk is lost. How many workers the executor has, and how long an item takes,
+    shows in what comes back.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        job: Job[T, R],
+        *,
+        failed: Callable[[T, str], R],
+        redacted: Callable[[R], R],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._executor = executor
+        self._job = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        self._run = job.run
+        self._failed = failed
+        self._redacted = redacted
+        self._tell = tell
+        self._pending: dict[Future[ChunkResult], Chunk[T]] = {}
+        self._again: deque[Chunk[T]] = deque()
+        self._suspects: deque[Chunk[T]] = deque()  # to be tried with nothing else under way
+        self._given_up: deque[tuple[int, R]] = deque()
+        self._workers: set[WorkerId] = set()
+        self._attempts = 0
+        self._size = FIRST_ITEMS
+        self._item_seconds = 0.0
+        self._item_bytes = 0.0
+
+    def run(self, items: Iterable[T | None]) -> Iterator[tuple[int, Sequence[R]]]:
+        """Yield the results of items that follow each other, with the number of the first, as soon as they are done.
+
+        A None among the items says that the next one is not known yet. Raise `ExecutorBroken`, and what the work
+        raises.
+        """
+        chunks = self._filled(items)
+        sent, is_last = 0, False
+        try:
+            while True:
+                is_waiting = False
+                while self._again and self._has_room(sent):
+                    self._submit(self._again.popleft())
+                while not (is_last or is_waiting or self._suspects) and self._has_room(sent):
+                    try:
+                        chunk = next(chunks)
+                    except StopIteration:
+                        is_last = True
+                        break
+                    if chunk is None:
+                        is_waiting = True
+                    else:
+                        sent = chunk.first + len(chunk.items)
+                        self._submit(chunk)
+                if self._suspects and not self._pending and not self._again:
+                    self._submit(replace(self._suspects.popleft(), alone=True))
+                yield from self._done(timeout=0 if is_waiting or self._given_up or not self._pending else None)
+                if is_last and not (self._pending or self._again or self._suspects):
+                    return
+        finally:
+            for future in self._pending:
+                future.cancel()
+            close_idle_sessions()  # of threads of this process
+
+    def _filled(self, items: Iterable[T | None]) -> Iterator[Chunk[T] | None]:
+        """Yield the items in chunks, and a None where the next one has to be waited for."""
+        first, filling, began = 0, list[T](), 0.0
+        for item in items:
+            if item is not None:
+                began = began if filling else time.monotonic()
+                filling.append(item)
+            is_idle = len(self._pending) < max(1, len(self._workers))
+            if len(filling) >= self._size or (filling and is_idle and time.monotonic() - began >= FLUSH_SECONDS):
+                yield Chunk(first, filling)
+                first, filling = first + len(filling), []
+            elif item is None:
+                yield None
+        if filling:
+            yield Chunk(first, filling)
+
+    def _has_room(self, sent: int) -> bool:
+        oldest = min((chunk.first for chunk in (*self._pending.values(), *self._again)), default=sent)
+        return len(self._pending) < max(FIRST_CHUNKS, 2 * len(self._workers) + 2) and sent - oldest < MAX_AHEAD
+
+    def _submit(self, chunk: Chunk[T]) -> None:
+        try:
+            items = pickle.dumps(chunk.items, pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # noqa: BLE001 - objects of the user may raise anything
+            if len(chunk.items) > 1:
+                self._again.extend(chunk.halves())
+            else:
+                self._give_up(chunk, f"it cannot be sent to a worker: {type(error).__name__}: {one_line(str(error))}")
+            return
+        self._item_bytes = len(items) / len(chunk.items)
+        self._attempts += 1
+        attempt = f"{self._run} {self._attempts}"
+        try:
+            future = self._executor.submit(do_chunk, self._job, items, secrets_in(items), attempt)
+        except RuntimeError as error:  # which BrokenExecutor is
+            raise _broken(error) from error
+        self._pending[future] = chunk
+
+    def _done(self, timeout: float | None) -> Iterator[tuple[int, Sequence[R]]]:
+        """Yield what is done, at least one chunk where `timeout` is None."""
+        if self._pending:
+            for future in wait(self._pending, timeout, FIRST_COMPLETED).done:
+                chunk = self._pending.pop(future)
+                try:
+                    found = future.result()
+                except (BrokenExecutor, CancelledError) as error:
+                    raise _broken(error) from error
+                except Exception as error:
+                    if not isinstance(error, WorkerDied | _killed_worker()):
+                        raise
+                    self._lose(chunk, error)
+                    continue
+                self._learn(found, len(chunk.items))
+                results: Sequence[R] = pickle.loads(found.results)  # noqa: S301 - of our own
+                if secrets_in(found.results):
+                    results = [self._redacted(result) for result in results]
+                yield chunk.first, results
+        while self._given_up:
+            first, result = self._given_up.popleft()
+            yield first, [result]
+
+    def _learn(self, found: ChunkResult, number: int) -> None:
+        """Choose the size of the next chunks by what one of them took."""
+        self._workers.add(found.worker)
+        seconds = found.seconds / number
+        self._item_seconds = (self._item_seconds + seconds) / 2 if self._item_seconds else seconds
+        fitting = min(CHUNK_SECONDS / (self._item_seconds + 1e-9), CHUNK_BYTES / (self._item_bytes + 1), MAX_ITEMS)
+        self._size = max(1, min(int(fitting), GROWTH * self._size))
+
+    def _lose(self, chunk: Chunk[T], error: Exception) -> None:
+        """Have a lost chunk done again: in halves, and an item alone until it has cost too many workers."""
+        self._tell(f"a worker died, {pluralize(len(chunk.items), 'item')} will be tried again: {one_line(str(error))}")
+        if len(chunk.items) > 1:
+            self._again.extend(chunk.halves())
+            return
+        # Dask counts a death for everything that the worker had, and gives up after several: tried alone, it is sure.
+        deaths = chunk.deaths + (1 if isinstance(error, WorkerDied) else error.allowed_failures + 1)  # type: ignore[attr-defined]
+        chunk = replace(chunk, deaths=deaths)
+        if deaths < MAX_DEATHS:
+            self._again.append(chunk)
+        elif isinstance(error, WorkerDied) or chunk.alone:
+            remedy = "evaluate it in a single process to see why"
+            self._give_up(chunk, f"its worker died {deaths} times: {one_line(str(error))}: {remedy}")
+        else:
+            self._suspects.append(chunk)
+
+    def _give_up(self, chunk: Chunk[T], reason: str) -> None:
+        self._given_up.append((chunk.first, self._failed(chunk.items[0], reason)))
+
+
+def _broken(error: Exception) -> ExecutorBroken:
+    reason = one_line(str(error)) or "its work was cancelled"
+    return ExecutorBroken(f"the executor is broken: {type(error).__name__}: {reason}: make a new one, and run it again")
+
+
+def _killed_worker() -> type[Exception]:
+    """Return what Dask raises for a task whose workers died; where it is not imported, nothing does."""
+    return getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", WorkerDied)

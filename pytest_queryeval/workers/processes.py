@@ -1,0 +1,109 @@
+"""Worker processes of our own, any of which may die."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple, TypeVar
+
+from pytest_queryeval.workers.chunks import close_idle_sessions
+from pytest_queryeval.workers.dispatch import WorkerDied
+
+T = TypeVar("T")
+END_SECONDS = 2.0  # for a process to clean up
+
+
+class _Worker(NamedTuple):
+    process: BaseProcess
+    pipe: Connection
+
+
+class WorkerProcesses(Executor):
+    """An executor of so many processes, each with a thread that waits for it.
+
+    A call whose process dies raises `WorkerDied`; the next one gets a new process.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._context = get_context("forkserver")
+        self._context.set_forkserver_preload([f"{__package__}.cases"])
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="queryeval-worker")
+        self._own = threading.local()
+        self._workers: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Call a function in one of the processes; what it is given, returns and raises is pickled."""
+        return self._threads.submit(self._call, function, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End all processes, whatever they do; calls that have not begun are cancelled."""
+        with self._lock:
+            self._is_closed = True
+            processes = [worker.process for worker in self._workers]
+            self._workers.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(END_SECONDS)
+            process.kill()
+            process.join()
+
+    def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        worker: _Worker = getattr(self._own, "worker", None) or self._start()
+        self._own.worker = worker
+        try:
+            worker.pipe.send((function, args, kwargs))
+            result, error = worker.pipe.recv()
+        except (EOFError, OSError):
+            del self._own.worker
+            worker.process.join(END_SECONDS)
+            raise WorkerDied(_how_it_ended(worker.process)) from None
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]  # what the function returned
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        with self._lock:
+            if self._is_closed:
+                raise WorkerDied("the executor is closed")
+            process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
+            process.start()
+            self._workers.append(_Worker(process, ours))
+        theirs.close()
+        return _Worker(process, ours)
+
+
+def _how_it_ended(process: BaseProcess) -> str:
+    status = process.exitcode or 0
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def _serve(pipe: Connection) -> None:
+    """Make the calls that come through a pipe, until its other end is closed or this process is terminated."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for the process that will then end this one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        while True:
+            function, args, kwargs = pipe.recv()
+            result = failure = None
+            try:
+                result = function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - it is raised where the call was made
+                error.add_note("".join(traceback.format_exception(error)))
+                failure = error
+            pipe.send((result, failure))
+    except (EOFError, OSError):
+        pass
+    finally:
+        close_idle_sessions()
