@@ -56,6 +56,7 @@ SHARED_MODULES = {
         "html.charts",
         "html.data",
         "html.page",
+        "history",
     },
     "cli": {"conftests", "measured", "output", "progress", "reported_case"},
     "languages": {

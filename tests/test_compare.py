@@ -18,7 +18,7 @@ from samples import FINGERPRINT, HEAD, entry
 
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
-from pytest_queryeval.reports.html.comparison import Scale
+from pytest_queryeval.reports.html.charts import Scale
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
 from pytest_queryeval.results.gates import evaluate_gate

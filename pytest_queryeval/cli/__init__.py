@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Command] = {
     "accept": Command("accept", "add a reviewed prediction of a report to the golds of its case"),
     "merge": Command("merge", "unite the reports of shards, evaluate the gates"),
     "compare": Command("compare", "compare two reports, or rank the systems of many"),
+    "history": Command("history", "show how runs went over time, and since when something is worse"),
     "render": Command("render", "render a report.json in other formats"),
 }
 

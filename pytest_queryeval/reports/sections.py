@@ -15,10 +15,12 @@ from pytest_queryeval.core.report import (
     MetricReport,
     Report,
     ScoreStatistics,
+    SuiteChange,
     Totals,
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, statistics
+from pytest_queryeval.results.baseline.history import Step
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
@@ -272,11 +274,14 @@ def headline(baseline: BaselineReport) -> Sentence:
 
 def changes_besides(baseline: BaselineReport) -> Iterator[Sentence]:
     """Yield what changed besides the system, and for how many cases that is unknown."""
-    for change in baseline["changes"]:
-        what = ("changed besides the system: ", Untrusted(change["what"]))
-        cases = change["cases"]
-        yield (*what, f" ({pluralize(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else what
+    yield from map(change_sentence, baseline["changes"])
     yield from unknown_changes(baseline)
+
+
+def change_sentence(change: SuiteChange) -> Sentence:
+    """Return what changed besides the system, and the first cases that it concerns."""
+    what, cases = ("changed besides the system: ", Untrusted(change["what"])), change["cases"]
+    return (*what, f" ({pluralize(len(cases), 'case')}): ", *first_names(cases, MAX_EXAMPLES)) if cases else what
 
 
 def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
@@ -305,11 +310,11 @@ def changes_table(baseline: BaselineReport) -> Table:
     return Table(CHANGE_HEADER, rows)
 
 
-def flips(baseline: BaselineReport) -> Iterator[Sentence]:
+def flips(found: BaselineReport | Step) -> Iterator[Sentence]:
     """Yield the cases that changed sides."""
     for name, word in FLIPS.items():
-        if baseline[name]:
-            yield (f"{word} ({len(baseline[name]):,}): ", *first_names(baseline[name]))
+        if found[name]:
+            yield (f"{word} ({len(found[name]):,}): ", *first_names(found[name]))
 
 
 def cautions(report: Report) -> Iterator[Sentence]:

@@ -15,6 +15,33 @@ Rows: TypeAlias = Sequence[tuple[str, ...]]
 METRICS_SHOWN = 48
 TIMED_METRICS = 4
 MIN_RADIUS, MAX_RADIUS = 1.5, 8.0
+STEPS = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis with round ends: values become places from 0 to 100."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> Scale:
+        """Return the scale with the closest round ends around all values."""
+        span = max(values) - min(values) or abs(values[0]) or 1.0
+        power = 10 ** math.floor(math.log10(span / 4))
+        step = next(each * power for each in STEPS if each * power >= span / 4)
+        return cls(math.floor(min(values) / step) * step, math.ceil(max(values) / step) * step)
+
+    def at(self, value: float) -> float:
+        """Return the place of a value."""
+        return round(100 * (value - self.low) / (self.high - self.low or 1.0), 2)
+
+    @property
+    def ticks(self) -> tuple[str, str, str]:
+        """The values at both ends and in the middle."""
+        low, middle, high = (f"{round(value, 9):g}" for value in (self.low, (self.low + self.high) / 2, self.high))
+        return low, middle, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.reports.blocks import Untrusted
+from pytest_queryeval.reports.html.charts import Scale
 from pytest_queryeval.reports.html.data import details, json_text, listed, packed, pieces
 from pytest_queryeval.reports.html.page import SCRIPTS, View, assets
 from pytest_queryeval.reports.html.templates import line, template
@@ -21,38 +20,11 @@ from pytest_queryeval.text.truncation import truncate
 
 MESSAGE_CHARACTERS = 1_000
 MAX_PACKED = 1_100_000  # characters of all answers; later cases have queries only
-STEPS = (1, 2, 2.5, 5, 10)
 WORDS: Mapping[Literal["regressed", "fixed", "others"], str] = {
     "regressed": "regressed",
     "fixed": "fixed",
     "others": "differs",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """An axis with round ends: values become places from 0 to 100."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def over(cls, values: Sequence[float]) -> Scale:
-        """Return the scale with the closest round ends around all values."""
-        span = max(values) - min(values) or abs(values[0]) or 1.0
-        power = 10 ** math.floor(math.log10(span / 4))
-        step = next(each * power for each in STEPS if each * power >= span / 4)
-        return cls(math.floor(min(values) / step) * step, math.ceil(max(values) / step) * step)
-
-    def at(self, value: float) -> float:
-        """Return the place of a value."""
-        return round(100 * (value - self.low) / (self.high - self.low or 1.0), 2)
-
-    @property
-    def ticks(self) -> tuple[str, str, str]:
-        """The values at both ends and in the middle."""
-        low, middle, high = (f"{round(value, 9):g}" for value in (self.low, (self.low + self.high) / 2, self.high))
-        return low, middle, high
 
 
 def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:

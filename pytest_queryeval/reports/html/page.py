@@ -38,7 +38,7 @@ from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental
 from pytest_queryeval.results.verdict import cases_text, changes_text, verdict
 from pytest_queryeval.text.formatting import minute_of
 
-SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "start")
+SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
 WEAK_CASES_SHOWN = 50

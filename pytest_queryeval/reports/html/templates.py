@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports.sections import p_text, percent, points
 from pytest_queryeval.text.escaping import escape_invisible
-from pytest_queryeval.text.formatting import format_score
+from pytest_queryeval.text.formatting import format_amount, format_score
 from pytest_queryeval.text.truncation import escape_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def template(name: str) -> Template:
         autoescape=True, loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"line": line, "text": escape_invisible, "score": format_score}
-    environment.filters |= {"percent": percent, "points": points, "p": p_text}
+    environment.filters |= {"percent": percent, "points": points, "p": p_text, "amount": format_amount}
     return environment.get_template(name)
 
 

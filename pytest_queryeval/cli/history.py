@@ -1,0 +1,93 @@
+"""Shows how runs went over time: metrics, what changed between runs, and since when something is worse."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from os.path import realpath
+from pathlib import Path
+
+from pytest_queryeval.cli.output import Result, first_lines, write_files
+from pytest_queryeval.core.errors import ReportError, did_you_mean, nearest_file
+from pytest_queryeval.core.model import PASS_RATE
+from pytest_queryeval.core.report import Report
+from pytest_queryeval.reports import check_place, write_whole
+from pytest_queryeval.reports.blocks import markdown_lines, text_lines
+from pytest_queryeval.reports.history import history_blocks
+from pytest_queryeval.reports.html.history import history_page
+from pytest_queryeval.results.baseline.history import History, history
+from pytest_queryeval.results.report_file import read_report
+
+EXAMPLE = "queryeval history reports -o history.html"
+OK, FAILED = 0, 1
+FORMATS: Mapping[str, Callable[[History], bytes]] = {
+    ".html": history_page,
+    ".json": lambda found: f"{json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(
+        errors="backslashreplace"
+    ),
+    ".md": lambda found: ("\n".join(markdown_lines(history_blocks(found))) + "\n").encode(errors="backslashreplace"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the reports and where the history goes."""
+    where = "a report.json, or a folder with reports at any depth: each of its *.json that is one"
+    parser.add_argument("paths", nargs="+", type=Path, metavar="DIR", help=where)
+    parser.add_argument("--by", metavar="METRIC", default=PASS_RATE, help="the metric to follow (default: %(default)s)")
+    output = f"write the history: PATH{', PATH'.join(FORMATS)}; may be given again"
+    parser.add_argument("-o", "--output", action="append", type=Path, default=[], metavar="PATH", help=output)
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Read one report at a time, write, print; 0 whatever got worse, 1 where a target could not be written.
+
+    A file that cannot be used is named, and the others count. Raise `ReportError` for a path that is not there, where
+    no report is found or has the metric, and for a target that cannot be written.
+    """
+    targets: Sequence[Path] = arguments.output
+    for target in targets:
+        if target.suffix not in FORMATS:
+            raise ReportError(f"no history as '{target.suffix}' for {target}{did_you_mean(target.suffix, FORMATS)}")
+        check_place(target)
+    files = list(dict.fromkeys(_files(arguments.paths)))
+    replaced = {realpath(target): target for target in targets}
+    skipped: list[str] = []
+    try:
+        found = history(_reports(files, replaced, skipped), arguments.by)
+    except OverflowError as error:
+        raise ReportError("scores are too large to be averaged") from error
+    for path in (*(run["path"] for run in found["runs"]), *found["repeated"]):
+        if realpath(path) in replaced:
+            raise ReportError(f"{replaced[realpath(path)]}: is a report of the history, and would be lost")
+    if not found["runs"]:
+        more = f"; skipped: {skipped[0]}" if skipped else ""
+        raise ReportError(f"no report below {' or '.join(map(str, arguments.paths))}{more}")
+    skipped += [f"{path}: the same report as another one" for path in found["repeated"]]
+    written = write_files(targets, lambda target: write_whole(target, FORMATS[target.suffix](found)))
+    width = shutil.get_terminal_size().columns
+    lines = [*text_lines(history_blocks(found), width), *first_lines([f"skipped: {each}" for each in skipped])]
+    data = {**found, "skipped": skipped, **written.data()}
+    return Result(status=FAILED if written.problems else OK, lines=[*lines, *written.lines()], data=data)
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that are given, and those in folders that may be reports."""
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(each for each in path.rglob("*.json") if each.is_file())
+        elif path.exists():
+            yield path
+        else:
+            raise ReportError(f"{path}: no such file or folder{nearest_file(path)}")
+
+
+def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:
+    """Yield the reports, and add to `skipped` why a file is none, but for an earlier history, which is `replaced`."""
+    for path in files:
+        try:
+            yield str(path), read_report(path)
+        except ReportError as error:
+            if realpath(path) not in replaced:
+                skipped.append(str(error))

@@ -1,0 +1,164 @@
+"""What a history says: since when something is worse, a line for each run, what changed besides the system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_queryeval.core.model import Outcome
+from pytest_queryeval.core.report import SuiteChange
+from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
+from pytest_queryeval.reports.sections import MAX_EXAMPLES, change_sentence, first_names, flips, p_text
+from pytest_queryeval.results.baseline.history import Fall, History, MissedGate, PastRun, Step
+from pytest_queryeval.results.gates import gate_text
+from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
+
+RUNS_HEADER = (
+    *("run", "created", "verdict", "cases", "mean", "95 % interval", "change", "p"),
+    *("fixes", "regressions", "gates missed", "changed besides"),
+)
+NOTE = (
+    "change: to the run before, over the cases of both; p: two-sided paired test of 'nothing changed', not adjusted "
+    "for the number of runs"
+)
+CHANGED_RUNS = 10  # of which the terminal says what changed besides the system
+CASES_LISTED = 5
+# As pytest shows outcomes; a case that was not in a run has a dash.
+LETTERS: Mapping[Outcome | None, str] = {
+    "passed": ".",
+    "failed": "F",
+    "missed": "M",
+    "error": "E",
+    "skipped": "s",
+    "xfailed": "x",
+    "xpassed": "X",
+}
+NOT_THERE = "-"
+OUTCOMES_LISTED = 60  # of the last runs
+
+
+def history_blocks(found: History) -> Iterator[Block]:
+    """Yield what is worse and since when, the runs, what changed besides the system, and the cases that flip most."""
+    yield from findings(found)
+    yield runs_table(found)
+    yield (NOTE,)
+    changed = [run for run in found["runs"] if run["step"] is not None and besides(run["step"])]
+    if len(changed) > CHANGED_RUNS:
+        yield (f"runs before which more changed than the system: {len(changed):,}, of which the last {CHANGED_RUNS}:",)
+    for run in changed[-CHANGED_RUNS:]:
+        if run["step"] is not None:
+            yield ("changed besides the system in ", *_named(run), ": ", *besides(run["step"]))
+    if found["cases"]:
+        yield (f"cases that went from right to wrong or back: {found['flipped']:,}; those that did so most often:",)
+        rows = [
+            (Untrusted(case["nodeid"]), f"{case['flips']:,}", letters(case["outcomes"]))
+            for case in found["cases"][:CASES_LISTED]
+        ]
+        yield Table(("case", "flips", "outcomes"), rows)
+
+
+def findings(found: History) -> Iterator[Sentence]:
+    """Yield since when the metric and gates are worse, and what that run changed."""
+    runs = found["runs"]
+    if len(runs) == 1:
+        yield ("only one run, so there is none to compare it with",)
+    if found["fall"] is not None:
+        yield _fall(found, found["fall"])
+    told = {found["fall"]["since"]} if found["fall"] is not None else set[int]()
+    for missed in found["missed_gates"]:
+        yield (*_missed_gate(runs, missed), *(() if missed["since"] in told else _what_changed(runs[missed["since"]])))
+        told.add(missed["since"])
+    if len(runs) > 1 and found["fall"] is None:
+        worse = "above" if found["better"] == "lower" else "below"
+        yield (
+            "in the last run ",
+            Untrusted(found["metric"]),
+            f" is not significantly {worse} that of any before",
+        )
+
+
+def _fall(found: History, fall: Fall) -> Sentence:
+    run, verb = found["runs"][fall["since"]], "rose" if found["better"] == "lower" else "fell"
+    return (
+        *(Untrusted(found["metric"]), f" {verb} from {format_score(fall['before'])} in "),
+        *_named(found["runs"][fall["best"]]),
+        f" to {format_score(fall['after'])} in ",
+        *_named(run),
+        f", and has not recovered (p {p_text(fall['p'])} over {pluralize(fall['common'], 'case')})",
+        *_what_changed(run),
+    )
+
+
+def _missed_gate(runs: Sequence[PastRun], missed: MissedGate) -> Sentence:
+    run = runs[missed["since"]]
+    met = (", and met in ", *_named(runs[missed["met"]])) if missed["met"] is not None else (", and met in no run",)
+    return ("gate missed since ", *_named(run), ": ", Untrusted(gate_text(missed["gate"])), *met)
+
+
+def _what_changed(run: PastRun) -> Sentence:
+    """Return what the run changed against the one before it, as the end of a sentence."""
+    step = run["step"]
+    if step is None:
+        return ()
+    fixes = f"{len(step['fixes']):,} fix{'es' * (len(step['fixes']) != 1)}"
+    counts = f"; against the run before it has {pluralize(len(step['regressions']), 'regression')} and {fixes}; "
+    changed = besides(step)
+    return (counts, *(("besides the system changed: ", *changed) if changed else ("the suite did not change",)))
+
+
+def besides(step: Step) -> Sentence:
+    """Return what changed besides the system since the run before, empty where nothing is known to have."""
+    if not step["common"]:
+        return ("no case is in both runs",)
+    changes = [*step["changes"], *([SuiteChange(what="cases added", cases=step["added"])] if step["added"] else [])]
+    parts: list[str] = []
+    for change in changes:
+        parts += [", ", Untrusted(change["what"]), f" ({len(change['cases']):,})" if change["cases"] else ""]
+    return tuple(filter(None, parts[1:]))
+
+
+def _named(run: PastRun) -> Sentence:
+    """Return the name of a run and its time."""
+    return (Untrusted(run["name"] or run["path"]), f" of {minute_of(run['created'])}")
+
+
+def runs_table(found: History) -> Table:
+    """Return the runs, the oldest first; `NOTE` explains the columns."""
+    rows = []
+    for run in found["runs"]:
+        mean, step = run["metrics"].get(found["metric"]), run["step"]
+        rows.append(
+            (
+                Untrusted(run["name"] or run["path"]),
+                minute_of(run["created"]),
+                run["state"],
+                f"{run['totals']['cases']:,}",
+                format_score(mean["mean"] if mean else None),
+                (format_interval(mean["ci95"]) if mean else "") or "-",
+                signed(step["change"]) if step and step["change"] is not None else "-",
+                p_text(step["p"]) if step and step["p"] is not None else "-",
+                f"{len(step['fixes']):,}" if step else "-",
+                f"{len(step['regressions']):,}" if step else "-",
+                gates_text(run),
+                f"{len(step['changes']) + bool(step['added']):,}" if step else "-",
+            )
+        )
+    return Table(RUNS_HEADER, rows)
+
+
+def gates_text(run: PastRun) -> str:
+    """Return how many gates are missed of those that a run evaluated; a dash without any."""
+    evaluated = [gate["ok"] for gate in run["gates"] if gate["ok"] is not None]
+    return f"{evaluated.count(False):,} of {len(evaluated):,}" if evaluated else "-"
+
+
+def letters(outcomes: Sequence[Outcome | None]) -> str:
+    """Return the outcomes of the last runs in letters, as pytest shows them."""
+    return "".join(LETTERS.get(each, NOT_THERE) for each in outcomes[-OUTCOMES_LISTED:])
+
+
+def change_sentences(step: Step) -> Iterator[Sentence]:
+    """Yield what a run changed against the one before it, with names of cases."""
+    yield from flips(step)
+    if step["added"]:
+        yield (f"cases added ({len(step['added']):,}): ", *first_names(step["added"], MAX_EXAMPLES))
+    yield from map(change_sentence, step["changes"])

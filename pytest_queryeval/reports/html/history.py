@@ -1,0 +1,134 @@
+"""A history as a page: since when something is worse, each metric over the runs, what every run changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from pytest_queryeval.core.model import Outcome
+from pytest_queryeval.reports.blocks import Untrusted
+from pytest_queryeval.reports.history import NOTE, besides, change_sentences, findings, gates_text
+from pytest_queryeval.reports.html.charts import Scale
+from pytest_queryeval.reports.html.page import assets
+from pytest_queryeval.reports.html.templates import line, template
+from pytest_queryeval.reports.sections import p_text
+from pytest_queryeval.results.aggregation import TOTAL_OF
+from pytest_queryeval.results.baseline.history import History, PastRun
+from pytest_queryeval.results.baseline.leaderboard import Mean
+from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, minute_of, pluralize, signed
+
+TRENDS_SHOWN = 48  # beside that of the history's metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The mean of a run, by its number from 0, and the ends of its interval, as places from 0, the top, to 100."""
+
+    run: int
+    x: float
+    y: float
+    ends: tuple[float, float] | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A metric or a measure over the runs: `stretches` of runs in a row that have it."""
+
+    name: str
+    summary: str
+    scale: Scale
+    stretches: Sequence[Sequence[Point]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
+    """Runs in a row in which a case had the same outcome, None where it was not in them; `first` counts from 0."""
+
+    first: int
+    runs: int
+    outcome: Outcome | None
+    text: str
+
+
+def history_page(found: History) -> bytes:
+    """Return the HTML of a history, in which every text of a suite or a system is escaped."""
+    runs = found["runs"]
+    first, *others = _trends(found)
+    since = [missed["since"] for missed in found["missed_gates"]]
+    if found["fall"] is not None:
+        since.append(found["fall"]["since"])
+    text = template("history.html.jinja").render(
+        history=found,
+        title=line("".join(next(findings(found)))),
+        findings=list(findings(found)),
+        is_untrusted=lambda part: isinstance(part, Untrusted),
+        first=first,
+        others=others[:TRENDS_SHOWN],
+        left_out=others[TRENDS_SHOWN:],
+        trends=[first, *others],
+        runs=list(enumerate(runs)),
+        changed=[number for number, run in enumerate(runs) if run["step"] and besides(run["step"])],
+        since=since,
+        besides=besides,
+        change_sentences=change_sentences,
+        gates_text=gates_text,
+        minute_of=minute_of,
+        format_interval=format_interval,
+        signed=signed,
+        p_text=p_text,
+        note=NOTE,
+        cases=[(case, list(_streaks(case["outcomes"], runs))) for case in found["cases"]],
+        outcomes=[outcome for outcome in TOTAL_OF if any(outcome in case["outcomes"] for case in found["cases"])],
+        **assets("text", "themes", "history"),
+    )
+    return text.encode(errors="backslashreplace")
+
+
+def _trends(found: History) -> Iterator[Trend]:
+    """Yield the metric of the history, the other metrics, and the means of what calls took."""
+    runs = found["runs"]
+    for name in dict.fromkeys((found["metric"], *(name for run in runs for name in run["metrics"]))):
+        yield _trend(name, runs, [run["metrics"].get(name) for run in runs])
+    for name in dict.fromkeys(name for run in runs for name in run["measures"]):
+        means = [run["measures"].get(name) for run in runs]
+        yield _trend(name, runs, [None if mean is None else Mean(mean=mean, n=0, ci95=None) for mean in means])
+
+
+def _trend(name: str, runs: Sequence[PastRun], values: Sequence[Mean | None]) -> Trend:
+    known = [value for value in values if value is not None]
+    means = [value["mean"] for value in known]
+    scale = Scale.over([end for value in known for end in (value["mean"], *(value["ci95"] or ()))] or [0.0])
+    number = format_amount if known and not any(value["n"] for value in known) else format_score
+    points: list[Point | None] = []
+    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
+        if value is None:
+            points.append(None)
+            continue
+        text = f"{_caption(run)}: {number(value['mean'])}"
+        if interval := format_interval(value["ci95"]):
+            text += f" ({interval})"
+        if run["step"] is not None and (changes := besides(run["step"])):
+            text += f"; changed besides the system: {line(''.join(changes))}"
+        ends = None if value["ci95"] is None else (100 - scale.at(value["ci95"][0]), 100 - scale.at(value["ci95"][1]))
+        x = round(100 * (place + 0.5) / len(runs), 2)
+        points.append(Point(run=place, x=x, y=100 - scale.at(value["mean"]), ends=ends, text=text))
+    summary = f"{name} over {pluralize(len(means), 'run')}"
+    if means:
+        lowest, highest = number(min(means)), number(max(means))
+        summary += f": {number(means[0])} in the first, {number(means[-1])} in the last, {lowest} to {highest} in all"
+    stretches = [[point for point in own if point] for is_known, own in groupby(points, bool) if is_known]
+    return Trend(name=name, summary=summary, scale=scale, stretches=stretches)
+
+
+def _streaks(outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> Iterator[Streak]:
+    for outcome, group in groupby(range(len(runs)), outcomes.__getitem__):
+        own = list(group)
+        ends = " to ".join(dict.fromkeys((_caption(runs[own[0]]), _caption(runs[own[-1]]))))
+        text = f"{outcome or 'not in the run'}: {ends} ({pluralize(len(own), 'run')})"
+        yield Streak(first=own[0], runs=len(own), outcome=outcome, text=text)
+
+
+def _caption(run: PastRun) -> str:
+    return f"{minute_of(run['created'])} {line(run['name'] or run['path'])}"

@@ -1,0 +1,310 @@
+"""Reports of the same suites over time: how figures went, what changed between runs, since when something is worse."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise, starmap
+from typing import Any, TypeAlias, TypedDict, cast
+
+from pytest_queryeval.core.errors import ReportError, did_you_mean
+from pytest_queryeval.core.metric import Better
+from pytest_queryeval.core.model import ALPHA, PASS_RATE, Outcome
+from pytest_queryeval.core.report import (
+    GateReport,
+    PendingGate,
+    Report,
+    RunResults,
+    ScoreStatistics,
+    SuiteChange,
+    Totals,
+)
+from pytest_queryeval.results.aggregation import costs, statistics_of
+from pytest_queryeval.results.baseline.changes import changes
+from pytest_queryeval.results.baseline.flips import MET, match_cases, paired_scores, score_of
+from pytest_queryeval.results.baseline.leaderboard import Mean
+from pytest_queryeval.results.verdict import verdict
+
+MAX_CASES = 200  # of those that flipped
+IS_RIGHT: Mapping[Outcome, bool] = {**MET, "error": False}
+# What a comparison with another run does not need of a case: most of a report.
+UNUSED: Mapping[str, object] = {
+    **dict.fromkeys(("gold", "predicted", "prediction", "scoring", "difference", "cause")),
+    **dict.fromkeys(("trials", "violations"), ()),
+    "details": {},
+    "message": "",
+}
+# A metric's scores of all cases, one list for each run.
+Columns: TypeAlias = Sequence[Sequence[float | None]]
+
+
+class Step(TypedDict):
+    """How a run differs from the one before it; `change` and `p`, of the two-sided paired test, are of the metric.
+
+    `common` cases are in both; the lists are node ids, as in the comparison with a baseline. None are `added` to a run
+    that was not whole.
+    """
+
+    common: int
+    change: float | None
+    p: float | None
+    regressions: list[str]
+    fixes: list[str]
+    errors: list[str]
+    added: list[str]
+    removed: list[str]
+    changes: list[SuiteChange]
+
+
+class PastRun(TypedDict):
+    """A run in a history; `state` is that of its verdict, `step` None for the first run."""
+
+    path: str
+    name: str
+    created: str
+    sources: list[str]
+    selected: bool
+    stopped: bool
+    state: str
+    totals: Totals
+    metrics: dict[str, Mean]
+    measures: dict[str, float]
+    gates: list[GateReport]
+    step: Step | None
+
+
+class Fall(TypedDict):
+    """A metric that is worse in all runs from `since` on than in the run `best`, by their numbers from 0.
+
+    `before` and `after` are the means in these two over their `common` cases, `p` that of the one-sided paired test,
+    multiplied by the number of runs that the last one was compared with.
+    """
+
+    since: int
+    best: int
+    common: int
+    before: float
+    after: float
+    p: float
+
+
+class MissedGate(TypedDict):
+    """A gate that is missed in all runs from `since` on which evaluated it; `gate` is that of the run `since`.
+
+    `met` is the run before these in which it was met, None where it never was.
+    """
+
+    since: int
+    met: int | None
+    gate: GateReport
+
+
+class CaseHistory(TypedDict):
+    """The outcomes of a case, None where it was not in a run, and how often it went from right to wrong or back."""
+
+    nodeid: str
+    flips: int
+    outcomes: list[Outcome | None]
+
+
+class History(TypedDict):
+    """Runs, the oldest first, and what got worse and stayed so.
+
+    `repeated` are paths of reports that are the same as an earlier one. Of the cases that `flipped`, `cases` are the
+    first MAX_CASES: those that did so most often, of equal ones those that are wrong now.
+    """
+
+    metric: str
+    better: Better
+    runs: list[PastRun]
+    repeated: list[str]
+    fall: Fall | None
+    missed_gates: list[MissedGate]
+    flipped: int
+    cases: list[CaseHistory]
+
+
+def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> History:
+    """Return the history of runs from their paths and reports, of which one at a time is held.
+
+    Raise `ReportError` where no report has a score of the metric.
+    """
+    kept: dict[bytes, PastRun] = {}
+    repeated: list[str] = []
+    lower: set[str] = set()
+    for content, run, own in starmap(_reduced, reports):
+        if content in kept:
+            repeated.append(run["path"])
+        else:
+            kept[content] = run
+            lower |= own
+    known = dict.fromkeys(name for run in kept.values() for name in (PASS_RATE, *run["metrics"]))
+    if known and metric not in known:
+        raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
+    ordered = sorted(kept.items(), key=lambda item: (_moment(item[1]["created"]), item[1]["path"]))
+    runs = [run for _, run in ordered]
+    outcomes: defaultdict[str, list[Outcome | None]] = defaultdict(lambda: [None] * len(runs))
+    scores: defaultdict[str, list[float | None]] = defaultdict(lambda: [None] * len(runs))
+    before: RunResults | None = None
+    for number, (content, run) in enumerate(ordered):
+        after = cast("RunResults", json.loads(zlib.decompress(content)))
+        for case in after["cases"]:
+            outcomes[case["nodeid"]][number] = case["outcome"]
+            scores[case["nodeid"]][number] = score_of(metric, case)
+        run["step"] = _step(before, after, metric) if before is not None else None
+        before = after
+    whole = [number for number, run in enumerate(runs) if not run["stopped"]]
+    cases: list[CaseHistory] = [
+        {"nodeid": nodeid, "flips": flips, "outcomes": own}
+        for nodeid, own in outcomes.items()
+        if (flips := sum(old is not new for old, new in pairwise(_rights(own))))
+    ]
+    cases.sort(key=lambda case: (-case["flips"], _rights(case["outcomes"])[-1], case["nodeid"]))
+    return {
+        "metric": metric,
+        "better": "lower" if metric in lower else "higher",
+        "runs": runs,
+        "repeated": repeated,
+        "fall": _fall(list(zip(*scores.values(), strict=True)), whole, is_cost=metric in lower),
+        "missed_gates": _missed_gates(runs),
+        "flipped": len(cases),
+        "cases": sorted(cases, key=lambda case: (-case["flips"], _rights(case["outcomes"])[-1], case["nodeid"]))[
+            :MAX_CASES
+        ],
+    }
+
+
+def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
+    """Return what a comparison needs of a report, deflated, the facts of the run, and which metrics are costs."""
+    found = {name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"}
+    cases = [{**case, **UNUSED} for case in report["cases"]]
+    content = zlib.compress(json.dumps({**found, "cases": cases}).encode("ascii"), level=1)
+    passed = [score for case in report["cases"] if (score := score_of(PASS_RATE, case)) is not None]
+    means = {PASS_RATE: statistics_of(PASS_RATE, passed)} if passed else {}
+    run: PastRun = {
+        "path": path,
+        "name": report["name"],
+        "created": report["created"],
+        "sources": report["predictor"]["sources"],
+        "selected": report["selected"],
+        "stopped": report["stopped"] or report["interrupted"],
+        "state": verdict(report).state,
+        "totals": report["totals"],
+        "metrics": {name: _mean(found) for name, found in {**means, **report["metrics"]}.items()},
+        "measures": {name: found["mean"] for name, found in report["measures"].items()},
+        "gates": report["gates"],
+        "step": None,
+    }
+    return content, run, costs(report["metrics"])
+
+
+def _mean(found: ScoreStatistics) -> Mean:
+    return {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
+
+
+def _moment(created: str) -> datetime:
+    moment = datetime.fromisoformat(created)
+    return moment.replace(tzinfo=moment.tzinfo or UTC)
+
+
+def _step(before: RunResults, after: RunResults, metric: str) -> Step:
+    found = match_cases(before, after)
+    scores = paired_scores(metric, found.common)
+    step: Step = {
+        "common": len(found.common),
+        "change": None,
+        "p": None,
+        "regressions": found.regressions,
+        "fixes": found.fixes,
+        "errors": found.errors,
+        "added": [] if before["selected"] or before["stopped"] else list(found.added),
+        "removed": list(found.removed),
+        "changes": changes(before, after, found),
+    }
+    if scores:
+        # scipy.stats takes long to import.
+        from pytest_queryeval.results.baseline.statistics import Pairs, p_value
+
+        pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
+        step["change"], step["p"] = pairs.change, p_value(pairs)
+    return step
+
+
+def _fall(columns: Columns, whole: Sequence[int], *, is_cost: bool) -> Fall | None:
+    """Return since when a metric is worse than in an earlier run, None where the last of the `whole` runs is not.
+
+    The last run is compared with every one before it, and the test that says most of them decides; its p is multiplied
+    by their number, since by chance alone one of many earlier runs is better.
+    """
+    scored = [number for number in whole if any(score is not None for score in columns[number])] if columns else []
+    if len(scored) < 2:
+        return None
+    from pytest_queryeval.results.baseline.statistics import Pairs, fall_p, mean
+
+    def pairs_of(old: int, new: int) -> Pairs:
+        both = [
+            (before, after)
+            for before, after in zip(columns[old], columns[new], strict=True)
+            if before is not None and after is not None
+        ]
+        return Pairs(before=[before for before, _ in both], after=[after for _, after in both])
+
+    *earlier, last = scored
+
+    def p_of(old: int, new: int) -> float:
+        pairs = pairs_of(old, new)
+        return fall_p(pairs.negated if is_cost else pairs) * len(earlier)
+
+    best = min(earlier, key=lambda number: (p_of(number, last), -number))
+    since, p = last, p_of(best, last)
+    if p > ALPHA:
+        return None
+    for number in reversed(scored[scored.index(best) + 1 : -1]):
+        own = p_of(best, number)
+        if own > ALPHA:
+            break
+        since, p = number, own
+    pairs = pairs_of(best, since)
+    return {
+        "since": since,
+        "best": best,
+        "common": len(pairs.before),
+        "before": mean(pairs.before),
+        "after": mean(pairs.after),
+        "p": p,
+    }
+
+
+def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
+    """Return the gates of the last run that were missed when they were evaluated last, and since when."""
+    evaluated: defaultdict[str, list[tuple[int, GateReport]]] = defaultdict(list)
+    for number, run in enumerate(runs):
+        for gate in run["gates"]:
+            if gate["ok"] is not None:
+                evaluated[_identity(gate)].append((number, gate))
+    found: list[MissedGate] = []
+    for key in dict.fromkeys(map(_identity, runs[-1]["gates"] if runs else ())):
+        missed: list[tuple[int, GateReport]] = []
+        met: int | None = None
+        for number, gate in reversed(evaluated[key]):
+            if gate["ok"]:
+                met = number
+                break
+            missed.append((number, gate))
+        if missed:
+            found.append({"since": missed[-1][0], "met": met, "gate": missed[-1][1]})
+    return found
+
+
+def _identity(gate: PendingGate) -> str:
+    """Return by what gates of different runs are the same one: all but their numbers."""
+    sides: Any = [gate[side] is not None for side in ("min", "max")]
+    return json.dumps([gate["type"], gate["folder"], gate["metric"], sorted(gate["where"].items()), sides])
+
+
+def _rights(outcomes: Iterable[Outcome | None]) -> list[bool]:
+    """Return whether a case was right in each of the runs that tell; an error is no right answer."""
+    return [IS_RIGHT[outcome] for outcome in outcomes if outcome is not None and outcome in IS_RIGHT]
