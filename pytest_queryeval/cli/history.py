@@ -9,11 +9,11 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
 
-from pytest_queryeval.cli.output import Result, first_lines, write_files
+from pytest_queryeval.cli.output import Result, first_lines
 from pytest_queryeval.core.errors import ReportError, did_you_mean, nearest_file
 from pytest_queryeval.core.model import PASS_RATE
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports import check_place, write_whole
+from pytest_queryeval.reports import check_place, write_files, write_whole
 from pytest_queryeval.reports.blocks import markdown_lines, text_lines
 from pytest_queryeval.reports.history import history_blocks
 from pytest_queryeval.reports.html.history import history_page
