@@ -13,6 +13,7 @@ from pytest_queryeval.core.model import Case
 from pytest_queryeval.core.report import CaseReport, Report, RunFacts
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.run_name import predictor_of, run_name
 from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
 
@@ -35,11 +36,11 @@ def evaluate(
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
     """
     named = [_named(case) for case in cases]
-    done: list[CaseReport] = []
+    done: Cases = []
     with Session(cause=cause) as session:
         try:
             for report in evaluate_cases(named, session, executor=executor):
-                done.append(report)
+                done = with_case(done, report)
         except ExecutorBroken as error:
             error.report = _report(done, name, interrupted=True)
             raise

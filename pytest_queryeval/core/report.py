@@ -6,6 +6,7 @@ Times are in seconds. A `path` is relative to the root folder of the run, with f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.cause import CauseLabel
@@ -618,10 +619,13 @@ class WeakCase(TypedDict):
 
 
 class RunResults(RunFacts):
-    """A run before anything is counted: all that a comparison with a baseline needs."""
+    """A run before anything is counted: all that a comparison with a baseline needs.
+
+    More than 50,000 `cases` are not in memory: see `results/case_store.py`.
+    """
 
     gates: list[GateReport]
-    cases: list[CaseReport]
+    cases: Sequence[CaseReport]
 
 
 class ReportTables(TypedDict, total=False):

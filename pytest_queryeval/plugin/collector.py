@@ -14,6 +14,7 @@ import pytest
 
 from pytest_queryeval.plugin.stash import RUN, is_case
 from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
+from pytest_queryeval.results.case_store import CasesByNodeid
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.report import CaseReport, Environment, Report
@@ -32,7 +33,8 @@ class ReportCollector:
     def __init__(self, config: pytest.Config, targets: ReportTargets | None) -> None:
         self.config = config
         self.targets = targets
-        self.cases: dict[str, CaseReport] = {}
+        self.cases = CasesByNodeid()
+        self._passed = 0
         self.report: Report | None = None
         self.has_suites = False
         self.is_interrupted = False
@@ -74,12 +76,24 @@ class ReportCollector:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
-            self.cases[report.nodeid] = result
+            self._keep(report.nodeid, result)
+            del report.queryeval  # pytest keeps its reports until the end of the run
         elif report.failed and is_case(report.nodeid):
             known = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
-            self.cases[report.nodeid] = crashed_case(run, report) if known is None else _in_error(known, report)
+            self._keep(report.nodeid, crashed_case(run, report) if known is None else _in_error(known, report))
         self._show_progress()
+
+    def _keep(self, nodeid: str, case: CaseReport) -> None:
+        """Keep the result of a case in place of an earlier one; end the run where a file of many results is full."""
+        from pytest_queryeval.core.errors import ReportError
+
+        earlier = self.cases.get(nodeid)
+        try:
+            self.cases[nodeid] = case
+        except ReportError as error:
+            pytest.exit(str(error))
+        self._passed += (case["outcome"] == "passed") - (earlier is not None and earlier["outcome"] == "passed")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -169,7 +183,7 @@ class ReportCollector:
         from pytest_queryeval.results.gates import merge_gates
         from pytest_queryeval.runs.report import report_of_run
 
-        run, option, cases = self.config.stash[RUN], self.config.option, list(self.cases.values())
+        run, option, cases = self.config.stash[RUN], self.config.option, self.cases.cases
         is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
         collected = {path: number for known in summaries for path, number in known["collected"].items()}
         gates = merge_gates(known["gates"] for known in summaries)
@@ -206,13 +220,12 @@ class ReportCollector:
             return
         self._shown = now
         done = len(self.cases)
-        passed = sum(case["outcome"] == "passed" for case in self.cases.values())
         left = (now - self._started) / done * max(len(self._to_run) - done, 0)
         terminal.ensure_newline()
         if self.config.get_terminal_writer().width_of_current_line:  # dots under -q and with workers
             terminal.line("")
         terminal.write_line(
-            f"queryeval: {done:,} of {len(self._to_run):,} cases, {passed:,} passed, about {left:.0f} s left"
+            f"queryeval: {done:,} of {len(self._to_run):,} cases, {self._passed:,} passed, about {left:.0f} s left"
         )
 
 

@@ -6,14 +6,17 @@ import copy
 import re
 import shutil
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_queryeval.plugin.stash import is_case
+
 if TYPE_CHECKING:
     from pytest_queryeval.core.model import Case
+    from pytest_queryeval.core.report import CaseReport
     from pytest_queryeval.plugin.collector import ReportCollector
 
 SHOWN_IN_FULL = 3
@@ -50,7 +53,7 @@ class ErrorFolding:
         # At each failure pytest looks for captured output through all reports that passed a setup or a teardown.
         self._swapped[""] = [report for report in stats.get("", ()) if report.sections]
         if self._collector.config.option.verbose < 1:
-            self._swapped["error"], lines = _folded(stats.get("error", ()))
+            self._swapped["error"], lines = _folded(stats.get("error", ()), self._collector.cases)
         if (writer := self._collector.config.get_terminal_writer()).hasmarkup:
             self._swapped["failed"] = [_coloured(report, writer) for report in stats.get("failed", ())]
         self._swap(stats)
@@ -82,7 +85,7 @@ class ErrorFolding:
 
 def _coloured(report: Any, writer: Any) -> Any:
     """Return the report of a failed case with colours in its text; any other one as it is."""
-    if getattr(report, "queryeval", None) is None or not hasattr(report.longrepr, "reprtraceback"):
+    if not is_case(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
         return report
     from pytest_queryeval.plugin.failure import coloured
 
@@ -107,7 +110,7 @@ class _ColouredLines:
             writer.line(line)
 
 
-def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
+def _folded(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> tuple[list[Any], list[str]]:
     """Return the reports to show, the last of equal ones with the number of the others, and a line for each number."""
     from pytest_queryeval.results.verdict import first_line
     from pytest_queryeval.text.escaping import log_line
@@ -127,6 +130,6 @@ def _folded(reports: Sequence[Any]) -> tuple[list[Any], list[str]]:
             shown[-1] = copy.copy(report)
             shown[-1].longrepr = copy.deepcopy(report.longrepr)  # which keeps the reason for the short summary
             shown[-1].longrepr.addsection(note, "")
-            line = f"ERROR {note} - {first_line(report.queryeval)}"
+            line = f"ERROR {note} - {first_line(cases[report.nodeid])}"
             lines.append(log_line(one_line(line, shutil.get_terminal_size().columns)))
     return shown, lines

@@ -29,6 +29,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.metrics import METRICS, better_of
+from pytest_queryeval.results.case_store import in_report_order
 from pytest_queryeval.results.clusters import Z95, clustered_interval
 from pytest_queryeval.results.measures import MAX_MEASURES, describe, measure_statistics, measures_of
 
@@ -59,7 +60,7 @@ def aggregate(
 
     `better` says whether higher or lower scores of a metric are better, for metrics that may be unknown here.
     """
-    ordered = sorted(cases, key=lambda case: (case["path"], case["line"], case.get("row", 0), case["id"]))
+    ordered = in_report_order(cases)
     counts = CaseCounts(ordered)
     everything = counts.report()
     known_better = better or {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import CaseReport, PendingGate, Report, RunFacts
@@ -11,7 +11,7 @@ from pytest_queryeval.results.gates import EarlyDecision, GateMode, evaluate_gat
 
 
 def gated_report(
-    cases: list[CaseReport],
+    cases: Sequence[CaseReport],
     gates: Iterable[PendingGate],
     about: RunFacts,
     *,

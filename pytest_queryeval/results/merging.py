@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import PurePosixPath
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import CaseReport, Environment, PendingGate, Report, RequestedPaths, RunFacts
 from pytest_queryeval.results.aggregation import costs
+from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.gates import EarlyDecision, are_left_out, merge_gates
 from pytest_queryeval.results.run_name import CHARACTERS
@@ -29,13 +31,15 @@ def merge(parts: Mapping[str, Report], baseline: tuple[str, Report] | None = Non
     """
     check_versions(parts)
     _check_cases(parts)
-    every = [case for report in parts.values() for case in report["cases"]]
-    cases = {case["nodeid"]: case for case in sorted(every, key=lambda case: case["outcome"] != "not_run")}
-    return report_of_all(list(parts.values()), list(cases.values()), baseline)
+    cases = CasesByNodeid()
+    for case in chain.from_iterable(report["cases"] for report in parts.values()):
+        if case["outcome"] != "not_run" or case["nodeid"] not in cases:
+            cases[case["nodeid"]] = case
+    return report_of_all(list(parts.values()), cases.cases, baseline)
 
 
 def report_of_all(
-    reports: Sequence[Report], cases: list[CaseReport], baseline: tuple[str, Report] | None = None
+    reports: Sequence[Report], cases: Sequence[CaseReport], baseline: tuple[str, Report] | None = None
 ) -> Report:
     """Return the report on the cases of several reports, with their gates; see `merge`."""
     about = _facts(reports, cases)
@@ -70,11 +74,12 @@ def repeated(parts: Mapping[str, Report]) -> list[str]:
 
 
 def _check_cases(parts: Mapping[str, Report]) -> None:
-    seen: dict[str, tuple[str, CaseReport]] = {}
+    seen: dict[str, tuple[str, int]] = {}
     for name, report in parts.items():
         for case in report["cases"]:
-            first, other = seen.setdefault(case["nodeid"], (name, case))
-            if any(case.get(key) != other.get(key) for key in ("line", "row", "question")):
+            facts = hash((case["line"], case.get("row"), case["question"]))
+            first, known = seen.setdefault(case["nodeid"], (name, facts))
+            if facts != known:
                 what = f"{one_line(case['nodeid'])} is another case than in {first}"
                 raise ReportError(
                     f"{name}: {what}: parts have one root folder (`--rootdir`) and one state of the suites"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +19,7 @@ from pytest_queryeval.runs.options import RunOptions
 
 
 def report_of_run(
-    cases: list[CaseReport],
+    cases: Sequence[CaseReport],
     gates: Iterable[PendingGate],
     options: RunOptions,
     *,

@@ -1,0 +1,147 @@
+"""The cases of a report: a list in memory, or beyond 50,000 of them a temporary file, from which each is read.
+
+Whoever reads a report need not know which of the two it has: both are sequences of cases.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, cast, overload
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.core.report import CaseReport
+
+MAX_IN_MEMORY = 50_000
+
+
+def case_line(case: CaseReport) -> bytes:
+    """Return a case as a line of JSON; never NaN."""
+    # A lone surrogate, as in a path that is no UTF-8, is written as the escape that JSON has for it.
+    return json.dumps(case, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n"
+
+
+class Lines:
+    """Lines in a temporary file, which is gone with the last reference to this object."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def add(self, line: bytes) -> int:
+        """Write a line behind the others, and return where it begins."""
+        try:
+            start = self._file.seek(0, 2)
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            place = f"the folder of temporary files, {tempfile.gettempdir()}"
+            raise ReportError(
+                f"cases cannot be kept in {place}: {error.strerror or error}: name a larger one with TMPDIR"
+            ) from error
+        return start
+
+    def at(self, start: int) -> bytes:
+        """Return the line that begins there."""
+        self._file.seek(start)
+        return self._file.readline()
+
+
+class StoredCases(Sequence[CaseReport]):
+    """Cases in a temporary file; what is selected of them, and in which order, is in memory as an array of places."""
+
+    def __init__(self, cases: Iterable[CaseReport] = ()) -> None:
+        self._lines = Lines()
+        self._starts = array("Q")
+        for case in cases:
+            self.append(case)
+
+    def append(self, case: CaseReport) -> None:
+        """Add a case."""
+        self._starts.append(self._lines.add(case_line(case)))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, place: int) -> CaseReport: ...
+    @overload
+    def __getitem__(self, place: slice) -> StoredCases: ...
+    def __getitem__(self, place: int | slice) -> CaseReport | StoredCases:
+        if isinstance(place, slice):
+            return self.select(range(*place.indices(len(self))))
+        return cast("CaseReport", json.loads(self._lines.at(self._starts[place])))
+
+    def __setitem__(self, place: int, case: CaseReport) -> None:
+        self._starts[place] = self._lines.add(case_line(case))
+
+    def select(self, places: Iterable[int]) -> StoredCases:
+        """Return the cases at these places, in their order."""
+        found = object.__new__(StoredCases)
+        found._lines, found._starts = self._lines, array("Q", (self._starts[place] for place in places))
+        return found
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield each case as the line of JSON that the file has."""
+        return map(self._lines.at, self._starts)
+
+
+Cases: TypeAlias = list[CaseReport] | StoredCases
+
+
+def with_case(cases: Cases, case: CaseReport) -> Cases:
+    """Add a case, and return the cases: those in memory, or where they have become too many those in a file."""
+    if isinstance(cases, list) and len(cases) == MAX_IN_MEMORY:
+        cases = StoredCases(cases)
+    cases.append(case)
+    return cases
+
+
+def gathered(cases: Iterable[CaseReport]) -> Cases:
+    """Return the cases, in memory or in a file."""
+    if isinstance(cases, StoredCases) or (isinstance(cases, list) and len(cases) <= MAX_IN_MEMORY):
+        return cases
+    found: Cases = []
+    for case in cases:
+        found = with_case(found, case)
+    return found
+
+
+def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseReport]:
+    """Return the cases at these places, in their order."""
+    return cases.select(places) if isinstance(cases, StoredCases) else [cases[place] for place in places]
+
+
+def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
+    """Return the cases ordered by path, line, row and id."""
+    found = gathered(cases)
+    keys = [(case["path"], case["line"], case.get("row", 0), case["id"]) for case in found]
+    return select(found, sorted(range(len(keys)), key=keys.__getitem__))
+
+
+class CasesByNodeid(Mapping[str, CaseReport]):
+    """Cases by their node ids, in the order in which these came first; the last case of a node id counts."""
+
+    def __init__(self, cases: Sequence[CaseReport] = ()) -> None:
+        self.cases: Cases = gathered(cases)[:]
+        self._places = {case["nodeid"]: place for place, case in enumerate(self.cases)}
+
+    def __getitem__(self, nodeid: str) -> CaseReport:
+        return self.cases[self._places[nodeid]]
+
+    def __setitem__(self, nodeid: str, case: CaseReport) -> None:
+        if nodeid in self._places:
+            self.cases[self._places[nodeid]] = case
+        else:
+            self.cases = with_case(self.cases, case)
+            self._places[nodeid] = len(self.cases) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
