@@ -9,7 +9,6 @@ from samples import make_case, query
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength import counterexample
 from pytest_queryeval.evaluation.strength.counterexample import find_counterexample
 
 SCRIPT = """
@@ -109,9 +108,8 @@ def test_the_same_is_found_again(counterexample_to):
     assert counterexample_to(*pair).script == counterexample_to(*pair).script
 
 
-def test_counterexamples_on_duckdb_keep_types(counterexample_to, monkeypatch):
+def test_counterexamples_on_duckdb_keep_types(counterexample_to):
     pytest.importorskip("duckdb")
-    monkeypatch.setitem(counterexample.BUDGET, "duckdb", 5)
     script = "CREATE TABLE zone (id INTEGER PRIMARY KEY, opened DATE); INSERT INTO zone VALUES (1, '2020-01-01');"
 
     found = counterexample_to(

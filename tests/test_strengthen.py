@@ -19,7 +19,6 @@ from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength import variants
 from pytest_queryeval.evaluation.strength.case_strength import measure_strength
 from pytest_queryeval.evaluation.strength.rows import MAX_ROWS, RowGenerator, fitted, insertion_order, neighbours
 from pytest_queryeval.evaluation.strength.variants import build_variants
@@ -254,10 +253,8 @@ def test_nothing_is_built_where_nothing_survives_or_no_table_is_known(strengths)
     )
 
 
-def test_variants_of_duckdb_keep_types(strengths, monkeypatch):
+def test_variants_of_duckdb_keep_types(strengths):
     pytest.importorskip("duckdb")
-    monkeypatch.setattr(variants, "CANDIDATES", 5)  # each is built by a process of its own
-    monkeypatch.setattr(variants, "MAX_REDUCTIONS", 2)
     script = """
         CREATE TABLE zone (id INTEGER PRIMARY KEY, name VARCHAR, opened DATE, price DECIMAL(9,2), free BOOLEAN);
         CREATE TABLE area (id INTEGER PRIMARY KEY, zone INTEGER REFERENCES zone (id), seen TIMESTAMP);

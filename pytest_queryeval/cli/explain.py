@@ -25,6 +25,7 @@ from pytest_queryeval.core.model import Case, QueryOrAnswer, Threshold
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import Node
 from pytest_queryeval.documents.values import entries, json_value
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
@@ -123,7 +124,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
     from pytest_queryeval.evaluation.strength.counterexample import BUDGET, find_counterexample
 
     gold, predicted = (found and found["query"] for found in (reported["gold"], reported["predicted"]))
-    if case is None or case.source is None or case.source.engine not in BUDGET:
+    if case is None or case.source is None or ENGINES[case.source.engine].build is None:
         return None
     if not gold or not predicted or gold.split() == predicted.split():
         return None
@@ -136,8 +137,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
         except SourceError as error:
             return counterexample_json(None, f"not looked for: {error}", case)
     if found is None:
-        databases = BUDGET[case.source.engine]
-        return counterexample_json(None, f"no difference found in {databases} small databases", case)
+        return counterexample_json(None, f"no difference found in {BUDGET} small databases", case)
     rows = pluralize(sum(len(table.rows) for table in found.tables.values()), "row")
     return counterexample_json(found, f"the answers agree on the source, and differ on {rows}:", case)
 

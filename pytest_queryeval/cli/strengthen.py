@@ -20,8 +20,8 @@ from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SourceError
 from pytest_queryeval.core.model import Source
+from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.strength.candidates import BUILT_ENGINES
 from pytest_queryeval.evaluation.strength.case_strength import CaseStrength
 from pytest_queryeval.evaluation.strength.variants import Variant, build_variants
 from pytest_queryeval.suites.new_variants import with_variants
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> Result:
         measured = measure_cases(arguments.path, session, _tell)
         by_source: dict[tuple[str, str], list[CaseStrength]] = {}
         for one in measured.strengths:
-            if one.case.source is not None and one.case.source.engine in BUILT_ENGINES:
+            if one.case.source is not None and ENGINES[one.case.source.engine].build is not None:
                 by_source.setdefault(one.case.source.key, []).append(one)
         names: set[str] = set()
         for strengths in by_source.values():

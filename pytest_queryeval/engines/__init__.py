@@ -102,6 +102,13 @@ class Opener(Protocol):
         """Open `source`; child processes come from `hosts`, which outlives the engine."""
 
 
+class Builder(Protocol):
+    """Makes a small database; raises `SourceError` where the script fails, or the first query does that."""
+
+    def __call__(self, script: str, hosts: Hosts) -> Engine:
+        """Open a new database made by `script`, which needs no other files."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFingerprint:
     """What the answers of a source depend on.
@@ -130,7 +137,7 @@ class EngineType:
     source's queries, empty for standard SQL; `text_setting` is the setting of a source that is only a text or a list;
     `check` raises `SettingError` for the first setting that cannot be right whatever the files hold; `settings` are the
     validators that it uses, by which editors know them, None where they are not known; `fingerprint` is what recorded
-    answers depend on.
+    answers depend on; `build` makes databases in which queries are told apart, None where there are none.
     """
 
     opener: Opener
@@ -140,6 +147,7 @@ class EngineType:
     check: Callable[[Settings], None] = lambda _: None
     settings: Mapping[str, SettingValidator] | None = None
     fingerprint: SourceFingerprint = SourceFingerprint()
+    build: Builder | None = None
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
         """Check the settings and open the source; raises `SourceError`."""

@@ -19,7 +19,7 @@ from pytest_queryeval.engines.files import absolute, file_path, require_file
 from pytest_queryeval.engines.settings import check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
 from pytest_queryeval.sandbox.child_process import run_program
-from pytest_queryeval.sandbox.host import Hosts
+from pytest_queryeval.sandbox.host import Host, Hosts
 
 DRIVER = Path(__file__).with_name("duckdb_child.py")
 BUILDER = Path(__file__).with_name("duckdb_build.py")
@@ -78,7 +78,7 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
     Paths are relative to the source's folder. A script is run here, and tables are read here, into a temporary file; a
     database is opened by its first query. Raises `SourceError` for a file that is missing or cannot be read.
     """
-    host = hosts.get("duckdb", DRIVER, packages=PACKAGES, memory=MEMORY_BYTES)
+    host = _host(hosts)
     if "path" in source.settings:
         path = file_path(source, "path")
         if "?" in str(path):
@@ -88,6 +88,30 @@ def open_duckdb(source: Source, hosts: Hosts) -> DuckDBFile:
     if "script" in source.settings:
         return DuckDBFile.build(source.name, host, partial(build_script, file_path(source, "script")))
     return DuckDBFile.build(source.name, host, partial(build_tables, source.folder, source.settings["tables"]))
+
+
+def build_duckdb(script: str, hosts: Hosts) -> DuckDBInMemory:
+    """Open a database in the memory of the child, which the first query makes by `script`."""
+    return DuckDBInMemory(script, _host(hosts))
+
+
+def _host(hosts: Hosts) -> Host:
+    return hosts.get("duckdb", DRIVER, packages=PACKAGES, memory=MEMORY_BYTES)
+
+
+class DuckDBInMemory:
+    """A DuckDB database that its child makes by a script, and again after it made another one."""
+
+    def __init__(self, script: str, host: Host) -> None:
+        self._settings = {"script": script}
+        self._host = host
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; raises `SourceError` where the script fails."""
+        return with_cells(self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows))
+
+    def close(self) -> None:
+        """Leave the database to its child, which frees it for the next one."""
 
 
 class DuckDBFile(DatabaseFile):
@@ -144,4 +168,5 @@ DUCKDB = EngineType(
     check=check,
     settings=SETTINGS,
     fingerprint=FINGERPRINT,
+    build=build_duckdb,
 )

@@ -1,4 +1,4 @@
-"""DuckDB in a child process: files opened read-only and isolated from everything else, one SELECT at a time.
+"""DuckDB in a child process: databases that are only read, isolated from everything else, one SELECT at a time.
 
 Loaded by `host_child.py`.
 """
@@ -86,7 +86,10 @@ State: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # signatures of the 
 
 
 class Driver(driver.TableDriver):
-    """Keeps the last 32 databases open; `settings` of a request is `{"path": absolute path}`."""
+    """Keeps the last 32 files open, and one database in memory.
+
+    `settings` of a request is `{"path": absolute path}`, or `{"script": SQL}` for a database in memory.
+    """
 
     def __init__(self) -> None:
         # Or each thread of DuckDB reserves addresses; other C libraries do not have this function.
@@ -95,10 +98,12 @@ class Driver(driver.TableDriver):
         self._alarm = Alarm()
         self._open: OrderedDict[str, tuple[State, duckdb.DuckDBPyConnection]] = OrderedDict()
         self._session: duckdb.DuckDBPyConnection | None = None
+        self._memory: duckdb.DuckDBPyConnection | None = None
+        self._script: str | None = None  # that made the database in memory
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
         """Start `query`; raises `Fault`, `Refused`, DuckDB's errors, or ValueError for text that holds no statement."""
-        session = self._new_session(settings["path"])
+        session = self._new_session(settings)
         self._alarm.set((timeout, session.interrupt))
         return self._started(session, statement_of(session, query))
 
@@ -107,11 +112,11 @@ class Driver(driver.TableDriver):
 
         Of tables that have the same name, the one in the schema main is listed, else that of the first schema.
         """
-        return self._started(self._new_session(settings["path"]), DESCRIBED)
+        return self._started(self._new_session(settings), DESCRIBED)
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements of all tables and views, those of the schema main first; raises like `run`."""
-        return self._started(self._new_session(settings["path"]), STATEMENTS)
+        return self._started(self._new_session(settings), STATEMENTS)
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
@@ -146,11 +151,14 @@ class Driver(driver.TableDriver):
 
         return tuple(column[0] for column in session.description or ()), fetch
 
-    def _new_session(self, path: str) -> duckdb.DuckDBPyConnection:
+    def _new_session(self, settings: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         """Return a new connection for one query, without leftovers of the last one such as temporary types."""
         self._end_session()
         try:
-            self._session = self._database(path).cursor()
+            if "script" in settings:
+                self._session = self._in_memory(settings["script"])
+            else:
+                self._session = self._database(settings["path"]).cursor()
         except OSError as error:
             raise Fault(error.strerror or str(error)) from error
         except duckdb.Error as error:
@@ -170,6 +178,23 @@ class Driver(driver.TableDriver):
             self._open.popitem(last=False)[1][1].close()
         return self._open[path][1]
 
+    def _in_memory(self, script: str) -> duckdb.DuckDBPyConnection:
+        """Return a connection that only reads the database made by a script, which replaces the last one.
+
+        A new database in an instance that is there takes a tenth of the time that a new instance takes.
+        """
+        self._memory = self._memory or locked(duckdb.connect(":memory:", config=CONFIG))
+        if script != self._script:
+            self._script = None
+            self._memory.execute("DETACH DATABASE IF EXISTS built")
+            self._memory.execute("ATTACH ':memory:' AS built")
+            with self._memory.cursor() as making:
+                making.execute(f"USE built;\n{script}")
+            self._script = script
+        session = self._memory.cursor()
+        session.execute("USE built; BEGIN TRANSACTION READ ONLY")
+        return session
+
     def _end_session(self) -> None:
         if self._session:
             self._session.close()
@@ -179,6 +204,9 @@ class Driver(driver.TableDriver):
         self._end_session()
         while self._open:
             self._open.popitem()[1][1].close()
+        if self._memory:
+            self._memory.close()
+            self._memory = self._script = None
 
 
 def statement_of(session: duckdb.DuckDBPyConnection, query: str) -> Any:
@@ -226,7 +254,11 @@ def connect(path: str) -> duckdb.DuckDBPyConnection:
     """Open a database read-only and isolated; raises `Fault`, OSError or DuckDB's errors."""
     if read_header(path, HEADER_BYTES)[-len(MAGIC) :] != MAGIC:
         raise Fault("not a DuckDB database")
-    connection = duckdb.connect(path, read_only=True, config=CONFIG)
+    return locked(duckdb.connect(path, read_only=True, config=CONFIG))
+
+
+def locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return the connection without access to files, and with settings that stay; raises DuckDB's errors."""
     try:
         for statement in LOCKS:
             connection.execute(statement)

@@ -37,13 +37,23 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
     return DatabaseFile.build(source.name, host, partial(run_script, file_path(source, "script")))
 
 
+def build_sqlite(script: str, hosts: Hosts) -> DatabaseFile:
+    """Open a new database made by the SQL of `script`; raises `SourceError` with the line that fails."""
+    return DatabaseFile.build("script", hosts.get("sqlite", DRIVER), partial(run_statements, script, "script"))
+
+
 def run_script(script: Path, database: Path) -> None:
-    """Make `database` by the SQL of `script`; raises `SourceError` with the line of the statement that fails."""
+    """Make `database` by the SQL of a file; raises `SourceError` with the line of the statement that fails."""
     try:
         text = script.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else one_line(str(error))
         raise SourceError(f"{script}: {reason}") from error
+    run_statements(text, str(script), database)
+
+
+def run_statements(text: str, name: str, database: Path) -> None:
+    """Make `database` by SQL that messages call `name`; raises `SourceError` with the line that fails."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -52,7 +62,7 @@ def run_script(script: Path, database: Path) -> None:
                 connection.execute(statement)
             except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
                 line = text.count("\n", 0, start) + 1
-                raise SourceError(f"{script}:{line}: {one_line(str(error))}") from error
+                raise SourceError(f"{name}:{line}: {one_line(str(error))}") from error
         connection.commit()
 
 
@@ -90,4 +100,5 @@ SQLITE = EngineType(
     check=check,
     settings=SETTINGS,
     fingerprint=FINGERPRINT,
+    build=build_sqlite,
 )

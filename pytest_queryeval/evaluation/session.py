@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from pytest_queryeval.core.capture import capture_error, unwrap
@@ -116,6 +117,19 @@ class Session:
             check_exists(source, name)
         self.variants(source)
         return ENGINES[source.engine].open(source, self._hosts)
+
+    def build(self, engine: str, script: str) -> Source:
+        """Make a small database by a script, and return it as a source of this session; raise `SourceError`.
+
+        Some engines run the script at the first query, which then raises.
+        """
+        build = ENGINES[engine].build
+        assert build is not None
+        source = Source(name="script", engine=engine, settings={"script": script}, folder=Path())
+        with self._opening:
+            if source.key not in self._engines:
+                self._engines[source.key] = build(script, self._hosts)
+        return source
 
     def variants(self, source: Source) -> list[Source]:
         """Return the variants of a source, as they are at the first call; raise `SourceError` where none is found."""

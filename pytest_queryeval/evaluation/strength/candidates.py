@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count
-from pathlib import Path
 
 from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Row, Table
@@ -22,21 +20,18 @@ from pytest_queryeval.languages.sql.compared import Compared, compared_columns
 from pytest_queryeval.languages.sql.scripts import can_insert, insert_rows, select_rows
 from pytest_queryeval.languages.sql.table_definitions import read_tables
 
-BUILT_ENGINES = ("sqlite", "duckdb")  # whose databases are built of scripts
 SAMPLED_ROWS = 60  # of each table of the source
 
 
 class CandidateDatabases:
-    """Small databases for queries on the source of a case, all with its tables; their scripts are in `folder`.
+    """Small databases for queries on the source of a case, all with its tables.
 
     Raise `SourceError` where the source cannot list its tables.
     """
 
-    def __init__(self, case: Case, session: Session, folder: Path) -> None:
+    def __init__(self, case: Case, session: Session) -> None:
         self._case = case
         self._engine = case.source.engine if case.source else ""
-        self._folder = folder
-        self._numbers = count()
         ddl = session.schema_text(case)
         self.tables = read_tables(ddl, case.dialect)
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", ddl)
@@ -67,11 +62,9 @@ class CandidateDatabases:
         inserts = [insert_rows(name, of_table, self._case.dialect) for name, of_table in rows.items() if of_table]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
-    def source_of(self, rows: Rows) -> Source:
-        """Return a database of these rows as a source, a new one each time."""
-        name = f"{next(self._numbers)}.sql"
-        (self._folder / name).write_text(self.script(rows), encoding="utf-8")
-        return Source(name=name, engine=self._engine, settings={"script": name}, folder=self._folder)
+    def source_of(self, rows: Rows, session: Session) -> Source:
+        """Return a database of these rows as a source of a session; raise `SourceError` as `Session.build` does."""
+        return session.build(self._engine, self.script(rows))
 
     def reduced(self, rows: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are enough: without ever smaller parts of tables, at last without single rows."""

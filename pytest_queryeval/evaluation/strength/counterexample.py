@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
@@ -20,8 +18,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.candidates import CandidateDatabases
 from pytest_queryeval.evaluation.strength.rows import Rows
 
-# Candidates, and attempts to leave rows out of one; each database of DuckDB is built by a process of its own.
-BUDGET = {"sqlite": 120, "duckdb": 24}
+BUDGET = 120  # candidates, and attempts to leave rows out of one
 PLAIN_SHARE = 1 / 3  # of them, the first ones: few rows, and no NULL where one can do without
 PLAIN_SIZES = (4, 8)
 SHUFFLES = 2
@@ -48,25 +45,33 @@ def find_counterexample(
     no such database was found, not that there is none. Raise `SourceError` where the source cannot list its tables.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
-    with TemporaryDirectory(prefix="queryeval-") as folder, Session() as trial:
-        databases = CandidateDatabases(case, session, Path(folder))
+    with Session() as trial:
+        databases = CandidateDatabases(case, session)
         generator = databases.generator([databases.compared(query) for query in (gold, predicted)])
+
+        def difference(rows: Rows) -> Pair | None:
+            """Return what both queries answer in a database of these rows; None unless both do, and differ."""
+            with suppress(SourceError):
+                here = replace(case, source=databases.source_of(rows, trial))
+                expected, answered = (trial.execute(QueryOrAnswer(query=query), here) for query in (gold, predicted))
+                if isinstance(expected.answer, Table) and isinstance(answered.answer, Table):
+                    prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
+                    if Scoring(here, expected, answered, prediction, trial).value("execution_accuracy") != 1.0:
+                        return expected, answered
+            return None
 
         def answers(rows: Rows) -> Pair | None:
             """Return both answers in a database of these rows if they differ there, also with its rows reversed."""
             last_first = {name: own[::-1] for name, own in rows.items()}
-            pair = _answers(replace(case, source=databases.source_of(rows)), gold, predicted, trial)
-            if pair is None or _answers(replace(case, source=databases.source_of(last_first)), gold, predicted, trial):
-                return pair
-            return None
+            pair = difference(rows)
+            return pair if pair is not None and difference(last_first) is not None else None
 
-        budget = BUDGET[case.source.engine] if case.source is not None and databases.tables else 0
-        for number in range(budget):
-            is_plain = number < PLAIN_SHARE * budget
+        for number in range(BUDGET if databases.tables else 0):
+            is_plain = number < PLAIN_SHARE * BUDGET
             rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
             if answers(rows) is None:
                 continue
-            rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, budget)
+            rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, BUDGET)
             # Each row comes first once, besides other orders.
             turns = range(1, max(map(len, rows.values())))
             orders = [{name: own[at:] + own[:at] for name, own in rows.items()} for at in turns]
@@ -80,15 +85,4 @@ def find_counterexample(
                 gold=found[0],
                 predicted=found[1],
             )
-    return None
-
-
-def _answers(case: Case, gold: str, predicted: str, session: Session) -> Pair | None:
-    """Return what both queries answer on the source of the case; None unless both do, and differ."""
-    with suppress(SourceError):
-        expected, answered = (session.execute(QueryOrAnswer(query=query), case) for query in (gold, predicted))
-        if isinstance(expected.answer, Table) and isinstance(answered.answer, Table):
-            prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
-            if Scoring(case, expected, answered, prediction, session).value("execution_accuracy") != 1.0:
-                return expected, answered
     return None

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from pytest_queryeval.core.errors import SourceError
@@ -44,31 +42,30 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
     At most MAX_VARIANTS, each with at most MAX_ROWS rows a table, in which all golds run and all declared keys hold.
     Raise `SourceError` where the source cannot list its tables, and where no small database with them can be built.
     """
-    with TemporaryDirectory(prefix="queryeval-") as folder:
-        databases = CandidateDatabases(strengths[0].case, session, Path(folder))
-        search = _Search(strengths, databases, Random(seed))  # noqa: S311 - no secret depends on it
-        survivors = {(at, mutant) for at, one in enumerate(strengths) for mutant in one.survivors}
-        left = set(survivors)
-        built = in_vain = 0
-        while left and built < MAX_VARIANTS and in_vain < VAIN_ROUNDS:
-            rows, kills = search.best_candidate(left)
+    databases = CandidateDatabases(strengths[0].case, session)
+    search = _Search(strengths, databases, Random(seed))  # noqa: S311 - no secret depends on it
+    survivors = {(at, mutant) for at, one in enumerate(strengths) for mutant in one.survivors}
+    left = set(survivors)
+    built = in_vain = 0
+    while left and built < MAX_VARIANTS and in_vain < VAIN_ROUNDS:
+        with Session() as trial:  # a new one for each variant, as it keeps all its databases
+            rows, kills = search.best_candidate(left, trial)
             in_vain = 0 if kills else in_vain + 1
             if not kills:
                 continue
-            rows = search.reduced(rows, kills)
-            with Session() as trial:
-                kills = search.kills(rows, survivors, trial)
-            left -= kills
-            built += 1
-            yield Variant(
-                script=databases.script(rows),
-                rows=rows,
-                kills=tuple(
-                    (strengths[at].case, mutant) for at, mutant in sorted(kills, key=lambda one: (one[0], one[1].query))
-                ),
-            )
-        if search.refusals and not search.is_buildable:
-            raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
+            rows = search.reduced(rows, kills, trial)
+            kills = search.kills(rows, survivors, trial)
+        left -= kills
+        built += 1
+        yield Variant(
+            script=databases.script(rows),
+            rows=rows,
+            kills=tuple(
+                (strengths[at].case, mutant) for at, mutant in sorted(kills, key=lambda one: (one[0], one[1].query))
+            ),
+        )
+    if search.refusals and not search.is_buildable:
+        raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
 
 
 class _Search:
@@ -82,27 +79,23 @@ class _Search:
         self.is_buildable = False
         self._compared = [databases.compared(one.gold) for one in strengths]
 
-    def best_candidate(self, left: Collection[Target]) -> tuple[Rows, set[Target]]:
+    def best_candidate(self, left: Collection[Target], session: Session) -> tuple[Rows, set[Target]]:
         """Return the rows that kill most of the mutants that are left, of CANDIDATES ones in which every gold runs."""
-        with Session() as session:
-            generator = self._databases.generator([self._compared[at] for at in sorted({at for at, _ in left})])
-            candidates = [generator.rows(self._random) for _ in range(CANDIDATES)]
-            found = [(rows, self.kills(rows, left, session)) for rows in candidates]
-            for rows, kills in sorted(found, key=lambda one: -len(one[1])):
-                if not kills:
-                    break
-                source = self._databases.source_of(rows)
-                cases = [replace(one.case, source=source) for one in self._strengths]
-                if all(session.execute(gold, case).error is None for case in cases for gold in case.golds):
-                    return rows, kills
+        generator = self._databases.generator([self._compared[at] for at in sorted({at for at, _ in left})])
+        candidates = [generator.rows(self._random) for _ in range(CANDIDATES)]
+        found = [(rows, self.kills(rows, left, session)) for rows in candidates]
+        for rows, kills in sorted(found, key=lambda one: -len(one[1])):
+            if not kills:
+                break
+            source = self._databases.source_of(rows, session)
+            cases = [replace(one.case, source=source) for one in self._strengths]
+            if all(session.execute(gold, case).error is None for case in cases for gold in case.golds):
+                return rows, kills
         return {}, set()
 
-    def reduced(self, rows: Rows, kills: Collection[Target]) -> Rows:
+    def reduced(self, rows: Rows, kills: Collection[Target], session: Session) -> Rows:
         """Return fewer rows that kill the same mutants."""
-        with Session() as session:
-            return self._databases.reduced(
-                rows, lambda fewer: self.kills(fewer, kills, session) == kills, MAX_REDUCTIONS
-            )
+        return self._databases.reduced(rows, lambda fewer: self.kills(fewer, kills, session) == kills, MAX_REDUCTIONS)
 
     def kills(self, rows: Rows, mutants: Collection[Target], session: Session) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database of these rows.
@@ -112,17 +105,15 @@ class _Search:
         of_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:
             of_case[at].append(mutant)
-        source = self._databases.source_of(rows)
         killed = set()
-        try:
-            session.engine(source)
-        except SourceError as error:
-            self.refusals.append(str(error))
-            return set()
-        self.is_buildable = True
         for at, own in of_case.items():
-            case = replace(self._strengths[at].case, source=source)
-            golds = [session.execute(gold, case) for gold in case.golds]
+            try:
+                case = replace(self._strengths[at].case, source=self._databases.source_of(rows, session))
+                golds = [session.execute(gold, case) for gold in case.golds]
+            except SourceError as error:
+                self.refusals.append(str(error))
+                return set()
+            self.is_buildable = True
             if any(gold.error is not None for gold in golds):
                 return set()
             for mutant in own:
