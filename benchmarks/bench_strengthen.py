@@ -1,8 +1,9 @@
 """Variants of databases: which wrong variants of queries they kill that the source does not.
 
 `bench_strengthen.py tpch` takes the 22 queries of TPC-H and a few hundred generated rows. `bench_strengthen.py spider`
-takes Spider's golds, those that are held out apart, and needs QUERYEVAL_CONFORMANCE. Each variant is checked: every gold
-runs on it. Survivors that are equivalent and not recognised count as not killed. Times are of the processor.
+takes Spider's golds, those that are held out apart, and needs QUERYEVAL_CONFORMANCE. Databases are SQLite's, with the
+second argument `duckdb` copies of them in DuckDB, where golds that do not run are left out. Each variant is checked: every
+gold runs on it. Survivors that are equivalent and not recognised count as not killed. Times are of the processor.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
+from statistics import median
+from typing import Any
 
-from bench_strength import load
+from bench_strength import load, spider_suite
+from duckdb_copies import copy_to_duckdb
 
+from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Case, Source
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.strength.case_strength import CaseStrength, measure_strength
@@ -33,22 +38,22 @@ CREATE TABLE region (r_regionkey INTEGER PRIMARY KEY, r_name TEXT NOT NULL);
 CREATE TABLE nation (n_nationkey INTEGER PRIMARY KEY, n_name TEXT NOT NULL,
   n_regionkey INTEGER NOT NULL REFERENCES region (r_regionkey));
 CREATE TABLE supplier (s_suppkey INTEGER PRIMARY KEY, s_name TEXT NOT NULL, s_address TEXT NOT NULL,
-  s_nationkey INTEGER NOT NULL REFERENCES nation (n_nationkey), s_phone TEXT NOT NULL, s_acctbal REAL NOT NULL,
+  s_nationkey INTEGER NOT NULL REFERENCES nation (n_nationkey), s_phone TEXT NOT NULL, s_acctbal DOUBLE NOT NULL,
   s_comment TEXT NOT NULL);
 CREATE TABLE part (p_partkey INTEGER PRIMARY KEY, p_name TEXT NOT NULL, p_mfgr TEXT NOT NULL, p_brand TEXT NOT NULL,
   p_type TEXT NOT NULL, p_size INTEGER NOT NULL, p_container TEXT NOT NULL);
 CREATE TABLE partsupp (ps_partkey INTEGER NOT NULL REFERENCES part (p_partkey),
   ps_suppkey INTEGER NOT NULL REFERENCES supplier (s_suppkey), ps_availqty INTEGER NOT NULL,
-  ps_supplycost REAL NOT NULL, PRIMARY KEY (ps_partkey, ps_suppkey));
+  ps_supplycost DOUBLE NOT NULL, PRIMARY KEY (ps_partkey, ps_suppkey));
 CREATE TABLE customer (c_custkey INTEGER PRIMARY KEY, c_name TEXT NOT NULL, c_address TEXT NOT NULL,
-  c_nationkey INTEGER NOT NULL REFERENCES nation (n_nationkey), c_phone TEXT NOT NULL, c_acctbal REAL NOT NULL,
+  c_nationkey INTEGER NOT NULL REFERENCES nation (n_nationkey), c_phone TEXT NOT NULL, c_acctbal DOUBLE NOT NULL,
   c_mktsegment TEXT NOT NULL);
 CREATE TABLE orders (o_orderkey INTEGER PRIMARY KEY, o_custkey INTEGER NOT NULL REFERENCES customer (c_custkey),
-  o_orderstatus TEXT NOT NULL, o_totalprice REAL NOT NULL, o_orderdate TEXT NOT NULL, o_orderpriority TEXT NOT NULL,
+  o_orderstatus TEXT NOT NULL, o_totalprice DOUBLE NOT NULL, o_orderdate TEXT NOT NULL, o_orderpriority TEXT NOT NULL,
   o_shippriority INTEGER NOT NULL, o_comment TEXT NOT NULL);
 CREATE TABLE lineitem (l_orderkey INTEGER NOT NULL REFERENCES orders (o_orderkey), l_linenumber INTEGER NOT NULL,
-  l_partkey INTEGER NOT NULL, l_suppkey INTEGER NOT NULL, l_quantity REAL NOT NULL, l_extendedprice REAL NOT NULL,
-  l_discount REAL NOT NULL, l_tax REAL NOT NULL, l_returnflag TEXT NOT NULL, l_linestatus TEXT NOT NULL,
+  l_partkey INTEGER NOT NULL, l_suppkey INTEGER NOT NULL, l_quantity DOUBLE NOT NULL, l_extendedprice DOUBLE NOT NULL,
+  l_discount DOUBLE NOT NULL, l_tax DOUBLE NOT NULL, l_returnflag TEXT NOT NULL, l_linestatus TEXT NOT NULL,
   l_shipdate TEXT NOT NULL, l_commitdate TEXT NOT NULL, l_receiptdate TEXT NOT NULL, l_shipmode TEXT NOT NULL,
   PRIMARY KEY (l_orderkey, l_linenumber),
   FOREIGN KEY (l_partkey, l_suppkey) REFERENCES partsupp (ps_partkey, ps_suppkey));
@@ -58,27 +63,42 @@ NATIONS = {"KENYA": 0, "BRAZIL": 1, "CANADA": 1, "INDIA": 2, "FRANCE": 3, "GERMA
 
 
 def main() -> None:
+    name, engine = (*sys.argv[1:], "sqlite")[:2]
     with tempfile.TemporaryDirectory() as folder:
-        if sys.argv[1:] == ["tpch"]:
-            strengthen("TPC-H", tpch_cases(Path(folder)))
+        if name == "tpch":
+            strengthen("TPC-H", tpch_cases(Path(folder), engine))
             return
         spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
-        with (spider / "graphix_t5.jsonl").open(encoding="utf-8") as file:
-            cases = load(Path(folder), spider, [json.loads(line) for line in file])
+        cases = load(
+            Path(folder), spider_suite(spider) if engine == "sqlite" else spider_in_duckdb(spider, Path(folder))
+        )
         ids = list(range(len(cases)))
         Random(HELD_OUT).shuffle(ids)
         for name, part in (("held out", sorted(ids[:345])), ("developed on", sorted(ids[345:]))):
             strengthen(f"Spider, {name}", [cases[number] for number in part])
 
 
+def spider_in_duckdb(spider: Path, folder: Path) -> dict[str, Any]:
+    suite = spider_suite(spider)
+    for source in {case["source"] for case in suite["cases"]}:
+        copy_to_duckdb(Path(source), folder / f"{Path(source).stem}.duckdb")
+    cases = [{**case, "source": f"{Path(case['source']).stem}.duckdb"} for case in suite["cases"]]
+    return {**suite, "cases": cases}
+
+
 def strengthen(name: str, cases: list[Case]) -> None:
     began = used()
     by_source: dict[str, list[CaseStrength]] = defaultdict(list)
     built: list[Variant] = []
+    failing: list[str] = []
     broken = 0
     with Session() as session:
         for case in cases:
-            found = measure_strength(case, session)
+            try:
+                found = measure_strength(case, session)
+            except GoldError:
+                failing.append(case.id)
+                continue
             assert found is not None
             assert case.source is not None
             by_source[case.source.name].append(found)
@@ -94,7 +114,11 @@ def strengthen(name: str, cases: list[Case]) -> None:
     print(
         f"  together {(killed + by_variants) / (killed + survivors):.1%}, of the survivors {by_variants / survivors:.1%}"
     )
-    print(f"  {broken} golds fail on a variant; {(used() - began) / len(every):.2f} s a gold")
+    rows = median(sum(map(len, variant.rows.values())) for variant in built)
+    seconds = (used() - began) / len(every)
+    print(f"  median rows of a variant {rows:g}; {broken} golds fail on a variant; {seconds:.2f} s a gold")
+    if failing:
+        print(f"  left out are {len(failing)} golds that do not run: {', '.join(failing)}")
     if os.environ.get("VERBOSE"):
         gone = {(case.id, mutant.query) for variant in built for case, mutant in variant.kills}
         for one in every:
@@ -111,14 +135,14 @@ def runs(case: Case, variant: Variant) -> bool:
         return session.execute(case.golds[0], replace(case, source=source)).error is None
 
 
-def tpch_cases(folder: Path) -> list[Case]:
+def tpch_cases(folder: Path, engine: str) -> list[Case]:
     (folder / "tpch.sql").write_text(tpch_script(Random(22)), encoding="utf-8")
     queries = QUERIES.read_text(encoding="utf-8").split("\n-- ")[1:]
     cases = []
     for query in queries:
         number, _, gold = query.partition("\n")
         cases.append({"id": f"q{number}", "question": "?", "gold": gold.strip()})
-    suite = {"kind": "sql", "source": {"sqlite": {"script": "tpch.sql"}}, "timeout": 1, "cases": cases}
+    suite = {"kind": "sql", "source": {engine: {"script": "tpch.sql"}}, "timeout": 1, "cases": cases}
     (folder / "tpch.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
     (loaded,) = load_suites(folder, require_prediction=False)
     return list(loaded.cases)

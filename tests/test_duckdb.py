@@ -1,11 +1,13 @@
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
 from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -15,7 +17,7 @@ import pytest_queryeval
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES
-from pytest_queryeval.engines.duckdb import READERS, SETTINGS
+from pytest_queryeval.engines.duckdb import DRIVER, READERS, SETTINGS
 from pytest_queryeval.sandbox.host import Hosts
 
 pytestmark = pytest.mark.process
@@ -336,6 +338,60 @@ def test_empty_script_makes_an_empty_database(run, tmp_path):
     (tmp_path / "empty.sql").write_text("-- nothing")
 
     assert run("select count(*) from duckdb_tables()", script="empty.sql").answer.rows == [(0,)]
+
+
+@pytest.fixture
+def build(hosts):
+    """Opens a database in the memory of the child process, and returns what executes a query there."""
+    return lambda script: partial(ENGINES["duckdb"].build(script, hosts).execute, timeout=10, max_rows=1000)
+
+
+def test_a_database_in_memory_is_made_again_after_another_one(build):
+    first, second = build("create table t as select 1 as a"), build("create table t as select 2 as b;")
+    tables = "select count(*) from duckdb_tables()"
+
+    assert [run("from t").answer.rows for run in (first, second, first, first)] == [[(1,)], [(2,)], [(1,)], [(1,)]]
+    assert second(tables).answer.rows == [(1,)]
+    assert first("select current_database() from built.main.t").answer.rows == [("built",)]
+
+
+def test_a_database_in_memory_is_only_read_and_sees_no_files(build, tmp_path):
+    run = build(SCHEMA)
+    (tmp_path / "beside.csv").write_text("secret\n1\n", encoding="utf-8")
+
+    writes = (
+        "insert into concerts values (4, 'x', 1)",
+        "create table t (a int)",
+        "with w as (select 1) delete from cities",
+    )
+    assert {run(query).error.kind for query in writes} == {"unsafe"}
+    assert run(f"from '{tmp_path}/beside.csv'").answer is None
+    assert run("pivot concerts on city using count(*)").answer.rows
+    assert run("select count(*) from concerts").answer.rows == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("create table t (a int); insert into t values (1, 2);", "Binder Error: .*has 1 columns"),
+        ("create table t (a int primary key); insert into t values (1), (1);", "Constraint Error: "),
+        ("copy (select 1) to 'out.csv'", "Permission Error: File system LocalFileSystem has been disabled"),
+        ("set lock_configuration = false", "the configuration has been locked"),
+        ("create table", "Parser Error"),
+    ],
+)
+def test_a_script_that_fails_in_memory_is_a_source_error_and_no_harm_to_the_next(build, script, problem):
+    with pytest.raises(SourceError, match=problem):
+        build(script)("select 1")
+    assert build(SCHEMA)("select count(*) from concerts").answer.rows == [(3,)]
+
+
+def test_a_database_in_memory_is_there_again_after_its_process_was_killed(hosts, build):
+    run = build(SCHEMA)
+    before = run("from concerts").answer.rows
+    os.kill(hosts.get("duckdb", DRIVER).pid, signal.SIGKILL)
+
+    assert run("from concerts").answer.rows == before
 
 
 def test_missing_file_of_a_table_is_named(hosts, tmp_path):

@@ -332,6 +332,12 @@ def test_a_counterexample_is_saved_as_a_variant_that_exposes_the_prediction(buye
         main(["explain", "buyers", "--save", "variants/1.sql"])
 
 
+def test_a_counterexample_that_cannot_be_saved_is_an_error_of_one_line(buyers, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["explain", "buyers", "--save", "buyers.sql/1.sql"])
+    assert capsys.readouterr().err == "buyers.sql/1.sql: cannot be written: File exists\n"
+
+
 @pytest.mark.parametrize("arguments", [("dear",), ("buyers", "--query", "SELECT name FROM customer"), ("same",)])
 def test_nothing_is_looked_for_where_the_source_shows_the_difference_or_the_queries_are_one(buyers, explain, arguments):
     write(SUITE, "t.queryeval.yaml")

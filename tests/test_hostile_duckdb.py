@@ -23,8 +23,8 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.fixture(scope="module")
-def battery(tmp_path_factory):
+@pytest.fixture(scope="module", params=["file", "memory"])
+def battery(request, tmp_path_factory):
     """An engine on a database with all that statements may attack; nothing may be changed after all of them."""
     folder = tmp_path_factory.mktemp("battery")
     with duckdb.connect(str(folder / "concerts.duckdb")) as connection:
@@ -33,7 +33,8 @@ def battery(tmp_path_factory):
     before = contents(folder)
     with Hosts() as hosts:
         source = Source(name="music", engine="duckdb", settings={"path": "concerts.duckdb"}, folder=folder)
-        engine = ENGINES["duckdb"].open(source, hosts)
+        duckdb_engine = ENGINES["duckdb"]
+        engine = duckdb_engine.open(source, hosts) if request.param == "file" else duckdb_engine.build(SCHEMA, hosts)
         yield engine, folder
         engine.close()
     assert contents(folder) == before

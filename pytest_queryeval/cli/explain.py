@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_queryeval.api import evaluate
 from pytest_queryeval.cli.conftests import import_conftests
-from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.counterexample_report import CounterexampleReport
@@ -145,7 +145,7 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 def _counterexample_lines(found: CounterexampleReport | None, case: Case | None, file: Path | None) -> Iterator[str]:
     """Yield what was found, and how it becomes a variant of the source; it is written to `file`, if one is given.
 
-    Raise `QueryEvalError` for a file that is there already.
+    Raise `QueryEvalError` for a file that is there already, or that cannot be written.
     """
     if found is None or case is None or case.source is None:
         return
@@ -155,10 +155,11 @@ def _counterexample_lines(found: CounterexampleReport | None, case: Case | None,
     if file is None:
         yield "  to keep it as a variant of the source: --save FILE.sql"
         return
-    if file.exists():
-        raise QueryEvalError(f"{file}: is there already: name another file")
     head = f"-- A variant of {one_line(case.source.name)}: here, gold and a prediction of {case.id} differ.\n\n"
-    write_atomically(file, f"{head}{found['script']}".encode())
+    with writing(file):
+        if file.exists():
+            raise QueryEvalError(f"{file}: is there already: name another file")
+        write_atomically(file, f"{head}{found['script']}".encode())
     pattern = Path(os.path.relpath(file.parent / "*.sql", case.source.folder)).as_posix()
     yield f'  saved as {file}; as variants of the source, these files are named by variants: "{pattern}"'
 

@@ -6,7 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -63,10 +64,17 @@ def first_lines(lines: Sequence[str]) -> list[str]:
 
 def write_in_place(path: Path, content: bytes) -> None:
     """Write the file that a path leads to, which keeps its permissions."""
-    try:
+    with writing(path):
         real = path.resolve()
         mode = real.stat().st_mode
         write_atomically(real, content)
         real.chmod(mode)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise `ReportError` where a path cannot be written within the `with` statement."""
+    try:
+        yield
     except OSError as error:
         raise ReportError(f"{path}: cannot be written: {error.strerror or error}") from error

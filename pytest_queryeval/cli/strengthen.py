@@ -10,12 +10,11 @@ import argparse
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_queryeval.cli.measured import measure_cases
-from pytest_queryeval.cli.output import Result, write_in_place
+from pytest_queryeval.cli.output import Result, write_in_place, writing
 from pytest_queryeval.cli.progress import teller
 from pytest_queryeval.core.atomic_write import write_atomically
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, SourceError
@@ -71,7 +70,7 @@ def run(arguments: argparse.Namespace) -> Result:
     and for a folder that cannot be written.
     """
     folder: Path = arguments.output
-    with _writing(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(folder.glob("*-[0-9][0-9].sql")):
         if not arguments.force:
@@ -136,15 +135,6 @@ def run(arguments: argparse.Namespace) -> Result:
     )
 
 
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Raise `QueryEvalError` where a path cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise QueryEvalError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
 def _write_variants(
     source: Source, strengths: Sequence[CaseStrength], folder: Path, name: str, seed: int, session: Session
 ) -> dict[Path, Variant]:
@@ -155,7 +145,7 @@ def _write_variants(
     files = {}
     for number, variant in enumerate(build_variants(strengths, session, seed=seed), start=1):
         file = folder / f"{name}-{number:02}.sql"
-        with _writing(file):
+        with writing(file):
             write_atomically(file, _script(source, variant).encode())
         _tell(f"{file}: {pluralize(len(variant.kills), 'wrong variant')} of queries differ there")
         files[file] = variant
