@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,8 +14,7 @@ from pytest_queryeval.reports.html.page import assets
 from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.sections import p_text
 from pytest_queryeval.results.aggregation import TOTAL_OF
-from pytest_queryeval.results.baseline.history import History, PastRun
-from pytest_queryeval.results.baseline.leaderboard import Mean
+from pytest_queryeval.results.baseline.history import History, PastRun, RunMean
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, minute_of, pluralize, signed
 
 TRENDS_SHOWN = 48  # beside that of the history's metric
@@ -88,19 +87,19 @@ def history_page(found: History) -> bytes:
 
 def _trends(found: History) -> Iterator[Trend]:
     """Yield the metric of the history, the other metrics, and the means of what calls took."""
-    runs = found["runs"]
-    for name in dict.fromkeys((found["metric"], *(name for run in runs for name in run["metrics"]))):
-        yield _trend(name, runs, [run["metrics"].get(name) for run in runs])
-    for name in dict.fromkeys(name for run in runs for name in run["measures"]):
-        means = [run["measures"].get(name) for run in runs]
-        yield _trend(name, runs, [None if mean is None else Mean(mean=mean, n=0, ci95=None) for mean in means])
+    every = [{**run["measures"], **run["metrics"]} for run in found["runs"]]
+    metrics = dict.fromkeys((found["metric"], *(name for run in found["runs"] for name in run["metrics"])))
+    for name in metrics | dict.fromkeys(name for run in every for name in run):
+        number = format_score if name in metrics else format_amount
+        yield _trend(name, found["runs"], [own.get(name) for own in every], number)
 
 
-def _trend(name: str, runs: Sequence[PastRun], values: Sequence[Mean | None]) -> Trend:
+def _trend(
+    name: str, runs: Sequence[PastRun], values: Sequence[RunMean | None], number: Callable[[float], str]
+) -> Trend:
     known = [value for value in values if value is not None]
     means = [value["mean"] for value in known]
     scale = Scale.over([end for value in known for end in (value["mean"], *(value["ci95"] or ()))] or [0.0])
-    number = format_amount if known and not any(value["n"] for value in known) else format_score
     points: list[Point | None] = []
     for place, (run, value) in enumerate(zip(runs, values, strict=True)):
         if value is None:
@@ -109,6 +108,8 @@ def _trend(name: str, runs: Sequence[PastRun], values: Sequence[Mean | None]) ->
         text = f"{_caption(run)}: {number(value['mean'])}"
         if interval := format_interval(value["ci95"]):
             text += f" ({interval})"
+        if clustered := format_interval(value["ci95_clustered"]):
+            text += f"; {clustered} with sources as clusters"
         if run["step"] is not None and (changes := besides(run["step"])):
             text += f"; changed besides the system: {line(''.join(changes))}"
         ends = None if value["ci95"] is None else (100 - scale.at(value["ci95"][0]), 100 - scale.at(value["ci95"][1]))

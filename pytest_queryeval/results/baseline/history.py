@@ -18,7 +18,6 @@ from pytest_queryeval.core.report import (
     PendingGate,
     Report,
     RunResults,
-    ScoreStatistics,
     SuiteChange,
     Totals,
 )
@@ -59,6 +58,15 @@ class Step(TypedDict):
     changes: list[SuiteChange]
 
 
+class RunMean(Mean):
+    """The mean of a metric or a measure in a run; `ci95_clustered` is its interval with sources as clusters.
+
+    Both intervals are None where they are not known.
+    """
+
+    ci95_clustered: list[float] | None
+
+
 class PastRun(TypedDict):
     """A run in a history; `state` is that of its verdict, `step` None for the first run."""
 
@@ -70,8 +78,8 @@ class PastRun(TypedDict):
     stopped: bool
     state: str
     totals: Totals
-    metrics: dict[str, Mean]
-    measures: dict[str, float]
+    metrics: dict[str, RunMean]
+    measures: dict[str, RunMean]
     gates: list[GateReport]
     step: Step | None
 
@@ -180,10 +188,10 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
 def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
     """Return what a comparison needs of a report, deflated, the facts of the run, and which metrics are costs."""
     found = {name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"}
-    cases = [{**case, **UNUSED} for case in report["cases"]]
+    cases: list[Any] = [{**case, **UNUSED} for case in report["cases"]]
     content = zlib.compress(json.dumps({**found, "cases": cases}).encode("ascii"), level=1)
-    passed = [score for case in report["cases"] if (score := score_of(PASS_RATE, case)) is not None]
-    means = {PASS_RATE: statistics_of(PASS_RATE, passed)} if passed else {}
+    passed = [score for case in cases if (score := score_of(PASS_RATE, case)) is not None]
+    rate = {PASS_RATE: statistics_of(PASS_RATE, passed)} if passed else {}
     run: PastRun = {
         "path": path,
         "name": report["name"],
@@ -193,16 +201,23 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         "stopped": report["stopped"] or report["interrupted"],
         "state": verdict(report).state,
         "totals": report["totals"],
-        "metrics": {name: _mean(found) for name, found in {**means, **report["metrics"]}.items()},
-        "measures": {name: found["mean"] for name, found in report["measures"].items()},
+        "metrics": {
+            name: {
+                "mean": own["mean"],
+                "n": own["n"],
+                "ci95": own["ci95"],
+                "ci95_clustered": report["metrics"][name].get("ci95_clustered") if name in report["metrics"] else None,
+            }
+            for name, own in {**rate, **report["metrics"]}.items()
+        },
+        "measures": {
+            name: {"mean": own["mean"], "n": own["n"], "ci95": None, "ci95_clustered": None}
+            for name, own in report["measures"].items()
+        },
         "gates": report["gates"],
         "step": None,
     }
     return content, run, costs(report["metrics"])
-
-
-def _mean(found: ScoreStatistics) -> Mean:
-    return {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
 
 
 def _moment(created: str) -> datetime:
