@@ -31,6 +31,11 @@ XFAIL = "cases newly marked xfail"
 METRICS = "metrics no longer computed"
 FEWER = "fewer cases in a file"
 LOOSENED = "gate removed or loosened"
+# All that `CASE_CHANGES` look at in a case, but for the names of its scores.
+COMPARED: Sequence[Literal["outcome", "fingerprint", "question", "evidence", "tags", "difficulty", "source"]] = (
+    *("outcome", "fingerprint", "question", "evidence"),
+    *("tags", "difficulty", "source"),
+)
 # What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
 _FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
 _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
@@ -39,10 +44,16 @@ _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[SuiteChange]:
     """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
     cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped}
-    cases |= _by_metrics("thresholds lowered", ((new["nodeid"], _lowered(old, new)) for old, new in found.common))
-    cases |= _by_metrics("thresholds raised", ((new["nodeid"], _lowered(new, old)) for old, new in found.common))
+    # Most cases are as they were, which is quickly seen.
+    differing = [
+        (old, new)
+        for old, new in found.common
+        if old["scores"].keys() != new["scores"].keys() or any(old[name] != new[name] for name in COMPARED)
+    ]
+    cases |= _by_metrics("thresholds lowered", ((new["nodeid"], _lowered(old, new)) for old, new in differing))
+    cases |= _by_metrics("thresholds raised", ((new["nodeid"], _lowered(new, old)) for old, new in differing))
     cases |= {
-        what: [new["nodeid"] for old, new in found.common if is_changed(old, new)]
+        what: [new["nodeid"] for old, new in differing if is_changed(old, new)]
         for what, is_changed in CASE_CHANGES.items()
     }
     named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
