@@ -350,7 +350,7 @@ def broken_case(**changes):
         (b"[" * 100_000, "is no report: nested too deep"),
         (b'{"schema": 2, "cases": []}', "is no report: 'name' is missing"),
         (part() | {"created": "today"}, "is no report: created: expected a time in the form of ISO 8601"),
-        (part() | {"cases": {}}, "is no report: cases: expected a list"),
+        (part() | {"cases": {}}, "is no report: cases: 'file' is missing"),
         (part() | {"cases": [1]}, "is no report: cases[0]: expected an object"),
         (part() | {"unreadable_files": [None]}, "is no report: unreadable_files[0]: expected a text"),
         (part() | {"collected": {"a": -1}}, "is no report: collected.a: expected a number from 0 on"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
 
-def write_atomically(path: Path, content: bytes, *, keep_existing: bool = False) -> None:
+def write_atomically(path: Path, content: bytes | Iterable[bytes], *, keep_existing: bool = False) -> None:
     """Write a file, and make its folders; whoever reads meanwhile finds the file as it was before, or none.
 
+    The content may come in parts, so that it is never in memory as a whole.
     With `keep_existing` a file that is there stays as it is, also one that another process writes at the same time.
     Raise OSError where the file cannot be written; nothing of it is left behind then.
     """
@@ -16,7 +18,7 @@ def write_atomically(path: Path, content: bytes, *, keep_existing: bool = False)
     temporary = path.with_name(f".queryeval-{uuid4().hex}")
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
         if not (keep_existing and _link(path, temporary)):
             temporary.replace(path)
     finally:

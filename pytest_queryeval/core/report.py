@@ -442,6 +442,14 @@ class CaseReport(TypedDict):
     fingerprint: CaseFingerprint | None
 
 
+class CasesFile(TypedDict):
+    """What report.json has in place of more than 50,000 cases: the `file` beside it with `count` lines, a case each."""
+
+    file: str
+    count: int
+    sha256: str
+
+
 class BaselineCounts(TypedDict):
     """How many cases are in the baseline and in the run, in both, and in one of them for which reason.
 
@@ -621,7 +629,7 @@ class WeakCase(TypedDict):
 class RunResults(RunFacts):
     """A run before anything is counted: all that a comparison with a baseline needs.
 
-    More than 50,000 `cases` are not in memory: see `results/case_store.py`.
+    More than 50,000 `cases` are not in memory, and report.json has a `CasesFile` in their place.
     """
 
     gates: list[GateReport]

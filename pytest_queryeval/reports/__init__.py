@@ -24,10 +24,12 @@ Renderer: TypeAlias = Callable[[Report], bytes]
 class ReportFormat:
     """A format: its renderer, and the packages that this needs with the extra of this package that installs them.
 
-    `layouts` are the renderers of other layouts than the default one, by name.
+    `layouts` are the renderers of other layouts than the default one, by name. `write` writes a report of any size to a
+    file, in parts; without it all that `render` returns is in memory at once.
     """
 
     render: Renderer
+    write: Callable[[Report, Path], None] | None = None
     layouts: Mapping[str, Renderer] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     extra: str = ""
@@ -53,9 +55,9 @@ REPORTS = ReportRegistry(
     "report format",
     group="pytest_queryeval.reports",
     members={
-        "json": f"{__name__}.json:render_json",
+        "json": f"{__name__}.json:JSON",
         "md": f"{__name__}.markdown:render_markdown",
-        "csv": f"{__name__}.csv:render_csv",
+        "csv": f"{__name__}.csv:CSV",
         "codequality": f"{__name__}.code_quality:render_code_quality",
         "html": f"{__name__}.html:HTML",
         "xlsx": f"{__name__}.excel:EXCEL",
@@ -125,19 +127,23 @@ def write_report(report: Report, path: Path, *, layout: str = "") -> None:
     """
     try:
         known = REPORTS[path.suffix.removeprefix(".")]
-        content = known.layouts.get(layout, known.render)(report)
+        if known.write is not None:
+            known.write(report, path)
+        else:
+            write_whole(path, known.layouts.get(layout, known.render)(report))
+    except ReportError:
+        raise
     except Exception as error:  # a format may come from another package; the other reports are written all the same
         raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
-    write_whole(path, content)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | Iterable[bytes], *, follow_link: bool = True) -> None:
     """Write a file, whole or not at all, with its folders; raise `ReportError` where that fails.
 
-    A symbolic link is followed: its target is written.
+    A symbolic link is followed, so its target is written, or else replaced.
     """
     try:
-        write_atomically(Path(os.path.realpath(path)), content)
+        write_atomically(Path(os.path.realpath(path)) if follow_link else path, content)
     except OSError as error:
         raise ReportError(f"report {path} cannot be written: {error.strerror or error}") from error
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_queryeval.core.report import CaseReport, Report
+from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.reports.cells import TIMES, guarded, metric_names, part
 
+PART_CHARACTERS = 2**20
 COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
     "path": lambda case: case["path"],
     "line": lambda case: case["line"],
@@ -44,14 +47,27 @@ def render_csv(report: Report) -> bytes:
 
     The header has COLUMNS, TIMES and all metrics of the run; a metric with the name of a column is `score_NAME`.
     """
+    return b"".join(_parts(report))
+
+
+def _parts(report: Report) -> Iterator[bytes]:
+    """Yield the file in parts, which are not all in memory at once."""
     metrics = metric_names(report["cases"])
     taken = {*COLUMNS, *TIMES}
     file = io.StringIO(newline="")
     writer = csv.writer(file)
+    yield BOM_UTF8
     writer.writerow([*COLUMNS, *TIMES, *(guarded(f"score_{name}" if name in taken else name) for name in metrics)])
     for case in report["cases"]:
         values = [read(case) for read in COLUMNS.values()]
         values += [part(case, "prediction", "metadata", name) for name in TIMES]
         values += [case["scores"].get(name) for name in metrics]
         writer.writerow([guarded(value) for value in values])
-    return file.getvalue().encode("utf-8-sig")
+        if file.tell() > PART_CHARACTERS:
+            yield file.getvalue().encode()
+            file.seek(0)
+            file.truncate()
+    yield file.getvalue().encode()
+
+
+CSV = ReportFormat(render=render_csv, write=lambda report, path: write_whole(path, _parts(report)))

@@ -23,6 +23,16 @@ def case_line(case: CaseReport) -> bytes:
     return json.dumps(case, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n"
 
 
+def case_lines(cases: Sequence[CaseReport]) -> Iterator[bytes]:
+    """Yield each case as a line of JSON."""
+    return cases.lines() if isinstance(cases, StoredCases) else map(case_line, cases)
+
+
+def fit_in_memory(cases: Sequence[CaseReport]) -> bool:
+    """Return whether there are so few cases that all of them may be in memory at once."""
+    return len(cases) <= MAX_IN_MEMORY
+
+
 class Lines:
     """Lines in a temporary file, which is gone with the last reference to this object."""
 
@@ -103,7 +113,7 @@ def with_case(cases: Cases, case: CaseReport) -> Cases:
 
 def gathered(cases: Iterable[CaseReport]) -> Cases:
     """Return the cases, in memory or in a file."""
-    if isinstance(cases, StoredCases) or (isinstance(cases, list) and len(cases) <= MAX_IN_MEMORY):
+    if isinstance(cases, StoredCases) or (isinstance(cases, list) and fit_in_memory(cases)):
         return cases
     found: Cases = []
     for case in cases:

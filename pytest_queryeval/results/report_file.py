@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from hashlib import sha256
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pytest_queryeval.core.errors import ReportError, nearest_file
 from pytest_queryeval.core.jsonable import INTEGER_DIGITS
-from pytest_queryeval.core.report import Report, WeakCase
+from pytest_queryeval.core.report import CaseReport, CasesFile, Report, WeakCase
 from pytest_queryeval.documents.strict_json import StrictJson, syntax_problem
 from pytest_queryeval.results.aggregation import SCHEMA
+from pytest_queryeval.results.case_store import Cases, gathered
 from pytest_queryeval.text.truncation import one_line
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
 WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 MAX_BYTES = 512 * 2**20
+MAX_LINE_BYTES = 64 * 2**20  # a case
 MAX_LEVELS = 100  # this package writes some thirty
 MAX_INTEGER = 10**INTEGER_DIGITS - 1
 TYPES = {
@@ -43,24 +48,77 @@ def read_weak_cases(path: Path) -> list[WeakCase]:
 
 
 def read_report(path: Path) -> Report:
-    """Return the report in a file.
+    """Return the report in a file; more cases than fit in memory are read one by one, when they are needed.
 
     Raise `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
-    is not JSON or no report, or is one of another schema. A duplicate key is refused: readers differ in which of the
-    two counts.
+    is not JSON or no report, or is one of another schema, and where the file of its cases is not the one that was
+    written with it. A duplicate key is refused: readers differ in which of the two counts.
     """
-    return cast(Report, _read(path, _problem, "report", WRITE_ONE))
+    found = _read(path, _problem, "report", WRITE_ONE)
+    cases = found["cases"]
+    return cast(Report, {**found, "cases": gathered(cases) if isinstance(cases, list) else _read_cases(path, cases)})
+
+
+def _read_cases(report: Path, stated: CasesFile) -> Cases:
+    """Return the cases in the file that a report names."""
+    name = stated["file"]
+    if PureWindowsPath(name).name != name or name in ("", ".."):  # what is a name there is one everywhere
+        raise ReportError(
+            f"{one_line(str(report))}: cases.file: expected the name of a file in the folder of the report"
+        )
+    place = Path(os.path.realpath(report)).parent / name
+    with _errors_explained(report.parent / name, "file of cases", f"{report.name} has its cases there: copy both"):
+        if place.is_symlink():
+            raise ValueError("a symbolic link may lead anywhere: put the file itself there")
+        if place.exists() and not place.is_file():
+            raise ValueError("no regular file")
+        digest = sha256()
+        with place.open("rb") as file:
+            cases = gathered(_checked_lines(file, digest.update))
+        if digest.hexdigest() != stated["sha256"] or len(cases) != stated["count"]:
+            raise ValueError(f"not the one that was written with {report.name}: copy both of one run")
+    return cases
+
+
+def _checked_lines(file: BinaryIO, update: Callable[[bytes], object]) -> Iterator[CaseReport]:
+    """Yield the case in each line; raise ValueError for the first that has none."""
+    reader, validator, number = StrictJson(), _validator("CaseReport"), 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        update(line)
+        number += 1
+        try:
+            if len(line) > MAX_LINE_BYTES:
+                raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
+            case = reader.read(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {number}: {syntax_problem(error)}") from error
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        wrong = next(validator.iter_errors([case]), None)
+        if problem := _excess(case) or (_explain(wrong) if wrong is not None else ""):
+            raise ValueError(f"line {number}: {problem.removeprefix('[0]').removeprefix('.').removeprefix(': ')}")
+        yield case
 
 
 def _read(path: Path, problem_of: Callable[[Any], str], what: str, remedy: str) -> Any:
     """Return the JSON in a file in which `problem_of` finds nothing wrong."""
-    try:
+    with _errors_explained(path, what, remedy):
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES // 2**20} MiB")
         value = StrictJson().read(content)
         problem = problem_of(value)
+    if problem:
+        raise ReportError(f"{one_line(str(path))}: {problem}")
+    return value
+
+
+@contextmanager
+def _errors_explained(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Turn whatever keeps a file from being read into a `ReportError`."""
+    try:
+        yield
     except FileNotFoundError:
         problem = f"no such file{nearest_file(path) or f': {remedy}'}"
     except OSError as error:
@@ -71,9 +129,9 @@ def _read(path: Path, problem_of: Callable[[Any], str], what: str, remedy: str) 
         problem = f"is no {what}: {syntax_problem(error)} (line {error.lineno}): {remedy}"
     except ValueError as error:
         problem = f"is no {what}: {one_line(str(error))}"
-    if problem:
-        raise ReportError(f"{one_line(str(path))}: {problem}")
-    return value
+    else:
+        return
+    raise ReportError(f"{one_line(str(path))}: {problem}")
 
 
 def _strength_problem(found: Any) -> str:
@@ -97,7 +155,7 @@ def _problem(report: Any) -> str:
     return "" if error is None else f"is no report: {one_line(_explain(error))}"
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _validator(items: str = "") -> Draft202012Validator:
     """Return the validator of reports, or of lists of what has a definition in their schema."""
     from jsonschema_rs import Draft202012Validator
@@ -119,8 +177,8 @@ def _is_time(value: str) -> bool:
 
 def _explain(error: ValidationError) -> str:
     """Return where a report is wrong, and what was expected there."""
-    if error.kind.name == "anyOf":  # the first alternative describes the value, the second is null
-        return _explain(error.kind.value[0][0])
+    if error.kind.name == "anyOf":  # the first alternative describes the value; the second is null, or a file of cases
+        return _explain(error.kind.value[isinstance(error.instance, dict) and error.instance_path == ["cases"]][0])
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
     return f"{place.removeprefix('.')}: {EXPECTATIONS[error.kind.name](error.kind.value)}".removeprefix(": ")
 

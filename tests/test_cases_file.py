@@ -1,0 +1,256 @@
+"""Reports of more cases than fit in memory: report.json, and its cases in a file beside it."""
+
+import json
+import os
+
+import jsonschema
+import pytest
+import report_maker
+from samples import HEAD, entry
+
+from pytest_queryeval.core.errors import ReportError
+from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports.csv import render_csv
+from pytest_queryeval.results import case_store, report_file
+from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.case_store import StoredCases
+from pytest_queryeval.results.merging import merge
+from pytest_queryeval.results.report_file import SCHEMA_FILE, read_report
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """More than five cases are kept in a file."""
+    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 5)
+
+
+def made(size):
+    return report_maker.make_report(size)
+
+
+def whole(report):
+    return report | {"cases": [*report["cases"]]}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """The path of a report of eight cases."""
+    path = tmp_path / "report.json"
+    write_report(made(8), path)
+    return path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refusal(path):
+    with pytest.raises(ReportError) as caught:
+        read_report(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def change(path, **changes):
+    """Change what a report says about the file of its cases."""
+    report = json.loads(path.read_bytes())
+    path.write_text(json.dumps(report | {"cases": report["cases"] | changes}))
+
+
+def test_many_cases_are_lines_of_a_file_beside_the_report(written):
+    report = json.loads(written.read_bytes())
+    content = (written.parent / "report.cases.jsonl").read_bytes()
+
+    assert names(written.parent) == ["report.cases.jsonl", "report.json"]
+    assert (report["cases"]["file"], report["cases"]["count"]) == ("report.cases.jsonl", 8)
+    assert [json.loads(line) for line in content.splitlines()] == [*made(8)["cases"]]
+    assert report | {"cases": None} == json.loads(json.dumps(made(8) | {"cases": None}))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_bytes())).validate(report)
+
+
+def test_few_cases_are_in_the_report(tmp_path):
+    write_report(made(5), tmp_path / "report.json")
+
+    assert names(tmp_path) == ["report.json"]
+    assert len(json.loads((tmp_path / "report.json").read_bytes())["cases"]) == 5
+
+
+def test_such_a_report_is_read_back_as_it_was(written):
+    report = read_report(written)
+
+    assert isinstance(report["cases"], StoredCases)
+    assert whole(report) == whole(made(8))
+
+
+def test_a_report_that_has_many_cases_in_one_file_is_read_and_written_as_two(tmp_path):
+    (tmp_path / "one.json").write_text(json.dumps(whole(made(9))))
+
+    write_report(read_report(tmp_path / "one.json"), tmp_path / "two.json")
+
+    assert names(tmp_path) == ["one.json", "two.cases.jsonl", "two.json"]
+    assert whole(read_report(tmp_path / "two.json")) == whole(made(9))
+
+
+def test_a_report_may_be_written_over_the_one_it_was_read_from(written):
+    report = read_report(written)
+
+    write_report(report, written)
+
+    assert whole(read_report(written)) == whole(made(8))
+
+
+def test_texts_with_line_ends_come_back(tmp_path):
+    cases = [entry(id=str(number), question="é a\r\nb\u2028c\x85") for number in range(7)]
+
+    write_report(aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"}), tmp_path / "report.json")
+
+    assert [*read_report(tmp_path / "report.json")["cases"]] == cases
+
+
+def test_parts_of_either_form_are_merged(tmp_path):
+    every = made(12)["cases"]
+    for name, cases in (("large", every[:8]), ("small", every[8:])):
+        write_report(report_maker.report_of([*cases]), tmp_path / f"{name}.json")
+
+    parts = {name: read_report(tmp_path / f"{name}.json") for name in ("large", "small")}
+
+    assert isinstance(parts["small"]["cases"], list)
+    assert [*merge(parts)["cases"]] == [*every]
+
+
+def test_a_symbolic_link_to_a_report_leads_to_its_cases_as_well(written, tmp_path):
+    folder = tmp_path / "links"
+    folder.mkdir()
+    (folder / "latest.json").symlink_to(written)
+
+    write_report(made(9), folder / "latest.json")
+
+    assert names(folder) == ["latest.json"]
+    assert len(read_report(folder / "latest.json")["cases"]) == 9 == len(read_report(written)["cases"])
+
+
+def test_a_link_in_place_of_the_cases_is_replaced_and_what_it_leads_to_stays(tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "report.cases.jsonl").symlink_to(tmp_path / "precious")
+
+    write_report(made(8), tmp_path / "report.json")
+
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert len(read_report(tmp_path / "report.json")["cases"]) == 8
+
+
+def test_without_the_file_of_its_cases_a_report_is_refused(written):
+    (written.parent / "report.cases.jsonl").unlink()
+
+    assert refusal(written) == (
+        f"{written.parent / 'report.cases.jsonl'}: no such file: report.json has its cases there: copy both"
+    )
+
+
+@pytest.mark.parametrize("damage", ["another run", "a line less", "a byte more", "another count"])
+def test_cases_of_another_report_are_refused(written, tmp_path, damage):
+    file = tmp_path / "report.cases.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    match damage:
+        case "another run":
+            file.write_bytes(b"".join(lines).replace(b'"passed"', b'"failed"', 1))
+        case "a line less":
+            file.write_bytes(b"".join(lines[:-1]))
+        case "a byte more":
+            file.write_bytes(b"".join(lines).removesuffix(b"\n") + b" \n")
+        case "another count":
+            change(written, count=7)
+
+    assert refusal(written) == (
+        f"{file}: is no file of cases: not the one that was written with report.json: copy both of one run"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"id": 1}', "line 3: 'nodeid' is missing"),
+        (b"{", "line 3: not JSON: it ends too early"),
+        (b"", "line 3: not JSON: a value is missing"),
+        (b'{"id": 1, "id": 2}', "line 3: duplicate key 'id'"),
+        (b"NaN", "line 3: NaN is not JSON"),
+        (b"[" * 200 + b"]" * 200, "line 3: nested too deep"),
+        (b"\xff", "line 3: 'utf-8' codec can't decode"),
+        (b"x" * 2**11, "line 3: longer than 0 MiB"),
+    ],
+    ids=["no case", "cut", "empty", "duplicate", "nan", "deep", "no text", "long"],
+)
+def test_the_first_line_that_is_no_case_is_named(written, tmp_path, line, problem, monkeypatch):
+    file = tmp_path / "report.cases.jsonl"
+    if problem.endswith("MiB"):
+        monkeypatch.setattr(report_file, "MAX_LINE_BYTES", 2**11 - 1)
+        write_report(report_maker.report_of([entry(id=str(number)) for number in range(8)]), written)
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:2], line + b"\n", *lines[3:]]))
+
+    assert problem in refusal(written)
+
+
+@pytest.mark.parametrize(
+    "name", ["../report.cases.jsonl", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x", "~/x/y", "\\\\host\\share\\x"]
+)
+def test_cases_are_read_from_the_folder_of_the_report_only(written, name):
+    (written.parent.parent / "report.cases.jsonl").write_bytes((written.parent / "report.cases.jsonl").read_bytes())
+    change(written, file=name)
+
+    assert refusal(written) == f"{written}: cases.file: expected the name of a file in the folder of the report"
+
+
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_cases_are_read_from_a_regular_file_only(written, tmp_path, what):
+    file = tmp_path / "report.cases.jsonl"
+    file.rename(tmp_path / "elsewhere")
+    match what:
+        case "link":
+            file.symlink_to(tmp_path / "elsewhere")
+        case "folder":
+            file.mkdir()
+        case "pipe" if hasattr(os, "mkfifo"):
+            os.mkfifo(file)
+        case _:
+            pytest.skip("there are no pipes here")
+
+    assert "a symbolic link may lead anywhere" in refusal(written) or "no regular file" in refusal(written)
+
+
+def test_a_report_whose_cases_cannot_be_written_leaves_the_earlier_one_whole(written, tmp_path, monkeypatch):
+    def full(lines):
+        next(iter(lines))
+        raise OSError(28, "No space left on device")
+
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    later = made(9)
+    monkeypatch.setattr("pytest_queryeval.reports.json.case_lines", lambda cases: full(later["cases"]))
+
+    with pytest.raises(ReportError, match=r"report .*report\.cases\.jsonl cannot be written: No space left on device"):
+        write_report(later, written)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_csv_is_written_in_parts_that_make_the_same_file(tmp_path, monkeypatch):
+    report = made(40)
+    monkeypatch.setattr("pytest_queryeval.reports.csv.PART_CHARACTERS", 100)
+
+    write_report(report, tmp_path / "report.csv")
+
+    monkeypatch.undo()
+    assert (tmp_path / "report.csv").read_bytes() == render_csv(whole(report))
+
+
+def test_more_than_fifty_thousand_cases_go_to_a_file(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    many = (entry(id=str(number), nodeid=f"a::{number}") for number in range(50_001))
+
+    write_report(aggregate(many, gates=(), about=HEAD | {"created": "2025-01-01"}), tmp_path / "report.json")
+
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert (report["totals"]["cases"], report["cases"]["count"]) == (50_001, 50_001)
+    with (tmp_path / report["cases"]["file"]).open("rb") as lines:
+        assert sum(1 for _ in lines) == 50_001
