@@ -629,3 +629,35 @@ def test_a_call_is_late_by_its_own_time_only(lines, install, kind, settings):
     with pytest.raises(PredictorError, match=r"^no answer within 0\.4 s"):
         calls.prediction(made(id="slow", source=source), 1)
     calls.close()
+
+
+@pytest.mark.parametrize("asked", [0, 1, 5])
+def test_by_batch_no_more_calls_are_made_than_one_batch_beyond_those_that_were_waited_for(calls, install, asked):
+    system = AsyncSystem(said)
+    cases = questions(install(system, concurrency=3), 20)
+
+    calls.prefetch(cases, by_batch=True)
+    assert texts(calls, cases[:asked]) == [f"q{index}" for index in range(asked)]
+    time.sleep(0.2)  # in which all 20 would be made
+
+    assert len(system.asked) == asked + 3
+
+
+def test_by_batch_calls_are_made_at_once_as_far_as_that_goes(calls, install):
+    system = AsyncSystem(said)
+    cases = questions(install(system, concurrency=3), 12)
+
+    calls.prefetch(cases, by_batch=True)
+
+    assert texts(calls, cases) == [f"q{index}" for index in range(12)]
+    assert system.most == 3
+    assert sorted(system.asked) == sorted((f"c{index}", 1) for index in range(12))
+
+
+def test_by_batch_a_case_that_nobody_asks_for_holds_up_no_other(calls, install):
+    system = AsyncSystem(said)
+    cases = questions(install(system, concurrency=2), 12)
+
+    calls.prefetch(cases, by_batch=True)
+
+    assert texts(calls, cases[5:]) == [f"q{index}" for index in range(5, 12)]

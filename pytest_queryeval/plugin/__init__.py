@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("--queryeval-record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
     option("--queryeval-replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
     option("--queryeval-baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
+    stop = "run cases in random order, and stop once all gates are decided; SEED is 0; off: run all"
+    option("--queryeval-stop", metavar="decided[:SEED]", help=stop)
     cause = "look for the causes of wrong answers on local sources (auto, the default), on all (full), or not (off)"
     option("--queryeval-cause", metavar="auto|off|full", help=cause)
     parser.addini("queryeval_cause", "the value of --queryeval-cause when it is not given", default="auto")
@@ -37,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("queryeval_name", "name of the run when --queryeval-name is not given", default="")
     gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
     parser.addini("queryeval_gates", gates, default="complete")
+    parser.addini("queryeval_stop", "the value of --queryeval-stop when it is not given", default="")
     layout = "plain: workbooks without the sheets of published evaluators; published: with them"
     parser.addini("queryeval_excel_layout", layout, default="published")
 

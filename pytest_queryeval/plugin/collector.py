@@ -76,15 +76,15 @@ class ReportCollector:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that came with a test's report."""
         if result := getattr(report, "queryeval", None):
-            self._keep(report.nodeid, result)
+            self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run
         elif report.failed and is_case(report.nodeid):
             known = self.cases.get(report.nodeid)
             run = self.config.stash[RUN]
-            self._keep(report.nodeid, crashed_case(run, report) if known is None else _in_error(known, report))
+            self.keep(report.nodeid, crashed_case(run, report) if known is None else _in_error(known, report))
         self._show_progress()
 
-    def _keep(self, nodeid: str, case: CaseReport) -> None:
+    def keep(self, nodeid: str, case: CaseReport) -> None:
         """Keep the result of a case in place of an earlier one; end the run where a file of many results is full."""
         from pytest_queryeval.core.errors import ReportError
 
@@ -208,6 +208,7 @@ class ReportCollector:
             selected=any(known["selected"] for known in summaries),
             stopped=is_cut or not self._to_run <= self.cases.keys(),
             interrupted=self.is_interrupted,
+            stop=run.early_stop,
         )
 
     def _show_progress(self) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
     from pytest_queryeval.results.gates import GateMode
     from pytest_queryeval.runs.options import RunOptions
+    from pytest_queryeval.runs.stopping import EarlyStop
     from pytest_queryeval.runs.suites import RunSuites
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class Run:
         self.engine_versions: dict[str, str] = {}
         self.selected = _reruns_failures(config) or any("::" in argument for argument in config.args)
         self.selects_by_marker = bool(config.option.markexpr or config.option.keyword)
+        self.early_stop: EarlyStop | None = None
         self._suites: RunSuites | None = None
         self._session: Session | None = None
         self._markers: dict[str, pytest.MarkDecorator] = {}
@@ -55,12 +57,12 @@ class Run:
         """The options of the command line and of the ini file."""
         from pytest_queryeval.runs.options import RunOptions
 
-        option, name = self.config.getoption, self.config.getoption("queryeval_name")
+        option, ini = self.config.getoption, self.config.getini
         return RunOptions(
             prefix="--queryeval-",
             folder=self.config.invocation_params.dir,
             root=self.config.rootpath,
-            name=str(self.config.getini("queryeval_name")) or None if name is None else name,
+            name=option("queryeval_name") if option("queryeval_name") is not None else ini("queryeval_name") or None,
             predictor=option("queryeval_predictor"),
             threshold=option("queryeval_threshold"),
             limit=option("queryeval_limit"),
@@ -72,6 +74,7 @@ class Run:
             baseline=option("queryeval_baseline"),
             cause=self._cause,
             gates=self._gates,
+            stop=option("queryeval_stop") if option("queryeval_stop") is not None else ini("queryeval_stop") or None,
         )
 
     @property
@@ -97,7 +100,7 @@ class Run:
 
             hook = self.config.hook.pytest_queryeval_predict
             self._session = Session(
-                tell=self._show_line,
+                tell=self.show_line,
                 recording=self.options.recording,
                 hook=(lambda case: hook(case=case, config=self.config)) if hook.get_hookimpls() else None,
                 one_at_a_time=self._is_worker,
@@ -113,7 +116,8 @@ class Run:
         cases = _cases(items)
         self.engine_versions = engine_versions(cases)
         self.session.predictors.register_cases(chain.from_iterable(self.suites.cases.values()))
-        self.session.predictors.prefetch(_cases([item for item in items if not _may_be_skipped(item)]))
+        to_run = _cases([item for item in items if not _may_be_skipped(item)])
+        self.session.predictors.prefetch(to_run, by_batch=self.options.stop_seed is not None)
         names = {name for metrics in {case.requested_metrics for case in cases} for name in metrics}
         if any("similarity" in METRICS[name].injected for name in names):
             self.session.prepare(cases)
@@ -143,7 +147,7 @@ class Run:
     def _is_worker(self) -> bool:
         return hasattr(self.config, "workerinput")
 
-    def _show_line(self, line: str) -> None:
+    def show_line(self, line: str) -> None:
         """Show a line while something takes long; workers of pytest-xdist have no terminal."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and not self._is_worker:

@@ -31,6 +31,11 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(ErrorFolding(collector), "queryeval-folding")
     config.pluginmanager.register(LastFailed(collector), "queryeval-last-failed")
     config.pluginmanager.register(VerdictPrinter(collector), "queryeval-verdict")
+    if config.getoption("queryeval_stop") or config.getini("queryeval_stop"):
+        from pytest_queryeval.plugin.stopping import StopWhenDecided
+
+        if (seed := run.options.stop_seed) is not None:
+            config.pluginmanager.register(StopWhenDecided(run, collector, seed), "queryeval-stop")
 
 
 def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:

@@ -18,7 +18,7 @@ def gated_report(
     mode: GateMode = "complete",
     baseline: tuple[str, Report] | None = None,
     better: Mapping[str, Better] | None = None,
-    decide: Callable[[PendingGate], EarlyDecision | None] = lambda _: None,
+    decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
 ) -> Report:
     """Return the report on cases, with their gates evaluated; the `baseline` comes with its name.
 
@@ -32,7 +32,7 @@ def gated_report(
             unreadable_files=about["unreadable_files"],
             mode=mode,
             baseline=earlier,
-            decision=decide(gate),
+            decision=decide(gate) if decide is not None else None,
         )
         for gate in gates
     ]

@@ -146,14 +146,18 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
 
 def count_cases(gate: PendingGate, cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> int:
     """Return how many cases a gate is about, those that ran and those that did not; skipped ones do not count."""
-    folder, where = gate["folder"], gate["where"]
-    ran = sum(
-        case["outcome"] != "skipped" and is_below(case["path"], folder) and matches(where, partial(group_values, case))
-        for case in cases
-    )
-    return ran + sum(
-        is_below(each.path, folder) and matches(where, partial(_values_of, each.case, each.path)) for each in left_out
-    )
+    ran = sum(case["outcome"] != "skipped" and is_about(gate, case) for case in cases)
+    return ran + sum(will_be_about(gate, each.case, each.path) for each in left_out)
+
+
+def is_about(gate: PendingGate, case: CaseReport) -> bool:
+    """Return whether a gate is about a case."""
+    return is_below(case["path"], gate["folder"]) and matches(gate["where"], partial(group_values, case))
+
+
+def will_be_about(gate: PendingGate, case: Case, path: str) -> bool:
+    """Return whether a gate is about a case that has not run; `path` is that of its file, relative to the root."""
+    return is_below(path, gate["folder"]) and matches(gate["where"], partial(_values_of, case, path))
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
@@ -294,7 +298,7 @@ def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:
 
 def gate_text(gate: GateReport) -> str:
     """Return what a gate is about, its folder and its result, in words."""
-    return f"{_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
+    return f"{gate_subject(gate)}{folder_text(gate['folder'])}: {_result_text(gate)}"
 
 
 class GateParts(NamedTuple):
@@ -308,7 +312,7 @@ class GateParts(NamedTuple):
 def gate_parts(gate: GateReport) -> GateParts:
     """Return a gate and its result in few words, each part for a place of its own."""
     value = gate["value"]
-    subject = _subject(gate)
+    subject = gate_subject(gate)
     if value is None or gate["reason"]:
         return GateParts(subject, "", gate["reason"])
     about = _about(gate)
@@ -325,10 +329,11 @@ def gate_parts(gate: GateReport) -> GateParts:
 def gate_line(gate: GateReport) -> str:
     """Return `gate_text` with the file of the gate first, as in pytest's short summary."""
     place = PurePosixPath(gate["folder"] or ".") / "queryeval.yaml"
-    return f"{place} - {_subject(gate)}: {_result_text(gate)}"
+    return f"{place} - {gate_subject(gate)}: {_result_text(gate)}"
 
 
-def _subject(gate: GateReport) -> str:
+def gate_subject(gate: PendingGate) -> str:
+    """Return what a gate limits, in words."""
     words = {
         "limits": gate["metric"],
         "sum": f"sum of {gate['metric']}",

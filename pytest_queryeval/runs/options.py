@@ -45,6 +45,7 @@ class RunOptions:
     baseline: str | None = None
     cause: CauseMode = "auto"
     gates: GateMode = "complete"
+    stop: str | None = None
 
     def check(self) -> None:
         """Raise `QueryEvalError` for an option that cannot be read; `misuse` tells what depends on cases."""
@@ -55,6 +56,7 @@ class RunOptions:
             "record": self.record,
             "replay": self.replay,
             "sample": self.sample,
+            "stop": self.stop,
         }
         for name, text in texts.items():
             if text == "":  # as of a variable that is not set
@@ -65,6 +67,7 @@ class RunOptions:
         self.predictor_spec  # noqa: B018 - reading it is the check
         self.baseline_report  # noqa: B018
         self.sample_and_seed  # noqa: B018
+        self.stop_seed  # noqa: B018
         self.thresholds  # noqa: B018
         if self.recording is None:
             return
@@ -135,6 +138,17 @@ class RunOptions:
             expected = "expected N or N:SEED, whole numbers, N from 1 on"
             raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{self.sample}'")
         return int(number), int(seed or 0)
+
+    @cached_property
+    def stop_seed(self) -> int | None:
+        """The seed of the order of cases in a run that stops once its gates are decided; None for other runs."""
+        if self.stop is None or self.stop == "off":
+            return None
+        rule, colon, seed = self.stop.partition(":")
+        if rule != "decided" or not (seed.isdecimal() or not colon):
+            expected = "expected decided, decided:SEED with a whole number, or off"
+            raise QueryEvalError(f"{self.prefix}stop: {expected}, found '{self.stop}'")
+        return int(seed or 0)
 
     @cached_property
     def recording(self) -> Recording | None:

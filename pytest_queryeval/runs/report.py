@@ -16,6 +16,7 @@ from pytest_queryeval.results.gated_report import gated_report
 from pytest_queryeval.results.gates import are_left_out
 from pytest_queryeval.results.run_name import predictor_of, run_name
 from pytest_queryeval.runs.options import RunOptions
+from pytest_queryeval.runs.stopping import EarlyStop
 
 
 def report_of_run(
@@ -30,6 +31,7 @@ def report_of_run(
     selected: bool,
     stopped: bool,
     interrupted: bool,
+    stop: EarlyStop | None = None,
 ) -> Report:
     """Return the report on cases; `environment` is what is known beside versions, the rest as `RunFacts` has it.
 
@@ -55,9 +57,12 @@ def report_of_run(
     }
     if options.replay:
         about["environment"]["replay"] = True
+    if stop is not None:
+        about["stop"] = stop.report()
     baseline = options.baseline_report
     compared = (options.baseline or "", baseline) if baseline is not None else None
-    return gated_report(cases, gates, about, mode=options.gates, baseline=compared)
+    decide = stop.decision if stop is not None else None
+    return gated_report(cases, gates, about, mode=options.gates, baseline=compared, decide=decide)
 
 
 def engine_versions(cases: Iterable[Case]) -> dict[str, str]:

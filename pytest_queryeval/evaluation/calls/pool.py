@@ -102,10 +102,13 @@ class PredictorPool:
                     if isinstance(predictor, RegistersCases):
                         predictor.register_cases(own)
 
-    def prefetch(self, cases: Iterable[Case], on_answer: Callable[[Case], None] | None = None) -> None:
+    def prefetch(
+        self, cases: Iterable[Case], on_answer: Callable[[Case], None] | None = None, *, by_batch: bool = False
+    ) -> None:
         """Start to call the predictors of cases, in this order and as many at once as they allow.
 
-        `on_answer` is called with a case when one of its calls ends, in another thread.
+        All calls are made ahead, or `by_batch` no more than a predictor makes at once beyond the one that was waited
+        for. `on_answer` is called with a case when one of its calls ends, in another thread.
         """
         if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
@@ -113,7 +116,7 @@ class PredictorPool:
             with suppress(QueryEvalError):  # raised again for each case
                 if self._is_called(spec):
                     calls = (self._call(case, trial) for case in own for trial in range(1, case.trials + 1))
-                    self._runner(spec).prefetch(calls, on_answer)
+                    self._runner(spec).prefetch(calls, on_answer, by_batch=by_batch)
 
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would wait for no call that was started ahead."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, wait
 from contextlib import suppress
@@ -42,21 +44,44 @@ class PredictorRunner:
         self._loop = None if in_main_thread and not self._is_async else EventLoopThread(clock.time)
         self._semaphore = asyncio.Semaphore(concurrency)
         self._prefetched: dict[tuple[int, int], PredictionCall] = {}
+        self._waiting: deque[PredictionCall] = deque()  # to be made ahead later
+        self._places: dict[tuple[int, int], int] = {}  # of calls that are made ahead, in their order
+        self._started = 0  # of these
+        self._batch: float = math.inf
+        self._on_answer: Callable[[Case], None] | None = None
         self._failure = ""  # why it is called no more
         self._unreachable = 0  # cases in a row for which nothing answered at its address
 
-    def prefetch(self, calls: Iterable[PredictionCall], on_answer: Callable[[Case], None] | None = None) -> None:
-        """Start these calls in their order, unless they are made in the main thread.
+    def prefetch(
+        self, calls: Iterable[PredictionCall], on_answer: Callable[[Case], None] | None = None, *, by_batch: bool
+    ) -> None:
+        """Make these calls in their order, unless they are made in the main thread.
 
-        `on_answer` is called with the case when a call ends, in another thread.
+        All are started, or `by_batch` as many as are made at once, and of the rest so many beyond each that is waited
+        for. `on_answer` is called with the case when a call ends, in another thread.
         """
+        self._batch = self.progress.concurrency if by_batch else math.inf
+        self._on_answer = on_answer
         for call in calls:
             self.progress.requested += 1
             if self._loop is not None:
-                self._prefetched[call.key] = call
-                call.answer = self._loop.start(self._answer(call))
-                if on_answer is not None:
-                    call.answer.add_done_callback(partial(_call_with, on_answer, call.case))
+                self._places[call.key] = self._started + len(self._waiting)
+                self._waiting.append(call)
+        self._start_before(self._batch)
+
+    def _start_before(self, place: float) -> None:
+        """Start the calls before a place in their order, but for those that nobody will wait for."""
+        while self._waiting and self._started < place:
+            call = self._waiting.popleft()
+            self._started += 1
+            if self._loop is not None and call.key in self._places:
+                self._start(self._loop, call)
+
+    def _start(self, loop: EventLoopThread, call: PredictionCall) -> None:
+        self._prefetched[call.key] = call
+        call.answer = loop.start(self._answer(call))
+        if self._on_answer is not None:
+            call.answer.add_done_callback(partial(_call_with, self._on_answer, call.case))
 
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would wait for no call that was started ahead."""
@@ -75,8 +100,12 @@ class PredictorRunner:
         if self._loop is None:
             with self.progress.counted():
                 return call.find_recorded() or call.record(self._retry_in_main_thread(call))
-        if call.key not in self._prefetched:
-            self.prefetch([call])
+        if call.key in self._places:
+            self._start_before(self._places[call.key] + 1 + self._batch)
+            del self._places[call.key]
+        elif call.key not in self._prefetched:
+            self.progress.requested += 1
+            self._start(self._loop, call)
         call = self._prefetched.pop(call.key)
         try:
             while not call.answer.done():
@@ -90,6 +119,8 @@ class PredictorRunner:
             # One trial failed, so those that have not begun decide nothing.
             for other in [each for each in self._prefetched.values() if each.case is call.case and not each.has_begun]:
                 self._prefetched.pop(other.key).answer.cancel()
+            for trial in range(call.trial + 1, call.case.trials + 1):
+                self._places.pop((id(call.case), trial), None)
             raise
 
     def stop(self) -> None:

@@ -1,0 +1,151 @@
+"""A run that stops once its gates are decided: the order of its cases, and when the rest is not needed any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, Threshold
+from pytest_queryeval.core.report import CaseReport, PendingGate, StopReport
+from pytest_queryeval.evaluation.sequential import MeanTest
+from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.results.case_json import case_json
+from pytest_queryeval.results.gates import (
+    OFF,
+    EarlyDecision,
+    GateMode,
+    gate_subject,
+    is_about,
+    is_relative,
+    score_with_errors,
+    will_be_about,
+)
+from pytest_queryeval.workers.cases import NamedCase
+
+MAX_NAMED = 3  # gates in a message
+
+
+def random_place(nodeid: str, seed: int) -> bytes:
+    """Return what to sort the cases of a run by, for a random order that depends on the seed and their names only."""
+    return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()
+
+
+def not_run(named: NamedCase) -> CaseReport:
+    """Return the report of a case of which the run had no need."""
+    case, nodeid, path = named
+    return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message="all gates were decided before it")
+
+
+@dataclass(slots=True)
+class _GateTest:
+    """A gate that may be decided before all of its cases ran, `of` so many."""
+
+    gate: PendingGate
+    test: MeanTest
+    of: int
+    drawn: int = 0
+    has_score: bool = False
+    decision: EarlyDecision | None = field(default=None)
+
+    def add(self, case: CaseReport) -> None:
+        score = score_with_errors(self.gate, case)
+        self.test.add(score)
+        self.drawn += 1
+        self.has_score |= score is not None
+        if self.decision is None and self.has_score and (is_met := self.test.result) is not None:
+            self.decision = EarlyDecision(is_met=is_met, after=self.drawn, of=self.of)
+
+
+class EarlyStop:
+    """Which gates of a run are decided, told from the reports of its cases, which have to run in random order.
+
+    A gate can be decided early if it limits the pass rate or the mean of a metric from 0 to 1, over cases that all will
+    run; in the mode `selection`, over those that will. All of these are decided at the level `ALPHA` together, so each
+    of their limits has its share of it. Gates that need all cases keep the run going to its end: `needs_all` tells
+    which. Others have no result in this run, whether it stops or not.
+
+    `problem` tells why no gate can be decided early; empty where one can.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        gates: Sequence[PendingGate],
+        cases: Sequence[NamedCase],
+        *,
+        mode: GateMode,
+        has_baseline: bool,
+    ) -> None:
+        self._seed = seed
+        self._of = len(cases)
+        self._after = 0
+        self.needs_all: list[str] = []
+        self._tests: list[_GateTest] = []
+        reasons: list[str] = []
+        fitting: list[tuple[PendingGate, int]] = []
+        for gate in gates:
+            about = [named.case for named in cases if will_be_about(gate, named.case, named.path)]
+            scored = [case for case in about if gate["metric"] in (PASS_RATE, *case.score_names)]
+            if why := _why_not_evaluated(gate, len(about), mode, has_baseline=has_baseline):
+                reasons.append(f"{gate_subject(gate)}: {why}")
+            elif why := _why_all(gate):
+                self.needs_all.append(f"{gate_subject(gate)}: {why}")
+            elif scored:
+                fitting.append((gate, len(scored)))
+            else:
+                reasons.append(f"{gate_subject(gate)}: no case has a score")
+        limits = sum((gate["min"] is not None) + (gate["max"] is not None) for gate, _ in fitting)
+        for gate, number in fitting:
+            threshold = Threshold(minimum=gate["min"], maximum=gate["max"])
+            self._tests.append(_GateTest(gate, MeanTest(threshold, number, ALPHA / limits), number))
+        why_none = [*reasons, *self.needs_all]
+        more = f" and {len(why_none) - MAX_NAMED:,} more" if why_none[MAX_NAMED:] else ""
+        self.problem = "" if fitting else "; ".join(why_none[:MAX_NAMED]) + more or "there is no gate"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the rest of the cases is not needed."""
+        return not self.needs_all and all(test.decision is not None for test in self._tests)
+
+    def add(self, case: CaseReport) -> None:
+        """Count a case that ran."""
+        self._after += 1
+        names = (PASS_RATE,) if case["fingerprint"] is None else (PASS_RATE, *case["fingerprint"]["metrics"])
+        for test in self._tests:
+            if test.gate["metric"] in names and is_about(test.gate, case):
+                test.add(case)
+
+    def decision(self, gate: PendingGate) -> EarlyDecision | None:
+        """Return the decision on a gate; None where there is none."""
+        required = {**gate, "cases": None}
+        return next((test.decision for test in self._tests if {**test.gate, "cases": None} == required), None)
+
+    def report(self) -> StopReport:
+        """Return the rule, and how far the run came."""
+        return {"rule": "decided", "seed": self._seed, "alpha": ALPHA, "after": self._after, "of": self._of}
+
+
+def _why_not_evaluated(gate: PendingGate, will_run: int, mode: GateMode, *, has_baseline: bool) -> str:
+    """Return why a gate has no result of its own in this run, whether it stops or not; empty where it has one."""
+    if mode == "off":
+        return OFF
+    if is_relative(gate):
+        return "" if has_baseline else "no baseline was given"
+    if gate["cases"] is None:
+        return "a suite file below could not be read"
+    if mode == "complete" and will_run < gate["cases"]:
+        return f"only {will_run:,} of {gate['cases']:,} cases are selected"
+    return ""
+
+
+def _why_all(gate: PendingGate) -> str:
+    """Return why a gate needs all cases; empty where some may be enough."""
+    if is_relative(gate):
+        return "it compares with the baseline"
+    if gate["type"] == "sum":
+        return "it limits a sum"
+    metric = gate["metric"]
+    if metric not in (PASS_RATE, *OF_TRIALS) and METRICS[metric].max_score != 1:
+        return "its scores are not from 0 to 1"
+    return ""

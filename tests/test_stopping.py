@@ -1,0 +1,217 @@
+"""Which gates of a run are decided before all of its cases ran, and whether the rest is needed."""
+
+from pathlib import Path
+
+import pytest
+from samples import FINGERPRINT, entry, make_case
+
+from pytest_queryeval.core.errors import Location, QueryEvalError
+from pytest_queryeval.core.model import Gate, NoRegression
+from pytest_queryeval.results.gates import pending_gate
+from pytest_queryeval.runs.options import RunOptions
+from pytest_queryeval.runs.stopping import EarlyStop, random_place
+from pytest_queryeval.workers.cases import NamedCase
+
+PATH = "music/s.queryeval.yaml"
+
+
+def gate(metric="pass_rate", *, folder="music", cases=100, minimum=None, maximum=None, where=None, **changes):
+    made = Gate(
+        metric=metric,
+        where=where or {},
+        minimum=minimum,
+        maximum=maximum,
+        folder=Path("/suite/music"),
+        location=Location(Path("/suite/music/queryeval.yaml"), 2),
+        **changes,
+    )
+    return pending_gate(made, folder) | {"cases": cases}
+
+
+def named(number=100, path=PATH, **changes):
+    return [NamedCase(make_case(id=f"c{n}", **changes), f"{path}::c{n}", path) for n in range(number)]
+
+
+def stop(*gates, cases=None, mode="complete", has_baseline=False):
+    return EarlyStop(0, gates, named() if cases is None else cases, mode=mode, has_baseline=has_baseline)
+
+
+def ran(outcome="passed", path=PATH, **changes):
+    known = {"outcome": outcome, "path": path, "scores": {}, "kind": "sql"}
+    return entry(**known | {"fingerprint": FINGERPRINT | {"metrics": ["execution_accuracy"]}} | changes)
+
+
+def decision(early, pending):
+    found = early.decision(pending)
+    return None if found is None else (found.is_met, found.after, found.of)
+
+
+def test_a_pass_rate_is_decided_by_the_cases_that_ran():
+    pending = gate(minimum=0.5)
+    early = stop(pending)
+
+    for _ in range(30):
+        early.add(ran())
+
+    met, after, of = decision(early, pending)
+    assert (early.is_decided, met, of) == (True, True, 100)
+    assert after < 15
+    assert early.report() == {"rule": "decided", "seed": 0, "alpha": 0.05, "after": 30, "of": 100}
+
+
+def test_failed_cases_and_errors_count_against_a_gate_and_expected_failures_do_not():
+    least = gate(minimum=0.9)
+    early, expected = stop(least), stop(least)
+
+    for _ in range(11):
+        early.add(ran("error"))
+        expected.add(ran("xfailed"))
+
+    assert decision(early, least)[0] is False
+    assert decision(expected, least) is None
+
+
+def test_an_error_counts_as_0_in_the_mean_of_a_metric():
+    least, most = gate("execution_accuracy", minimum=0.9), gate("execution_accuracy", maximum=0.5)
+    early = stop(least, most)
+
+    for _ in range(20):
+        early.add(ran("error"))
+
+    assert (decision(early, least)[0], decision(early, most)[0]) == (False, True)
+
+
+def test_a_gate_without_any_score_is_not_decided():
+    least = gate("execution_accuracy", minimum=0.0)
+    early = stop(least)
+
+    early.add(ran(scores={"execution_accuracy": None}))
+    assert not early.is_decided
+    early.add(ran(scores={"execution_accuracy": 0.3}))
+    assert decision(early, least) == (True, 2, 100)
+
+
+def test_a_gate_is_about_the_cases_of_its_folder_and_where():
+    folder, tag = gate(minimum=0.5), gate(minimum=0.5, where={"tag": "x"}, cases=50)
+    cases = [*named(50), *named(50, tags=("x",))]
+    early = stop(folder, tag, cases=[*cases, *named(30, path="arts/a.queryeval.yaml")])
+
+    for _ in range(30):
+        early.add(ran("failed", path="arts/a.queryeval.yaml"))
+        early.add(ran())
+
+    assert decision(early, folder)[0] is True
+    assert decision(early, tag) is None  # no case with the tag has run
+    assert not early.is_decided
+    for _ in range(30):
+        early.add(ran("failed", tags=["x"]))
+    assert decision(early, tag)[0] is False
+    assert early.is_decided
+
+
+def test_a_gate_counts_only_cases_that_request_its_metric():
+    least = gate("execution_accuracy", minimum=0.5, cases=12)
+    early = stop(least, cases=[*named(2), *named(10, metrics=("valid_query",), thresholds={})])
+
+    early.add(ran(scores={"valid_query": 1.0}, fingerprint=FINGERPRINT | {"metrics": ["valid_query"]}))
+    assert decision(early, least) is None
+    early.add(ran(scores={"execution_accuracy": 1.0}))
+    assert decision(early, least) == (True, 1, 2)  # 1 of 2 is enough
+
+
+def test_more_limits_are_decided_later():
+    one, two = gate(minimum=0.5), gate(minimum=0.4, maximum=1.0)
+    alone, together = stop(one), stop(one, two)
+
+    for early in (alone, together):
+        for _ in range(50):
+            early.add(ran())
+
+    assert decision(alone, one)[1] < decision(together, one)[1]
+
+
+@pytest.mark.parametrize(
+    ("pending", "why"),
+    [
+        (gate("total_tokens", maximum=5.0, is_sum=True), "sum of total_tokens: it limits a sum"),
+        (gate("ves", minimum=0.5), "ves: its scores are not from 0 to 1"),
+        (
+            gate("pass_rate", no_regression=NoRegression(alpha=0.05, max_drop=0.0)),
+            "regression of pass_rate: it compares with the baseline",
+        ),
+        (gate("regressions", max_regressions=0), "regressions: it compares with the baseline"),
+    ],
+)
+def test_a_gate_that_needs_all_cases_keeps_the_run_going(pending, why):
+    early, alone = stop(gate(minimum=0.5), pending, has_baseline=True), stop(pending, has_baseline=True)
+
+    for _ in range(60):
+        early.add(ran())
+
+    assert (early.problem, early.needs_all, early.is_decided) == ("", [why], False)
+    assert alone.problem == why
+
+
+@pytest.mark.parametrize(
+    ("pending", "how", "why"),
+    [
+        (gate(minimum=0.5, cases=400), {}, "pass_rate: only 100 of 400 cases are selected"),
+        (gate(minimum=0.5, cases=None), {}, "pass_rate: a suite file below could not be read"),
+        (gate(minimum=0.5), {"mode": "off"}, "pass_rate: gates are off"),
+        (gate(max_regressions=0), {}, "regressions: no baseline was given"),
+        (gate("entity_set_f1", minimum=0.5), {}, "entity_set_f1: no case has a score"),
+    ],
+)
+def test_a_gate_without_a_result_in_this_run_is_not_waited_for(pending, how, why):
+    assert stop(pending, **how).problem == why
+    if how:
+        return
+    other = gate(minimum=0.5, folder=".")
+    early = stop(pending, other)
+    for _ in range(30):
+        early.add(ran())
+    assert early.is_decided
+
+
+def test_a_selection_may_be_all_that_a_gate_is_about():
+    pending = gate(minimum=0.5, cases=400)
+    early = stop(pending, mode="selection")
+
+    for _ in range(30):
+        early.add(ran())
+
+    assert decision(early, pending)[::2] == (True, 100)
+
+
+def test_without_a_gate_there_is_nothing_to_decide():
+    assert stop().problem == "there is no gate"
+    assert stop(*[gate(max_regressions=0)] * 5).problem.endswith("; regressions: no baseline was given and 2 more")
+
+
+def test_the_order_of_cases_depends_on_the_seed_and_on_nothing_else():
+    names = [f"{PATH}::c{number}" for number in range(100)]
+
+    first, again, other = (sorted(names, key=lambda name: random_place(name, seed)) for seed in (0, 0, 1))
+
+    assert first == again
+    assert sorted(other) == sorted(first)
+    assert sum(one == another for one, another in zip(first, other, strict=True)) < 10
+    assert first != names
+
+
+@pytest.mark.parametrize(
+    ("given", "seed"), [(None, None), ("off", None), ("decided", 0), ("decided:7", 7), ("decided:0", 0)]
+)
+def test_the_option_has_a_seed(given, seed):
+    assert RunOptions(prefix="--", folder=Path(), root=Path(), stop=given).stop_seed == seed
+
+
+@pytest.mark.parametrize("given", ["on", "decided:", "decided:x", "decided:-1", "Decided", "decided:1:2"])
+def test_anything_else_is_no_option(given):
+    options = RunOptions(prefix="--", folder=Path(), root=Path(), stop=given)
+
+    with pytest.raises(QueryEvalError) as error:
+        options.check()
+
+    expected = "expected decided, decided:SEED with a whole number, or off"
+    assert str(error.value) == f"--stop: {expected}, found '{given}'"
