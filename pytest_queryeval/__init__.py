@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from pytest_queryeval.metrics import METRICS
     from pytest_queryeval.suites import load_cases
     from pytest_queryeval.text.redaction import register_secret
+    from pytest_queryeval.workers.pairs import PairScore, score_pairs
 
 _HOMES = {
     "Case": "core.model",
     "CaseView": "core.case_view",
     "ExecutorBroken": "core.errors",
     "METRICS": "metrics",
+    "PairScore": "workers.pairs",
     "Prediction": "core.model",
     "PredictorError": "core.errors",
     "QueryEvalError": "core.errors",
@@ -26,6 +28,7 @@ _HOMES = {
     "evaluate": "api",
     "load_cases": "suites",
     "register_secret": "text.redaction",
+    "score_pairs": "workers.pairs",
 }
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "Case",
     "CaseView",
     "ExecutorBroken",
+    "PairScore",
     "Prediction",
     "PredictorError",
     "QueryEvalError",
@@ -41,6 +45,7 @@ __all__ = [
     "evaluate",
     "load_cases",
     "register_secret",
+    "score_pairs",
 ]
 
 

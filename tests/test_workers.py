@@ -21,6 +21,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.workers import dispatch
 from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
 from pytest_queryeval.workers.chunks import Job
+from pytest_queryeval.workers.dask import dask_executor
 from pytest_queryeval.workers.dispatch import Dispatcher, WorkerDied
 from pytest_queryeval.workers.processes import WorkerProcesses
 
@@ -64,6 +65,7 @@ def predict(case):
 DEADLY = """
 import os
 import signal
+import time
 from pathlib import Path
 from pytest_queryeval import METRICS
 from pytest_queryeval.core.metric import metric
@@ -75,6 +77,7 @@ def deadly(predicted, prediction):
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     if "always" in predicted.query and not Path(__file__).with_name("immortal").exists():
+        time.sleep(0.3)  # Dask gives up workers that die while they start
         os._exit(3)
     return 1.0
 
@@ -362,6 +365,19 @@ def test_an_error_in_a_worker_is_raised_with_its_traceback(own_processes):
         own_processes.submit(int, "x").result()
 
     assert "_serve" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("address", ["tcp://a:1", "dask://", "dask://a:1/x", "localhost:8786"])
+def test_an_address_that_is_none_of_a_scheduler_is_refused(address):
+    with pytest.raises(QueryEvalError, match=f"expected dask://HOST:PORT, .* found '{address}'"):
+        dask_executor(address).__enter__()
+
+
+def test_dask_that_is_not_installed_is_an_error_with_its_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    with pytest.raises(QueryEvalError, match=r"dask://a:1 needs the package 'distributed', .*: pip install 'pytest-q"):
+        dask_executor("dask://a:1").__enter__()
 
 
 class InlineExecutor(Executor):

@@ -51,7 +51,7 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
     for number in range(1, case.trials + 1):
         progress.prediction = None
         progress.prediction = session.predict(case, number)
-        trials.append(_score(case, golds, progress.prediction, session))
+        trials.append(score_prediction(case, golds, progress.prediction, session))
     result = result_of(case, trials)
     return replace(result, cause=find_cause(result, session))
 
@@ -112,7 +112,11 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
     return GoldError(f"{name} query failed ({error.kind}): {error.message}{hint}", stated.location)
 
 
-def _score(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
+def score_prediction(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
+    """Execute a prediction, and score it against golds that ran.
+
+    Raise `SourceError`, `PredictorError`, and `QueryEvalError` for a metric, as `evaluate_case` does.
+    """
     predicted = _executed(prediction.content, case, session)
     began = perf_counter()
     names = case.requested_metrics

@@ -176,7 +176,8 @@ class Scoring:
     def _in_form_of(self, other: Execution, execution: Execution) -> Execution:
         if other.answer is None or execution.answer is None or execution.query is not None:
             return execution
-        return replace(execution, answer=KINDS[self._case.kind].in_form_of(other.answer, execution.answer))
+        answer = KINDS[self._case.kind].in_form_of(other.answer, execution.answer)
+        return execution if answer is execution.answer else replace(execution, answer=answer)
 
     def _with_order(self, gold: Execution) -> Execution:
         predicted = self.predicted.answer

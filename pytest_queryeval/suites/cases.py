@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import CaseError, Location, SourceError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.core.selection import Structure
-from pytest_queryeval.documents.document import Node
+from pytest_queryeval.documents.document import File, Node
+from pytest_queryeval.documents.json_nodes import parse_json
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.documents.tables import TableFile
 from pytest_queryeval.documents.values import each, entries
@@ -145,6 +149,23 @@ class CaseReader:
             return
         if settings.predictor is None or settings.predictor.kind == "inline":
             problems.append(node.problem(f"no prediction: add `predicted`, or `predictor` to {_settings_file(node)}"))
+
+
+def case_of_settings(stated: Mapping[str, object], folder: Path) -> Case:
+    """Return a case without golds that has settings as a suite in the folder would state them.
+
+    Nothing is required of its scores. Raise `SuiteError` with all problems, and `CaseError` for an unknown source.
+    """
+    problems = Problems()
+    node = parse_json(json.dumps(stated, default=str), File(folder / "score_pairs", Path("score_pairs")), line=0)
+    values = read_keys(node, "file", problems)
+    if not problems:
+        check_applicable(node, values, values["kind"], problems)
+    problems.raise_any()
+    settings = resolve({**values, "thresholds": {}})
+    schema = None if settings.db_schema is None else load_schema(settings.db_schema, settings.source, {})
+    structure = None if settings.structure is None else load_structure(settings.structure)
+    return _case(node.location, None, {"id": "pair"}, settings, (), None, schema, structure)
 
 
 def _settings_file(node: Node) -> str:

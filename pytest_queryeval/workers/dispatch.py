@@ -27,6 +27,7 @@ GROWTH = 4  # of the chunks, at most, by what one of them took
 FLUSH_SECONDS = 0.1  # after which an idle worker gets a chunk that is not full
 FIRST_CHUNKS = 4  # under way while no worker is known
 MAX_AHEAD = 200_000  # items between the first that is not done and the last that was sent
+QUIET_SECONDS = 60.0  # without a result, until that is told
 MAX_DEATHS = 3  # of workers with a single item, until it is given up
 
 
@@ -113,7 +114,7 @@ class Dispatcher(Generic[T, R]):
                         self._submit(chunk)
                 if self._suspects and not self._pending and not self._again:
                     self._submit(replace(self._suspects.popleft(), alone=True))
-                yield from self._done(timeout=0 if is_waiting or self._given_up or not self._pending else None)
+                yield from self._done(timeout=0 if is_waiting or self._given_up else QUIET_SECONDS)
                 if is_last and not (self._pending or self._again or self._suspects):
                     return
         finally:
@@ -159,10 +160,13 @@ class Dispatcher(Generic[T, R]):
             raise _broken(error) from error
         self._pending[future] = chunk
 
-    def _done(self, timeout: float | None) -> Iterator[tuple[int, Sequence[R]]]:
-        """Yield what is done, at least one chunk where `timeout` is None."""
+    def _done(self, timeout: float) -> Iterator[tuple[int, Sequence[R]]]:
+        """Yield what is done, after so many seconds at most."""
         if self._pending:
-            for future in wait(self._pending, timeout, FIRST_COMPLETED).done:
+            done = wait(self._pending, timeout, FIRST_COMPLETED).done
+            if timeout and not done:
+                self._tell(f"no worker has answered for {timeout:.0f} s")
+            for future in done:
                 chunk = self._pending.pop(future)
                 try:
                     found = future.result()

@@ -1,0 +1,119 @@
+"""Pairs of gold and predicted, scored without suites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_queryeval.core.errors import PredictorError, QueryEvalError
+from pytest_queryeval.core.model import Answer, Case, Failure, Prediction, QueryOrAnswer
+from pytest_queryeval.core.table import Table
+from pytest_queryeval.evaluation.evaluation import gold_error, score_prediction
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.languages import KINDS
+from pytest_queryeval.predictors.answer import read_answer
+from pytest_queryeval.suites.cases import case_of_settings
+from pytest_queryeval.text.redaction import redact
+from pytest_queryeval.workers.chunks import Job
+from pytest_queryeval.workers.dispatch import Dispatcher
+
+Pair: TypeAlias = tuple[object, object]  # gold and predicted
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """The scores of a predicted query or answer, by metric; None for a metric that does not apply.
+
+    `failure` is why the predicted query has no answer, which metrics of answers score as 0. `error` is why there is no
+    score at all: gold does not run, the source cannot be reached, or a metric raises; empty where there is none.
+    """
+
+    scores: Mapping[str, float | None]
+    failure: Failure | None = None
+    error: str = ""
+
+
+def score_pairs(
+    pairs: Iterable[Pair],
+    source: str | Path | Mapping[str, Any] | None = None,
+    metrics: Sequence[str] | None = None,
+    *,
+    executor: Executor | None = None,
+    **settings: Any,
+) -> Iterator[PairScore]:
+    """Yield the scores of each pair of gold and predicted, in their order, while the pairs are read.
+
+    Each of a pair is the text of a query, or an answer: a `Table`, `{"columns": [...], "rows": [...]}`, or for kinds
+    without queries a value. `source` is what suites write under `source`, with paths relative to the current folder;
+    pairs of answers need none. `metrics` are those of the kind by default. `settings` are other keys of suites: `kind`
+    (`sql` by default), `compare`, `options`, `timeout`, `max_rows` and so on.
+
+    With an `executor` its workers do the work, and pairs are read ahead; the caller closes it. Raise `QueryEvalError`
+    for settings that cannot be right, and while scores are read `ExecutorBroken` where the executor breaks.
+    """
+    stated: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
+    case = case_of_settings({name: value for name, value in stated.items() if value is not None}, Path.cwd())
+    return _scored_here(pairs, case) if executor is None else _scored_on(executor, pairs, case)
+
+
+def _scored_here(pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
+    with Session(cause="off") as session:
+        for pair in pairs:
+            yield _score(pair, case, session)
+
+
+def _scored_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
+    job = Job(work=partial(score_chunk, case))
+    dispatcher: Dispatcher[Pair, PairScore] = Dispatcher(
+        executor, job, failed=lambda _, reason: PairScore({}, error=reason), redacted=_redacted
+    )
+    done: dict[int, Sequence[PairScore]] = {}  # by the number of their first pair
+    expected = 0
+    for first, scores in dispatcher.run(pairs):
+        done[first] = scores
+        while expected in done:
+            own = done.pop(expected)
+            expected += len(own)
+            yield from own
+
+
+def score_chunk(case: Case, pairs: Sequence[Pair], session: Session) -> list[PairScore]:
+    """Return the scores of pairs, in a worker."""
+    return [_score(pair, case, session) for pair in pairs]
+
+
+def _score(pair: Pair, case: Case, session: Session) -> PairScore:
+    try:
+        stated, predicted = (_stated(each, case.kind, by) for each, by in zip(pair, ("gold", "predicted"), strict=True))
+        gold = session.execute_cached(stated, case)
+        if gold.error is not None:
+            raise gold_error(gold.error, replace(case, golds=(stated,)), 0, session)
+        trial = score_prediction(case, [gold], Prediction(content=predicted, predictor="pairs"), session)
+    except QueryEvalError as error:
+        return PairScore({}, error=redact(str(error)))
+    return PairScore(trial.scores, trial.predicted.error)
+
+
+def _stated(value: object, kind: str, by: str) -> QueryOrAnswer:
+    """Return what one of a pair says; raise `PredictorError` for what cannot be an answer of the kind."""
+    if isinstance(value, str):
+        return QueryOrAnswer(query=value)
+    if isinstance(value, Answer):
+        return QueryOrAnswer(answer=value)
+    if KINDS[kind].answer_type is not Table:
+        return read_answer(value, kind, by=by)
+    if not isinstance(value, Mapping) or value.keys() != {"columns", "rows"}:
+        raise PredictorError(f"{by} is {type(value).__name__}, neither a query nor a table with `columns` and `rows`")
+    columns, rows = tuple(value["columns"]), [tuple(row) for row in value["rows"]]
+    if any(len(row) != len(columns) for row in rows):
+        raise PredictorError(f"{by} has a row that is not as long as its columns")
+    return QueryOrAnswer(answer=Table(columns=columns, rows=rows))
+
+
+def _redacted(score: PairScore) -> PairScore:
+    failure = score.failure and replace(score.failure, message=redact(score.failure.message))
+    return replace(score, failure=failure, error=redact(score.error))

@@ -1,0 +1,49 @@
+"""A Dask cluster of two processes on this machine."""
+
+import pytest
+from test_workers import assert_same, deadly_cases, messages, registries  # noqa: F401 - a fixture
+
+from pytest_queryeval import QueryEvalError, evaluate
+from pytest_queryeval.workers.dask import dask_executor
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*:ResourceWarning")]
+
+
+@pytest.fixture(scope="module")
+def address():
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed", reason="pip install 'pytest-queryeval[dask]'")
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    once = dask.config.set({"distributed.scheduler.allowed-failures": 0})  # to lose fewer workers, which start slowly
+    with once, distributed.LocalCluster(**settings, silence_logs=50) as cluster:
+        yield cluster.scheduler_address.replace("tcp", "dask")
+
+
+def test_a_worker_that_dies_changes_nothing_in_the_report(address, tmp_path, registries):  # noqa: F811
+    queries = ["SELECT 1", "SELECT 2"] * 20
+    cases = deadly_cases(tmp_path, [*queries, "SELECT 1 AS once", *queries])
+
+    with dask_executor(address) as executor:
+        report = evaluate(cases, executor=executor)
+
+    assert (tmp_path / "died").exists()
+    assert_same(report, evaluate(cases))
+
+
+def test_a_case_that_kills_its_workers_is_an_error_and_the_others_are_right(address, tmp_path, registries):  # noqa: F811
+    queries = ["SELECT 1", "SELECT 2"] * 2
+    cases = deadly_cases(tmp_path, [*queries, "SELECT 1 AS always", *queries])
+
+    with dask_executor(address) as executor:
+        report = evaluate(cases, executor=executor)
+
+    assert list(messages(report)) == ["c4"]
+    assert "its worker died 4 times" in messages(report)["c4"]
+    assert (report["totals"]["passed"], report["totals"]["failed"]) == (4, 4)
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error_with_its_remedy(monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.workers.dask.CONNECT_SECONDS", 0.5)
+
+    with pytest.raises(QueryEvalError, match=r"no Dask scheduler at dask://127\.0\.0\.1:9: .*: start one with"):
+        dask_executor("dask://127.0.0.1:9").__enter__()
