@@ -156,11 +156,12 @@ def test_threads_give_the_report_of_one_process(ugly):
 
 
 @pytest.mark.process
-def test_processes_give_the_report_of_one_process(ugly, own_processes, registries):
+@pytest.mark.parametrize("folder", ["sql", pytest.param(".", marks=pytest.mark.slow)])
+def test_processes_give_the_report_of_one_process(folder, ugly, own_processes, registries):
     register_secret("swordfish-77")
     import_conftests(EXAMPLES)
-    examples = [case for case in load_cases(EXAMPLES) if "semantic_similarity" not in case.requested_metrics]
-    cases = [*ugly, *examples]
+    examples = load_cases(EXAMPLES / folder)
+    cases = [*ugly, *(case for case in examples if "semantic_similarity" not in case.requested_metrics)]
     expected = evaluate(cases)
 
     report = evaluate(cases, executor=own_processes)
