@@ -1,7 +1,8 @@
 """Counterexamples on Spider: pairs of gold and a wrong variant that passes, and predictions that are right with another text.
 
-Needs QUERYEVAL_CONFORMANCE. The argument, if given, is the number of pairs of each sort, chosen at random; golds that
-are held out (see bench_strengthen.py) are left out. Times are of the processor, with the child processes.
+Needs QUERYEVAL_CONFORMANCE. The first argument is the number of pairs of each sort, chosen at random, the second one is
+`duckdb` for copies of the databases in DuckDB. Golds that are held out (see bench_strengthen.py) are left out. Times are of
+the processor, with the start of the child process.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from statistics import median
 
-from bench_strength import load
+from bench_strength import load, spider_suite
+from bench_strengthen import spider_in_duckdb
 
+from pytest_queryeval.core.errors import GoldError
 from pytest_queryeval.core.model import Case, QueryOrAnswer
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
@@ -29,26 +33,27 @@ SYSTEMS = ("graphix_t5", "c3_chatgpt", "dail_gpt4")
 
 
 def main() -> None:
+    count, engine = (*sys.argv[1:], "sqlite")[:2]
     spider = Path(os.environ["QUERYEVAL_CONFORMANCE"]).resolve() / "spider"
     numbers = list(range(1034))
     Random(HELD_OUT).shuffle(numbers)
     developed = sorted(numbers[345:])
     with tempfile.TemporaryDirectory() as folder, Session() as session:
-        cases = load(Path(folder), spider, pairs_of(spider, SYSTEMS[0]))
-        mutants = [
-            (cases[number], mutant.query)
-            for number in developed
-            if (found := measure_strength(cases[number], session)) is not None
-            for mutant in found.survivors
-        ]
+        cases = load(
+            Path(folder), spider_suite(spider) if engine == "sqlite" else spider_in_duckdb(spider, Path(folder))
+        )
+        mutants = []
+        for number in developed:
+            with suppress(GoldError):  # in DuckDB
+                if (found := measure_strength(cases[number], session)) is not None:
+                    mutants += [(cases[number], mutant.query) for mutant in found.survivors]
         predictions = [
             (cases[number], predicted)
             for system in SYSTEMS
             for number, predicted in right_predictions(cases, pairs_of(spider, system), session)
         ]
         for name, pairs in (("wrong variants that pass", mutants), ("predictions that are right", predictions)):
-            chosen = Random(HELD_OUT).sample(pairs, min(len(pairs), int(sys.argv[1]))) if sys.argv[1:] else pairs
-            report(name, chosen, session)
+            report(name, Random(HELD_OUT).sample(pairs, min(len(pairs), int(count))))
 
 
 def pairs_of(spider: Path, system: str) -> list[dict[str, str]]:
@@ -60,15 +65,17 @@ def right_predictions(cases: list[Case], pairs: list[dict[str, str]], session: S
     for number, (case, pair) in enumerate(zip(cases, pairs, strict=True)):
         if pair["predicted"].lower().split() != pair["gold"].lower().split():
             predicted = replace(case, predicted=QueryOrAnswer(query=pair["predicted"]), metrics=("execution_accuracy",))
-            if evaluate_case(predicted, session).scores["execution_accuracy"] == 1.0:
-                yield number, pair["predicted"]
+            with suppress(GoldError):
+                if evaluate_case(predicted, session).scores["execution_accuracy"] == 1.0:
+                    yield number, pair["predicted"]
 
 
-def report(name: str, pairs: list[tuple[Case, str]], session: Session) -> None:
+def report(name: str, pairs: list[tuple[Case, str]]) -> None:
     rows, seconds, in_vain = [], [], []
     for case, other in pairs:
         began = used()
-        found = find_counterexample(case, case.golds[0].query or "", other, session)
+        with Session() as session:  # the time of its processes counts when they have ended
+            found = find_counterexample(case, case.golds[0].query or "", other, session)
         (in_vain if found is None else seconds).append(used() - began)
         if found is not None:
             rows.append(sum(len(table.rows) for table in found.tables.values()))

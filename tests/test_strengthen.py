@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -341,3 +342,14 @@ def test_a_gold_that_fails_is_a_problem_of_its_place(folder, capsys):
 
     assert main(["strengthen", ".", "-o", "variants"]) == 1
     assert "gold query failed (invalid): no such column: x" in capsys.readouterr().out
+
+
+def test_a_database_that_is_built_lasts_until_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Session() as session:
+        for number in (1, 2, 2, 3):
+            source = session.build("sqlite", f"CREATE TABLE t AS SELECT {number} AS a;")
+            answered = session.execute(query("SELECT a FROM t"), make_case(source=source))
+            assert answered.answer.rows == [(number,)]
+            assert len(list(tmp_path.iterdir())) == 1
+    assert not list(tmp_path.iterdir())

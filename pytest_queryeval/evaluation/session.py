@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -70,6 +71,7 @@ class Session:
         self._embedders: dict[str, Embedder] = {}
         self._hosts = Hosts()
         self._engines: dict[tuple[str, str], Engine | SourceError] = {}
+        self._built: Source | None = None
         self._opening = threading.Lock()  # predictors list schemas in threads
         self._variants: dict[tuple[str, str], list[Source]] = {}
         self._schemas: dict[tuple[str, str], Schema | SourceError] = {}
@@ -91,6 +93,7 @@ class Session:
                 if not isinstance(opened, Exception):
                     stack.callback(opened.close)
             self._engines.clear()
+            self._built = None
             self._embedders.clear()
             self._schemas.clear()
             self._executions.clear()
@@ -119,16 +122,21 @@ class Session:
         return ENGINES[source.engine].open(source, self._hosts)
 
     def build(self, engine: str, script: str) -> Source:
-        """Make a small database by a script, and return it as a source of this session; raise `SourceError`.
+        """Make a small database by a script, and return it as a source of this session until the next one is made.
 
-        Some engines run the script at the first query, which then raises.
+        Raise `SourceError` where the script fails; some engines run it at the first query, which then raises.
         """
         build = ENGINES[engine].build
         assert build is not None
-        source = Source(name="script", engine=engine, settings={"script": script}, folder=Path())
+        digest = hashlib.sha256(script.encode()).hexdigest()  # for caches, which outlive the database
+        source = Source(name="script", engine=engine, settings={"digest": digest}, folder=Path())
         with self._opening:
-            if source.key not in self._engines:
+            if self._built != source:
+                if self._built is not None:
+                    unwrap(self._engines.pop(self._built.key)).close()
+                    self._built = None
                 self._engines[source.key] = build(script, self._hosts)
+                self._built = source
         return source
 
     def variants(self, source: Source) -> list[Source]:

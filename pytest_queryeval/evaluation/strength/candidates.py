@@ -31,6 +31,7 @@ class CandidateDatabases:
 
     def __init__(self, case: Case, session: Session) -> None:
         self._case = case
+        self._session = session
         self._engine = case.source.engine if case.source else ""
         ddl = session.schema_text(case)
         self.tables = read_tables(ddl, case.dialect)
@@ -39,12 +40,12 @@ class CandidateDatabases:
         others = [statement for statement in statements if statement not in by_table.values()]
         self._ddl = "\n\n".join([*(by_table[name] for name in insertion_order(self.tables)), *others])
         self._constraints = constraints_of(self.tables)
-        self._samples = {name: self._sampled(name, session) for name in self.tables}
+        self._samples = {name: self._sampled(name) for name in self.tables}
 
-    def _sampled(self, table: str, session: Session) -> Sequence[Row]:
+    def _sampled(self, table: str) -> Sequence[Row]:
         """Return some rows of a table of the source, none where it has other columns than its definition says."""
         query = QueryOrAnswer(query=select_rows(table, SAMPLED_ROWS, self._case.dialect))
-        answer = session.execute_cached(query, replace(self._case, max_rows=SAMPLED_ROWS)).answer
+        answer = self._session.execute_cached(query, replace(self._case, max_rows=SAMPLED_ROWS)).answer
         if not isinstance(answer, Table) or len(answer.columns) != len(self.tables[table].columns):
             return ()
         return [row for row in answer.rows if can_insert(row)]
@@ -62,9 +63,9 @@ class CandidateDatabases:
         inserts = [insert_rows(name, of_table, self._case.dialect) for name, of_table in rows.items() if of_table]
         return "\n\n".join([self._ddl, *inserts]) + "\n"
 
-    def source_of(self, rows: Rows, session: Session) -> Source:
-        """Return a database of these rows as a source of a session; raise `SourceError` as `Session.build` does."""
-        return session.build(self._engine, self.script(rows))
+    def source_of(self, rows: Rows) -> Source:
+        """Return a database of these rows, which lasts until the next one; raise `SourceError` as `Session.build`."""
+        return self._session.build(self._engine, self.script(rows))
 
     def reduced(self, rows: Rows, is_enough: Callable[[Rows], bool], attempts: int) -> Rows:
         """Return fewer rows that are enough: without ever smaller parts of tables, at last without single rows."""

@@ -45,44 +45,43 @@ def find_counterexample(
     no such database was found, not that there is none. Raise `SourceError` where the source cannot list its tables.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
-    with Session() as trial:
-        databases = CandidateDatabases(case, session)
-        generator = databases.generator([databases.compared(query) for query in (gold, predicted)])
+    databases = CandidateDatabases(case, session)
+    generator = databases.generator([databases.compared(query) for query in (gold, predicted)])
 
-        def difference(rows: Rows) -> Pair | None:
-            """Return what both queries answer in a database of these rows; None unless both do, and differ."""
-            with suppress(SourceError):
-                here = replace(case, source=databases.source_of(rows, trial))
-                expected, answered = (trial.execute(QueryOrAnswer(query=query), here) for query in (gold, predicted))
-                if isinstance(expected.answer, Table) and isinstance(answered.answer, Table):
-                    prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
-                    if Scoring(here, expected, answered, prediction, trial).value("execution_accuracy") != 1.0:
-                        return expected, answered
-            return None
+    def difference(rows: Rows) -> Pair | None:
+        """Return what both queries answer in a database of these rows; None unless both do, and differ."""
+        with suppress(SourceError):
+            here = replace(case, source=databases.source_of(rows))
+            expected, answered = (session.execute(QueryOrAnswer(query=query), here) for query in (gold, predicted))
+            if isinstance(expected.answer, Table) and isinstance(answered.answer, Table):
+                prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
+                if Scoring(here, expected, answered, prediction, session).value("execution_accuracy") != 1.0:
+                    return expected, answered
+        return None
 
-        def answers(rows: Rows) -> Pair | None:
-            """Return both answers in a database of these rows if they differ there, also with its rows reversed."""
-            last_first = {name: own[::-1] for name, own in rows.items()}
-            pair = difference(rows)
-            return pair if pair is not None and difference(last_first) is not None else None
+    def answers(rows: Rows) -> Pair | None:
+        """Return both answers in a database of these rows if they differ there, also with its rows reversed."""
+        last_first = {name: own[::-1] for name, own in rows.items()}
+        pair = difference(rows)
+        return pair if pair is not None and (last_first == rows or difference(last_first) is not None) else None
 
-        for number in range(BUDGET if databases.tables else 0):
-            is_plain = number < PLAIN_SHARE * BUDGET
-            rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
-            if answers(rows) is None:
-                continue
-            rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, BUDGET)
-            # Each row comes first once, besides other orders.
-            turns = range(1, max(map(len, rows.values())))
-            orders = [{name: own[at:] + own[:at] for name, own in rows.items()} for at in turns]
-            orders += ({name: random.sample(own, len(own)) for name, own in rows.items()} for _ in range(SHUFFLES))
-            if any(answers(each) is None for each in orders) or (found := answers(rows)) is None:
-                continue
-            columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
-            return Counterexample(
-                script=databases.script(rows),
-                tables={name: Table(columns=columns[name], rows=own) for name, own in rows.items() if own},
-                gold=found[0],
-                predicted=found[1],
-            )
+    for number in range(BUDGET if databases.tables else 0):
+        is_plain = number < PLAIN_SHARE * BUDGET
+        rows = generator.rows(random, sizes=PLAIN_SIZES, null_shares=(0.0,)) if is_plain else generator.rows(random)
+        if answers(rows) is None:
+            continue
+        rows = databases.reduced(rows, lambda fewer: answers(fewer) is not None, BUDGET)
+        # Each row comes first once, besides other orders.
+        turns = range(1, max(map(len, rows.values())))
+        orders = [{name: own[at:] + own[:at] for name, own in rows.items()} for at in turns]
+        orders += ({name: random.sample(own, len(own)) for name, own in rows.items()} for _ in range(SHUFFLES))
+        if any(answers(each) is None for each in orders) or (found := answers(rows)) is None:
+            continue
+        columns = {name: tuple(column.name for column in databases.tables[name].columns) for name in rows}
+        return Counterexample(
+            script=databases.script(rows),
+            tables={name: Table(columns=columns[name], rows=own) for name, own in rows.items() if own},
+            gold=found[0],
+            predicted=found[1],
+        )
     return None

@@ -43,18 +43,17 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
     Raise `SourceError` where the source cannot list its tables, and where no small database with them can be built.
     """
     databases = CandidateDatabases(strengths[0].case, session)
-    search = _Search(strengths, databases, Random(seed))  # noqa: S311 - no secret depends on it
+    search = _Search(strengths, databases, session, Random(seed))  # noqa: S311 - no secret depends on it
     survivors = {(at, mutant) for at, one in enumerate(strengths) for mutant in one.survivors}
     left = set(survivors)
     built = in_vain = 0
     while left and built < MAX_VARIANTS and in_vain < VAIN_ROUNDS:
-        with Session() as trial:  # a new one for each variant, as it keeps all its databases
-            rows, kills = search.best_candidate(left, trial)
-            in_vain = 0 if kills else in_vain + 1
-            if not kills:
-                continue
-            rows = search.reduced(rows, kills, trial)
-            kills = search.kills(rows, survivors, trial)
+        rows, kills = search.best_candidate(left)
+        in_vain = 0 if kills else in_vain + 1
+        if not kills:
+            continue
+        rows = search.reduced(rows, kills)
+        kills = search.kills(rows, survivors)
         left -= kills
         built += 1
         yield Variant(
@@ -71,36 +70,39 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
 class _Search:
     """Which mutants of golds on one source the candidates for its variants kill."""
 
-    def __init__(self, strengths: Sequence[CaseStrength], databases: CandidateDatabases, random: Random) -> None:
+    def __init__(
+        self, strengths: Sequence[CaseStrength], databases: CandidateDatabases, session: Session, random: Random
+    ) -> None:
         self._strengths = strengths
         self._databases = databases
+        self._session = session
         self._random = random
         self.refusals: list[str] = []
         self.is_buildable = False
         self._compared = [databases.compared(one.gold) for one in strengths]
 
-    def best_candidate(self, left: Collection[Target], session: Session) -> tuple[Rows, set[Target]]:
+    def best_candidate(self, left: Collection[Target]) -> tuple[Rows, set[Target]]:
         """Return the rows that kill most of the mutants that are left, of CANDIDATES ones in which every gold runs."""
         generator = self._databases.generator([self._compared[at] for at in sorted({at for at, _ in left})])
         candidates = [generator.rows(self._random) for _ in range(CANDIDATES)]
-        found = [(rows, self.kills(rows, left, session)) for rows in candidates]
+        found = [(rows, self.kills(rows, left)) for rows in candidates]
         for rows, kills in sorted(found, key=lambda one: -len(one[1])):
             if not kills:
                 break
-            source = self._databases.source_of(rows, session)
+            source = self._databases.source_of(rows)
             cases = [replace(one.case, source=source) for one in self._strengths]
-            if all(session.execute(gold, case).error is None for case in cases for gold in case.golds):
+            if all(self._session.execute(gold, case).error is None for case in cases for gold in case.golds):
                 return rows, kills
         return {}, set()
 
-    def reduced(self, rows: Rows, kills: Collection[Target], session: Session) -> Rows:
+    def reduced(self, rows: Rows, kills: Collection[Target]) -> Rows:
         """Return fewer rows that kill the same mutants."""
-        return self._databases.reduced(rows, lambda fewer: self.kills(fewer, kills, session) == kills, MAX_REDUCTIONS)
+        return self._databases.reduced(rows, lambda fewer: bool(self.kills(fewer, kills, all_of=True)), MAX_REDUCTIONS)
 
-    def kills(self, rows: Rows, mutants: Collection[Target], session: Session) -> set[Target]:
+    def kills(self, rows: Rows, mutants: Collection[Target], *, all_of: bool = False) -> set[Target]:
         """Return which of the mutants do not answer as gold in a database of these rows.
 
-        None where a gold fails there, or the database refuses a row.
+        None where a gold fails there, the database refuses a row, or with `all_of` one of them is not killed.
         """
         of_case: dict[int, list[Mutant]] = defaultdict(list)
         for at, mutant in mutants:
@@ -108,8 +110,8 @@ class _Search:
         killed = set()
         for at, own in of_case.items():
             try:
-                case = replace(self._strengths[at].case, source=self._databases.source_of(rows, session))
-                golds = [session.execute(gold, case) for gold in case.golds]
+                case = replace(self._strengths[at].case, source=self._databases.source_of(rows))
+                golds = [self._session.execute(gold, case) for gold in case.golds]
             except SourceError as error:
                 self.refusals.append(str(error))
                 return set()
@@ -117,7 +119,9 @@ class _Search:
             if any(gold.error is not None for gold in golds):
                 return set()
             for mutant in own:
-                answered = session.execute(QueryOrAnswer(query=mutant.query), case)
-                if not is_right(answered, golds, case, session):
+                answered = self._session.execute(QueryOrAnswer(query=mutant.query), case)
+                if not is_right(answered, golds, case, self._session):
                     killed.add((at, mutant))
+                elif all_of:
+                    return set()
         return killed
