@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Command] = {
     "schema": Command("schema", "print the JSON Schema of suites or settings, for editors"),
     "import": Command("importers.command", "write suites from a data set, a table or another tool's tests"),
     "export": Command("exporters.command", "write the predictions of a report for a published tool"),
+    "evaluate": Command("evaluate", "evaluate suites without pytest, in several processes or on a cluster"),
     "check": Command("check", "examine suites: do golds run, is each a test, has every setting an effect"),
     "strength": Command("strength", "find weak cases: which wrong variants of a gold query would pass"),
     "strengthen": Command("strengthen", "build variants of databases, on which wrong variants of golds do not pass"),

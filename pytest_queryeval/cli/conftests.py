@@ -25,14 +25,15 @@ def read_suites(path: Path) -> tuple[Sequence[Suite], Sequence[str]]:
     return suites, [str(warning.message) for warning in caught]
 
 
-def import_conftests(path: Path) -> None:
-    """Import every conftest.py beside and above the suites at `path`, up to the current folder, the topmost first.
+def import_conftests(path: Path, root: Path | None = None) -> None:
+    """Import every conftest.py beside and above the suites at `path`, up to the root, the topmost first.
 
-    As under pytest, they can import modules beside them. Raise `QueryEvalError` for one that cannot be imported.
+    The root is the current folder by default. As under pytest, they can import modules beside them. Raise
+    `QueryEvalError` for one that cannot be imported.
     """
-    here = Path.cwd()
+    top = root or Path.cwd()
     folders = {file.parent for file in suite_files(file_at(path).path)}
-    above = {parent for folder in folders for parent in folder.parents if parent.is_relative_to(here)}
+    above = {parent for folder in folders for parent in folder.parents if parent.is_relative_to(top)}
     for folder in sorted(folders | above):
         if (folder / NAME).is_file():
             _import(folder / NAME)

@@ -54,7 +54,8 @@ def measure_cases(path: Path, session: Session, tell: Callable[[str], None]) -> 
     for why in left_out:
         tell(f"not measured: {why}")
     measured = MeasuredCases()
-    for case in with_progress([case for suite in suites for case in suite.cases if case.skip is None], tell):
+    cases = [case for suite in suites for case in suite.cases if case.skip is None]
+    for case in with_progress(cases, tell, total=len(cases)):
         try:
             strength = measure_strength(case, session)
         except (GoldError, SourceError) as error:

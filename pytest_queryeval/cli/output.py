@@ -21,16 +21,19 @@ MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command found: its exit status, lines for people, and what `--json` prints."""
+    """What a command found: its exit status, lines for people, what `--json` prints, commands for a CI service."""
 
     status: int
     lines: Iterable[str]
     data: Mapping[str, object]
+    ci_commands: Iterable[str] = ()
 
 
 def write_result(result: Result, *, as_json: bool) -> None:
     """Write the lines to standard output, or its JSON there and the lines to standard error."""
-    write_lines(result.lines, sys.stderr if as_json else sys.stdout)
+    stream = sys.stderr if as_json else sys.stdout
+    write_lines(result.lines, stream)
+    _write((f"{command}\n" for command in result.ci_commands), stream)
     if as_json:
         # `##` starts commands of CI services anywhere in a line. In JSON, `#` is in texts only.
         text = json.dumps(result.data, allow_nan=False).replace("##", "#\\u0023")

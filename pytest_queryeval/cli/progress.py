@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from pytest_queryeval.cli.output import write_lines
@@ -12,6 +12,7 @@ from pytest_queryeval.text.formatting import pluralize
 
 T = TypeVar("T")
 PROGRESS_SECONDS = 5.0
+LONGER_IN_LOGS = 6
 
 
 def teller(command: str) -> Callable[[str], None]:
@@ -19,13 +20,15 @@ def teller(command: str) -> Callable[[str], None]:
     return lambda message: write_lines([f"queryeval {command}: {message}"], sys.stderr)
 
 
-def with_progress(cases: Sequence[T], tell: Callable[[str], None]) -> Iterator[T]:
-    """Yield the cases, and tell from time to time how many are left."""
+def with_progress(cases: Iterable[T], tell: Callable[[str], None], *, total: int) -> Iterator[T]:
+    """Yield the cases, of which there are `total`, and tell from time to time how many are left."""
     began = shown = time.monotonic()
+    is_seen = sys.stderr is not None and sys.stderr.isatty()
+    pause = PROGRESS_SECONDS * (1 if is_seen else LONGER_IN_LOGS)
     for number, case in enumerate(cases):
         now = time.monotonic()
-        if number and now - shown >= PROGRESS_SECONDS:
+        if number and now - shown >= pause:
             shown = now
-            left = (now - began) / number * (len(cases) - number)
-            tell(f"{number:,} of {pluralize(len(cases), 'case')}, about {left:.0f} s left")
+            left = (now - began) / number * (total - number)
+            tell(f"{number:,} of {pluralize(total, 'case')}, about {left:.0f} s left")
         yield case

@@ -22,6 +22,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
+from pytest_queryeval.text.escaping import log_line, terminal_safe
 
 
 @dataclass(slots=True)
@@ -68,6 +69,12 @@ def fault_location(case: Case, fault: Exception) -> Location:
     elif isinstance(fault, PredictorError):
         place = fault.location
     return place or case.location
+
+
+def fault_text(case: Case, fault: Exception) -> str:
+    """Return the message of a fault with its place; only its first line starts where CI services read commands."""
+    first, *others = terminal_safe(str(fault)).splitlines() or [""]
+    return "\n".join((f"{log_line(first)} ({fault_location(case, fault)})", *(f"  | {line}" for line in others)))
 
 
 def _golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:

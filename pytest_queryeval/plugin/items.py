@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_queryeval.core.errors import Location, QueryEvalError, QueryEvalWarning, SuiteError
+from pytest_queryeval.core.errors import QueryEvalError, QueryEvalWarning, SuiteError
 from pytest_queryeval.core.model import Case, CaseResult, Outcome
 from pytest_queryeval.core.report import CaseReport
-from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_location
+from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.languages import difficulty_of
 from pytest_queryeval.plugin.failure import ThresholdMissed, error_message, failure_lines
 from pytest_queryeval.plugin.folding import error_key
@@ -22,7 +22,6 @@ from pytest_queryeval.results.case_json import case_json, result_json
 from pytest_queryeval.results.headline import headline
 from pytest_queryeval.suites.case_tables import TO_YAML
 from pytest_queryeval.suites.requirements import MissingExtraError
-from pytest_queryeval.text.escaping import log_line, terminal_safe
 from pytest_queryeval.text.truncation import one_line
 
 PROPERTY = "queryeval."
@@ -76,7 +75,7 @@ class CaseItem(pytest.Item):
                 remedy = f": {TO_YAML}" if self.case.row else ""
                 self.warn(QueryEvalWarning(EMPTY_GOLD + remedy))  # which filters may make an error
         except (QueryEvalError, QueryEvalWarning) as error:
-            fault = _with_place(str(error), fault_location(self.case, error))
+            fault = fault_text(self.case, error)
             self.error_key = error_key(error, self.case)
         if fault:  # outside the handler, or pytest would print both exceptions
             pytest.fail(fault, pytrace=False)
@@ -159,9 +158,3 @@ class CaseItem(pytest.Item):
         if report.skipped:
             return "missed" if self.case.xfail is None else "xfailed"
         return "xpassed" if hasattr(report, "wasxfail") else "passed"
-
-
-def _with_place(text: str, place: Location) -> str:
-    """Return a message with a place after its first line; no other line starts where CI reads commands."""
-    first, *others = terminal_safe(text).splitlines() or [""]
-    return "\n".join((f"{log_line(first)} ({place})", *(f"  | {line}" for line in others)))

@@ -42,12 +42,9 @@ class VerdictPrinter:
             return result
         if option.verbose >= MIN_VERBOSITY and not option.no_summary:
             from pytest_queryeval.reports.summary import verdict_line
-            from pytest_queryeval.results.verdict import verdict
             from pytest_queryeval.text.escaping import log_line
 
-            line, markup = verdict_line(report)
-            if self._collector.faults and verdict(report).is_good:
-                line, markup = f"queryeval: FAILED: {self._collector.faults[0]}", {"red": True, "bold": True}
+            line, markup = verdict_line(report, self._collector.faults)
             terminal.write_line(log_line(line), **markup)
         return result
 

@@ -26,6 +26,7 @@ from pytest_queryeval.reports.sections import (
 from pytest_queryeval.results.gates import GATE_WORDS, NO_BASELINE, OFF, gate_line, gate_text
 from pytest_queryeval.results.verdict import (
     COLOURS,
+    FAILED,
     NO_VERDICT,
     counts_of_cases,
     finding,
@@ -90,23 +91,30 @@ def missed_gate_lines(report: Report) -> Iterator[Line]:
             yield f"GATE {one_line(gate_line(gate), GATE_CHARACTERS)}", {"red": True}
 
 
-def verdict_line(report: Report) -> Line:
-    """Return the verdict of a run of pytest, with its colour."""
+def verdict_line(report: Report, faults: Sequence[str] = (), *, of_pytest: bool = True) -> Line:
+    """Return the verdict of a run, by pytest or by `queryeval evaluate`, with its colour.
+
+    A fault, as of a report that cannot be written, makes a good run a failed one.
+    """
     found = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
-    remedy = _remedy(report) if found.state == NO_VERDICT else ""
+    if faults and found.is_good:
+        return f"queryeval: {FAILED}: {faults[0]}", {COLOURS[FAILED]: True, "bold": True}
+    remedy = _remedy(report, of_pytest=of_pytest) if found.state == NO_VERDICT else ""
     return f"{found.line}{remedy and f'; {remedy}'}", {COLOURS[found.state]: True, "bold": True}
 
 
-def _remedy(report: Report) -> str:
+def _remedy(report: Report, *, of_pytest: bool) -> str:
     """Return what brings a verdict where a run has none; empty where only other cases would."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
-        return "-rs tells why cases were skipped"
+        return f"{'-rs' if of_pytest else 'a report'} tells why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}
     if OFF in reasons:
         return "`queryeval merge` evaluates gates"
     if any(gate["value"] is not None for gate in report["gates"]):
-        return "-o queryeval_gates=selection evaluates gates on the cases that ran"
-    return "name a baseline with --queryeval-baseline=REPORT.json" if reasons == {NO_BASELINE} else ""
+        option = "-o queryeval_gates" if of_pytest else "--gates"
+        return f"{option}=selection evaluates gates on the cases that ran"
+    option = "--queryeval-baseline" if of_pytest else "--baseline"
+    return f"name a baseline with {option}=REPORT.json" if reasons == {NO_BASELINE} else ""
 
 
 def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | None = None) -> Iterator[Line]:

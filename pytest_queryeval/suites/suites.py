@@ -73,10 +73,6 @@ def load_suites(path: str | Path, *, root: Path | None = None, require_predictio
     start = file_at(path).path
     is_folder = os.path.isdir(start)  # noqa: PTH112 - unlike Path.is_dir, for any name
     files = suite_files(start)
-    if not files:
-        raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
-    if start.is_file() and start.suffix not in (".yaml", ".yml", ".jsonl"):
-        raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
     if root is None:
         folder, here = start if is_folder else start.parent, Path.cwd()
         root = here if folder.is_relative_to(here) else folder
@@ -129,14 +125,21 @@ def load_suite(
 
 
 def suite_files(path: Path) -> list[Path]:
-    """Return the suite files below a folder, in the order of their paths, or the path itself where it is none."""
-    return sorted(_suites_below(path)) if os.path.isdir(path) else [path]  # noqa: PTH112
+    """Return the suite files below a folder, in the order of their paths, or the path itself where it is none.
 
-
-def _suites_below(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+    Raise `SuiteError` for a folder without suites, and for a file that is none.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, for any name
+        if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
+            raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
+        return [path]
+    found: list[Path] = []
+    for place, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (path for name in names if is_suite_file(path := Path(place, name)))
+        found += [file for name in names if is_suite_file(file := Path(place, name))]
+    if not found:
+        raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
+    return sorted(found)
 
 
 def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:

@@ -15,9 +15,10 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, Outcome, Prediction
 from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
-from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_location
+from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.case_json import case_json, redacted, result_json
+from pytest_queryeval.text.truncation import one_line
 from pytest_queryeval.workers.chunks import Job, WorkerSession
 from pytest_queryeval.workers.dispatch import Dispatcher
 
@@ -131,19 +132,18 @@ def evaluated(named: NamedCase, session: Session) -> CaseReport:
     """Return the report of a case."""
     case, nodeid, path = named
     if case.skip is not None:
-        return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=case.skip)
+        return case_json(case, nodeid=nodeid, path=path, outcome="skipped", message=one_line(case.skip))
     source_state = session.source_state(case.source)
     progress = CaseProgress()
     try:
         result = evaluate_case(case, session, progress)
     except QueryEvalError as error:
-        message = f"{error} ({fault_location(case, error)})"
         return case_json(
             case,
             nodeid=nodeid,
             path=path,
             outcome="error",
-            message=message,
+            message=fault_text(case, error),
             progress=progress,
             source_state=source_state,
         )

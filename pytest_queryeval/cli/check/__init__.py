@@ -76,7 +76,7 @@ def _gold_findings(
     faults: dict[str, list[CaseLevels]] = defaultdict(list)
     to_check = [levels for levels in cases if levels.case.skip is None]
     with Session(_tell) as session:
-        for levels in with_progress(to_check, _tell):
+        for levels in with_progress(to_check, _tell, total=len(to_check)):
             try:
                 yield from _findings_of(levels, columns, session, run_queries=run_queries)
             except SourceError as error:

@@ -1,0 +1,170 @@
+"""Evaluates suites without pytest: runs all cases, evaluates the gates, writes the reports.
+
+Options mean what they mean to pytest with `--queryeval-` before their names, and the report is that of
+`pytest PATH`. Settings of ini files and the hook `pytest_queryeval_predict` are not used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import get_args
+
+from pytest_queryeval.cli.conftests import import_conftests
+from pytest_queryeval.cli.output import Result
+from pytest_queryeval.cli.progress import teller, with_progress
+from pytest_queryeval.core.cause import CauseMode
+from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.documents.document import file_at
+from pytest_queryeval.documents.problems import Problems
+from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.reports.annotations import annotation_lines
+from pytest_queryeval.reports.excel import LAYOUTS, PUBLISHED
+from pytest_queryeval.reports.summary import summary_lines, verdict_line
+from pytest_queryeval.results.gates import GateMode, merge_gates
+from pytest_queryeval.results.verdict import verdict
+from pytest_queryeval.runs.left_out import with_numbers_of_cases
+from pytest_queryeval.runs.options import RunOptions
+from pytest_queryeval.runs.report import engine_versions, report_of_run
+from pytest_queryeval.runs.root import root_of
+from pytest_queryeval.runs.suites import RunSuites
+from pytest_queryeval.runs.targets import report_targets
+from pytest_queryeval.suites.requirements import MissingExtraError
+from pytest_queryeval.suites.suites import suite_files
+from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
+
+EXAMPLE = "queryeval evaluate suites --report report.html"
+# The exit statuses of pytest, but for an interrupted run.
+OK, FAILED, INTERRUPTED = 0, 1, 130
+_tell = teller("evaluate")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the suites, the options of the plugin, and where queries run."""
+    option = parser.add_argument
+    what = "a suite file, a folder with suites, or a case: SUITE::ID"
+    option("paths", nargs="+", metavar="PATH", help=what)
+    report = "write a report: PATH.json, a folder for all formats, or github for summary and annotations"
+    option("--report", metavar="PATH", action="append", default=[], help=report)
+    option("--name", metavar="TEXT", help="name of the run in reports; default: predictor and commit")
+    option("--predictor", metavar="SPEC", help="ask this predictor for all cases, e.g. my_app.py:predict")
+    option("--threshold", metavar="METRIC=VALUE", action="append", help="require at least VALUE of METRIC")
+    option("--limit", metavar="N", type=int, help="evaluate only the first N cases that are selected")
+    sample = "evaluate N of the cases that are selected, chosen at random in proportion to their files; SEED is 0"
+    option("--sample", metavar="N[:SEED]", help=sample)
+    option("--trials", metavar="N", type=int, help="ask the predictor N times for each case")
+    option("--concurrency", metavar="N", type=int, help="let N calls of a predictor be under way at once")
+    option("--record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
+    option("--replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
+    option("--baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
+    cause = "look for the causes of wrong answers on local sources (auto, the default), on all (full), or not (off)"
+    option("--cause", choices=get_args(CauseMode), default="auto", help=cause)
+    gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
+    option("--gates", choices=get_args(GateMode), default="complete", help=gates)
+    layout = "plain: workbooks without the sheets of published evaluators; published: with them, which is the default"
+    option("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
+    root = "paths in the report are relative to DIR; default: as pytest finds it"
+    option("--rootdir", metavar="DIR", type=Path, help=root)
+    option("-v", "--verbose", action="count", default=0, help="print all tables, and the slowest cases")
+    option("-q", "--quiet", action="count", default=0, help="print less")
+
+
+def run(arguments: argparse.Namespace) -> Result:
+    """Evaluate, report, sum up; 0 where no case failed and no gate is missed, else 1, 130 after Ctrl-C.
+
+    Raise `QueryEvalError` for suites and options that cannot be read or do not fit each other: nothing is run then.
+    """
+    selections = [(Path(path), id_) for path, _, id_ in (text.partition("::") for text in arguments.paths)]
+    paths = [path for path, _ in selections]
+    options = RunOptions(
+        prefix="--",
+        folder=Path.cwd(),
+        root=root_of(paths) if arguments.rootdir is None else Path.cwd() / arguments.rootdir,
+        name=arguments.name,
+        predictor=arguments.predictor,
+        threshold=arguments.threshold,
+        limit=arguments.limit,
+        sample=arguments.sample,
+        trials=arguments.trials,
+        concurrency=arguments.concurrency,
+        record=arguments.record,
+        replay=arguments.replay,
+        baseline=arguments.baseline,
+        cause=arguments.cause,
+        gates=arguments.gates,
+    )
+    options.check()
+    targets = report_targets(arguments.report, option="--report", folder=Path(), layout=arguments.excel_layout)
+    for path in paths:
+        import_conftests(path, options.root)
+    suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
+    named = _collected(selections, suites)
+    chosen = options.chosen([each.nodeid for each in named])
+    cases = [each for each in named if each.nodeid in chosen]
+    is_selected = len(cases) < len(named) or any(id_ for _, id_ in selections)
+    to_run = [each.case for each in cases if each.case.skip is None]
+    if misuse := options.misuse(to_run, suites.kinds):
+        raise QueryEvalError(misuse)
+    results: list[CaseReport] = []
+    is_interrupted = False
+    with Session(_tell, recording=options.recording, cause=options.cause) as session:
+        try:
+            for result in with_progress(evaluate_cases(cases, session), _tell, total=len(cases)):
+                results.append(result)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        unused = [] if is_selected else session.predictors.unused()
+    report = report_of_run(
+        results,
+        with_numbers_of_cases(merge_gates([suites.gates()]), suites, results, suites.collected, suite_files),
+        options,
+        environment={"engines": engine_versions(to_run)},
+        requested_paths={"paths": [suites.relative(path) for path in paths], "ignored": suites.left_out},
+        collected=suites.collected,
+        unreadable_files=[],
+        selected=is_selected,
+        stopped=len(results) < len(cases),
+        interrupted=is_interrupted,
+    )
+    written = targets.write(report)
+    status = FAILED if written.problems or verdict(report).is_faulty else OK
+    verbosity = arguments.verbose - arguments.quiet
+    summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
+    line, _ = verdict_line(report, written.problems, of_pytest=False)
+    return Result(
+        status=INTERRUPTED if is_interrupted else status,
+        lines=[*(text for text, _ in summary), *unused, *written.lines(), line],
+        data=report,
+        ci_commands=annotation_lines(report, options.root) if targets.step_summary is not None else (),
+    )
+
+
+def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> list[NamedCase]:
+    """Return the cases of paths, each with the id of the only case to run there, empty for all.
+
+    Raise `SuiteError` with the problems of all suites, and `QueryEvalError` for an id that no case has.
+    """
+    found: dict[str, NamedCase] = {}
+    problems = Problems()
+    for path, id_ in selections:
+        for file in suite_files(file_at(path).path):
+            name = suites.relative(file)
+            try:
+                cases = suites.cases.get(name) or suites.load(file)
+            except MissingExtraError as error:
+                _tell(f"not evaluated: {file}: {error}")
+                continue
+            except SuiteError as error:
+                problems.keep(error)
+                continue
+            if id_ and id_ not in {case.id for case in cases}:
+                raise QueryEvalError(f"{file}: no case '{id_}'{did_you_mean(id_, [case.id for case in cases])}")
+            for case in cases:
+                if case.id == id_ or not id_:
+                    nodeid = f"{name}::{case.id}"
+                    found.setdefault(nodeid, NamedCase(case, nodeid, suites.relative(case.location.path)))
+    problems.raise_any()
+    return list(found.values())
