@@ -34,6 +34,7 @@ from pytest_queryeval.evaluation.recording.codec import decode, decode_answer, e
 from pytest_queryeval.evaluation.recording.store import decode_entry, encode_entry
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
 
+RECORD_IT = "record it with --queryeval-record, or with `queryeval evaluate --record`"
 LIMITS = {"timeout": 5.0, "max_rows": 100}
 NAME = "0" * 32
 TEXTS = st.text(st.characters(), max_size=8) | st.text(
@@ -254,7 +255,7 @@ def test_trials_are_recorded_apart(tmp_path):
             {"question": "Why?"},
             "the prediction for 'a' in {} is stale: what is recorded under this id has another question",
         ),
-        ({"id": "b"}, "no recorded prediction for 'b' in {}: record it with --queryeval-record"),
+        ({"id": "b"}, f"no recorded prediction for 'b' in {{}}: {RECORD_IT}"),
         ({"kind": "json"}, "the prediction for 'a' in {} is stale: its `kind` has changed since"),
         (
             {"evidence": "x"},
@@ -702,9 +703,7 @@ def test_a_query_that_was_never_run_is_missing(tmp_path):
     with pytest.raises(SourceError) as raised:
         replayer(tmp_path / "r").load_execution("SELECT 2", source, **LIMITS)
 
-    assert str(raised.value) == (
-        f"no recorded execution of `SELECT 2` on 'a.db' in {tmp_path / 'r'}: record it with --queryeval-record"
-    )
+    assert str(raised.value) == (f"no recorded execution of `SELECT 2` on 'a.db' in {tmp_path / 'r'}: {RECORD_IT}")
 
 
 def test_another_version_of_the_engine_is_told(tmp_path, monkeypatch):

@@ -178,7 +178,8 @@ def test_a_folder_that_is_not_there_cannot_be_replayed(suite, run):
     result = run("--queryeval-replay=nowhere")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--queryeval-replay: there is no folder *nowhere: record it with --queryeval-record"])
+    message = "there is no folder *nowhere: record it with --queryeval-record, or with `queryeval evaluate --record`"
+    result.stderr.fnmatch_lines([f"*--queryeval-replay: {message}"])
 
 
 def test_recording_and_replaying_exclude_each_other(suite, run):

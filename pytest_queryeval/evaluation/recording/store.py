@@ -30,7 +30,7 @@ from pytest_queryeval.text.truncation import one_line
 T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, JsonValue]
 FORMAT = 1
-RECORD = "record it with --queryeval-record"  # what to do about a missing entry
+RECORD = "record it with --queryeval-record, or with `queryeval evaluate --record`"  # what to do about a missing entry
 _HEX_DIGITS = 32
 _NAME = re.compile(r"[0-9a-f]{32}")
 _JSON = StrictJson()

@@ -1,0 +1,412 @@
+"""`queryeval evaluate`: report and verdict of `pytest PATH`, exit statuses, calls that cannot be served."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from _pytest.config.findpaths import determine_setup
+from suites import write
+
+from pytest_queryeval import METRICS
+from pytest_queryeval.cli import main
+from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.runs.root import root_of
+
+EXAMPLE = Path(__file__).parent.parent / "example_suite"
+LIVE = "sparql/live"  # its servers are started by a hook of pytest
+SCRIPT = (
+    "CREATE TABLE singer (name TEXT, age INTEGER); INSERT INTO singer VALUES ('Ana', 30), ('Bo', 40), ('Cy', NULL);"
+)
+FOLDER = """
+kind: sql
+source: {sqlite: {script: singers.sql}}
+gates:
+  - {metric: pass_rate, min: 0.2}
+  - {metric: soft_f1, where: {tag: easy}, min: 0.9}
+  - {max_regressions: 0}
+"""
+UGLY = """
+predictor: predict.py:answer
+cases:
+  - {id: right, tags: [easy], question: All names, gold: SELECT name FROM singer}
+  - {id: missed, tags: [easy], gold: SELECT age FROM singer, on_miss: xfail}
+  - {id: invalid, gold: SELECT count(*) FROM singer, trials: 3}
+  - {id: sometimes, question: lucky, gold: SELECT 2, trials: 3}
+  - {id: raises, gold: SELECT 1}
+  - {id: bad-gold, gold: SELECT nope FROM singer}
+  - {id: two-lines, gold: "SELECT 1,,\\n2", predicted: "SELECT\\n::error::x"}
+  - {id: no-source, gold: SELECT 1, source: missing.db}
+  - {id: skipped, gold: SELECT 1, skip: "no gold\\nyet"}
+  - {id: known, gold: SELECT 1, predicted: SELECT 2, xfail: hard}
+  - {id: better, gold: SELECT 1, predicted: SELECT 1, xfail: hard}
+  - {id: empty, gold: SELECT name FROM singer WHERE age > 90, predicted: SELECT 7}
+  - {id: either, gold_any: [SELECT 1, SELECT 2], predicted: SELECT 2}
+"""
+BELOW = """
+metrics: [valid_query, length]
+thresholds: {length: 0.5}
+cases:
+  - {id: deep, gold: SELECT name FROM singer, predicted: SELECT age FROM singer}
+  - {id: dates, gold: "SELECT date('2024-01-02')", predicted: "SELECT '2024-01-02 00:00:00'"}
+"""
+NEVER = """
+kind: sql
+source: {sqlite: {script: singers.sql}}
+cases: [{id: a, gold: SELECT 1, predicted: SELECT 2, on_miss: xfail}]
+"""
+PREDICT = """
+asked = {}
+
+
+def answer(case):
+    if case.id == "raises":
+        raise ValueError("no answer\\nin two lines")
+    if case.id == "sometimes":
+        asked[case.id] = asked.get(case.id, 0) + 1
+        return f"SELECT {asked[case.id]}"
+    return "SELECT nope FROM singer" if case.id == "invalid" else "SELECT name FROM singer"
+"""
+CONFTEST = """
+from pytest_queryeval import METRICS
+
+METRICS.register("length", lambda gold, predicted: float(len(gold.rows) == len(predicted.rows)))
+"""
+INTERRUPTING = """
+def answer(case):
+    if case.id == "two":
+        raise KeyboardInterrupt
+    return "SELECT name FROM singer"
+"""
+GOOD = """
+kind: sql
+source: {sqlite: {script: singers.sql}}
+cases:
+  - {id: one, gold: SELECT name FROM singer, predicted: SELECT name FROM singer}
+  - {id: two, gold: SELECT age FROM singer, predicted: SELECT age FROM singer}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(SCRIPT, "singers.sql")
+    write("[pytest]\n", "pytest.ini")
+    return tmp_path
+
+
+@pytest.fixture
+def ugly(folder, monkeypatch):
+    """Suites in two folders, with every outcome."""
+    monkeypatch.setattr(METRICS, "_members", {**METRICS._members})
+    write(FOLDER, "queryeval.yaml")
+    write(UGLY, "a.queryeval.yaml")
+    write(PREDICT, "predict.py")
+    write(BELOW, "deep/b.queryeval.yaml")
+    write(CONFTEST, "deep/conftest.py")
+    write(SCRIPT, "deep/singers.sql")
+    return folder
+
+
+@pytest.fixture
+def evaluate(capsys):
+    """Runs the command; returns its status, its report and its output."""
+
+    def call(*arguments):
+        Path("report.json").unlink(missing_ok=True)
+        try:
+            status = main(["evaluate", *arguments, "--report", "report.json"])
+        except SystemExit as end:
+            status = end.code
+        report = read_report(Path("report.json")) if Path("report.json").exists() else None
+        return status, report, capsys.readouterr()
+
+    return call
+
+
+def same_in_all_runs(value):
+    """A report without times, and without the versions that it names."""
+    if isinstance(value, dict):
+        left_out = ("seconds", "created", "environment", "measures")
+        return {name: same_in_all_runs(item) for name, item in value.items() if name not in left_out}
+    return [same_in_all_runs(item) for item in value] if isinstance(value, list) else value
+
+
+def with_pytest(*arguments, prefix="--queryeval-"):
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--queryeval-report=pytest.json"]
+    named = [argument.replace("--", prefix, 1) for argument in arguments]
+    ran = subprocess.run([*command, *named], capture_output=True, text=True, timeout=600)
+    return ran, read_report(Path("pytest.json"))
+
+
+def verdicts(text):
+    return [line for line in text.splitlines() if line.startswith("queryeval: ")]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["."],
+        [".", "--threshold=row_matching_f1=0.9", "--trials=2", "--cause=off", "--name=nightly"],
+        ["deep", "a.queryeval.yaml", "--limit=9", "--sample=12:3"],
+        ["a.queryeval.yaml::right", "a.queryeval.yaml::bad-gold", "--baseline=base.json"],
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_report_and_verdict_are_those_of_pytest(ugly, evaluate, options):
+    write(json.dumps(evaluate("a.queryeval.yaml")[1]), "base.json")
+
+    status, report, output = evaluate(*options)
+    ran, expected = with_pytest(*options)
+
+    assert same_in_all_runs(report) == same_in_all_runs(expected)
+    assert status == ran.returncode
+    assert verdicts(output.out) == verdicts(ran.stdout)
+    assert len(report["cases"]) >= 2
+    assert report["environment"].keys() == expected["environment"].keys() - {"pytest"}
+
+
+@pytest.mark.process
+def test_report_of_the_example_suite_is_that_of_pytest(tmp_path, monkeypatch, evaluate):
+    monkeypatch.chdir(tmp_path)
+    ignored = shutil.ignore_patterns("reports", "__pycache__", "live")
+    shutil.copytree(EXAMPLE, tmp_path / "example_suite", ignore=ignored)
+
+    status, report, output = evaluate("example_suite")
+    ran, expected = with_pytest("example_suite")
+
+    assert (status, ran.returncode) == (0, 0)
+    assert same_in_all_runs(report) == same_in_all_runs(expected)
+    assert report["totals"]["missed"] > 0
+    assert verdicts(output.out) == verdicts(ran.stdout)
+
+
+def test_a_good_run_ends_with_its_reports_and_its_verdict(folder, evaluate):
+    write(GOOD)
+
+    status, report, output = evaluate("s.queryeval.yaml", "--report=page.html")
+
+    assert status == 0
+    assert report["totals"]["passed"] == 2
+    assert output.err == ""
+    assert output.out.splitlines()[-3:] == [
+        "report: report.json",
+        "report: page.html",
+        "queryeval: PASSED: 2 cases: 2 passed (no case failed, no gate is set)",
+    ]
+    assert Path("page.html").exists()
+
+
+def test_with_json_standard_output_is_the_report(folder, evaluate):
+    write(GOOD.replace("predicted: SELECT age", "predicted: SELECT name"))
+
+    status, report, output = evaluate(".", "--json")
+
+    assert status == 1
+    assert json.loads(output.out) == report
+    assert verdicts(output.err) == ["queryeval: FAILED: 1 case failed"]
+
+
+def test_problems_of_all_suites_are_told_and_nothing_is_run(folder, evaluate):
+    write(GOOD)
+    write("kind: sql\ncases: [{id: a}]\n", "bad.queryeval.yaml")
+    write("kind: sql\nsurce: a.db\n", "worse.queryeval.yaml")
+
+    status, report, output = evaluate(".")
+
+    assert (status, report, output.out) == (2, None, "")
+    assert {line.partition(":")[0] for line in output.err.splitlines()} == {
+        "bad.queryeval.yaml",
+        "worse.queryeval.yaml",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: "),
+        (["."], "no suite below: "),
+        (["singers.sql"], "is no suite: "),
+        (["good/s.queryeval.yaml::on"], "no case 'on'"),
+        (["good", "--limit=0"], "--limit: expected a whole number from 1, found 0"),
+        (["good", "--sample=x"], "--sample: expected N or N:SEED"),
+        (["good", "--name="], "--name: expected a value, found nothing"),
+        (["good", "--threshold=f1"], "--threshold: expected METRIC=VALUE"),
+        (["good", "--threshold=json_equal=1"], "--threshold: no case of kind sql has the metric 'json_equal'"),
+        (["good", "--predictor=nowhere.py:f"], "--predictor: "),
+        (["good", "--baseline=nowhere.json"], "nowhere.json: no such file"),
+        (["good", "--replay=nowhere"], "--replay: there is no folder "),
+        (["good", "--replay=a", "--record=b"], "--record and --replay exclude each other"),
+        (["good", "--report=a.jsn"], "--report: no report format '.jsn'"),
+        (["good", "--gates=maybe"], "invalid choice: 'maybe'"),
+        (["good", "--cause=maybe"], "invalid choice: 'maybe'"),
+    ],
+    ids=str,
+)
+def test_a_call_that_cannot_be_served_is_told_in_one_line(folder, evaluate, arguments, message):
+    if arguments != ["."]:
+        write(GOOD, "good/s.queryeval.yaml")
+        write(SCRIPT, "good/singers.sql")
+
+    status, report, output = evaluate(*arguments)
+
+    assert (status, report, output.out) == (2, None, "")
+    assert message in output.err.splitlines()[-1]
+    assert "--queryeval-" not in output.err.replace("--queryeval-record, or", "").replace("--queryeval-report", "")
+
+
+def test_gates_that_need_the_rest_of_the_cases_name_the_option(ugly, evaluate):
+    _, _, output = evaluate("a.queryeval.yaml::either")
+    selected, _, _ = evaluate("a.queryeval.yaml::either", "--gates=selection")
+
+    (line,) = verdicts(output.out)
+    assert line.startswith("queryeval: NO VERDICT: ")
+    assert line.endswith("; --gates=selection evaluates gates on the cases that ran")
+    assert selected == 0
+
+
+def test_gates_count_the_suites_beside_the_path(ugly, evaluate):
+    _, report, _ = evaluate("deep")
+
+    assert [(gate["ran"], gate["cases"]) for gate in report["gates"]] == [(2, 14), (0, 2), (2, 14)]
+    assert report["requested_paths"] == {"paths": ["deep"], "ignored": []}
+
+
+def test_what_weakens_a_suite_is_told(folder, evaluate):
+    write(NEVER)
+
+    status, _, output = evaluate(".")
+
+    assert status == 0
+    assert output.err.startswith("queryeval evaluate: s.queryeval.yaml:4: with `on_miss: xfail` and no gate, ")
+
+
+def test_a_suite_whose_extra_is_missing_is_left_out(folder, evaluate, monkeypatch):
+    write(GOOD)
+    write(f"requires: absent{GOOD}", "pages.queryeval.yaml")
+    known = {"absent": ("no-such-package",)}
+    monkeypatch.setattr("pytest_queryeval.suites.requirements.packages_of_extras", lambda: known)
+
+    status, report, output = evaluate(".")
+
+    assert (status, report["totals"]["cases"]) == (0, 2)
+    assert report["requested_paths"]["ignored"] == ["pages.queryeval.yaml"]
+    assert "not evaluated: " in output.err
+
+
+def test_a_recorded_run_can_be_replayed_without_its_system(ugly, evaluate):
+    _, first, _ = evaluate("deep", "a.queryeval.yaml", "--record=recorded")
+    write("def answer(case): raise AssertionError", "predict.py")
+
+    _, again, _ = evaluate("deep", "a.queryeval.yaml", "--replay=recorded")
+
+    assert first["totals"] == again["totals"]
+    assert again["environment"]["replay"] is True
+
+
+def test_an_interrupted_run_keeps_what_was_done(folder, evaluate):
+    write(INTERRUPTING, "p.py")
+    write(GOOD)
+
+    status, report, output = evaluate(".", "--predictor=p.py:answer")
+
+    assert status == 130
+    assert [case["id"] for case in report["cases"]] == ["one"]
+    assert (report["stopped"], report["interrupted"]) == (True, True)
+    assert verdicts(output.out) == [
+        "queryeval: INTERRUPTED: 1 of 2 cases: 1 passed (the run was interrupted)",
+    ]
+
+
+def test_a_report_that_cannot_be_written_fails_a_good_run(folder, evaluate, monkeypatch):
+    write(GOOD)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pytest_queryeval.reports.write_atomically", fail)
+    status, _, output = evaluate(".")
+
+    assert status == 1
+    assert verdicts(output.out) == [
+        "queryeval: FAILED: report report.json cannot be written: No space left on device",
+    ]
+
+
+def test_github_gets_a_summary_and_annotations_which_no_text_of_a_case_can_add(folder, evaluate, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
+    write(GOOD.replace("one, gold: SELECT name FROM singer", "one, gold: 'SELECT nope -- ::error::x'"))
+
+    status, _, output = evaluate(".", "--report=github")
+
+    commands = [line for line in output.out.splitlines() if line.startswith("::")]
+    assert status == 1
+    assert len(commands) == 1
+    assert commands[0].startswith("::error file=s.queryeval.yaml,line=")
+    assert "FAILED" in Path("summary.md").read_text(encoding="utf-8")
+
+
+def test_progress_goes_to_standard_error(folder, evaluate, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.cli.progress.PROGRESS_SECONDS", 0)
+    write(GOOD)
+
+    _, _, output = evaluate(".")
+
+    assert output.err.startswith("queryeval evaluate: 1 of 2 cases, about ")
+
+
+@pytest.mark.parametrize(
+    ("files", "paths", "expected"),
+    [
+        ({}, ["a/b"], "."),
+        ({}, ["a/b/s.queryeval.yaml", "a/c"], "."),
+        ({"a/pytest.ini": ""}, ["a/b"], "a"),
+        ({"a/pytest.ini": "", "pytest.ini": ""}, ["a/b", "d"], "."),
+        ({"a/tox.ini": "[tox]\n", "a/setup.cfg": "[tool:pytest]\n"}, ["a/b"], "a"),
+        ({"a/tox.ini": "[tox]\n", "a/b/setup.py": ""}, ["a/b"], "a/b"),
+        ({"a/b/pyproject.toml": "[project]\n", "a/pyproject.toml": "[tool.pytest.ini_options]\n"}, ["a/b"], "a"),
+        ({"a/b/pyproject.toml": "[project]\n", "setup.py": ""}, ["a/b/s.queryeval.yaml"], "a/b"),
+    ],
+    ids=str,
+)
+def test_the_root_folder_is_that_of_pytest(tmp_path, monkeypatch, files, paths, expected):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/b/s.queryeval.yaml", "a/c/s.queryeval.yaml", "d/s.queryeval.yaml"):
+        write("", name)
+    for name, text in files.items():
+        write(text, name)
+    of_pytest, *_ = determine_setup(
+        inifile=None, override_ini=[], args=paths, rootdir_cmd_arg=None, invocation_dir=tmp_path
+    )
+
+    assert root_of(map(Path, paths)) == of_pytest == tmp_path / expected
+
+
+def test_another_root_folder_can_be_given(folder, evaluate):
+    write(GOOD, "below/s.queryeval.yaml")
+    write(SCRIPT, "below/singers.sql")
+
+    _, report, _ = evaluate("below", "--rootdir=below")
+
+    assert {case["nodeid"] for case in report["cases"]} == {"s.queryeval.yaml::one", "s.queryeval.yaml::two"}
+
+
+@pytest.mark.process
+def test_options_are_those_of_the_plugin(capsys):
+    asked = [sys.executable, "-m", "pytest", "--help"]
+    of_pytest = subprocess.run(asked, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "300"})
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--help"])
+
+    ours = set(re.findall(r"^  (?:-\w, )?--([\w-]+)", capsys.readouterr().out, re.MULTILINE))
+    plugins = set(re.findall(r"^  --queryeval-([\w-]+)", of_pytest.stdout, re.MULTILINE))
+    settings = set(re.findall(r"^  queryeval_(\w+)", of_pytest.stdout, re.MULTILINE))
+    assert ours >= plugins | {name.replace("_", "-") for name in settings}
+    assert {"report", "gates"} <= plugins | settings
