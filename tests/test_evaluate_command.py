@@ -16,8 +16,10 @@ from suites import write
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
+from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.root import root_of
+from pytest_queryeval.workers.cases import evaluated
 
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 LIVE = "sparql/live"  # its servers are started by a hook of pytest
@@ -174,6 +176,33 @@ def test_report_and_verdict_are_those_of_pytest(ugly, evaluate, options):
 
 
 @pytest.mark.process
+def test_worker_processes_change_nothing_in_the_report(ugly, evaluate):
+    status, report, output = evaluate(".")
+    again, by_workers, printed = evaluate(".", "--workers=2")
+
+    assert same_in_all_runs(by_workers) == same_in_all_runs(report)
+    assert (again, verdicts(printed.out)) == (status, verdicts(output.out))
+
+
+def test_a_run_whose_executor_breaks_keeps_what_was_done(folder, evaluate, monkeypatch):
+    write(GOOD)
+
+    def breaks(cases, session, **_):
+        yield evaluated(cases[0], session)
+        raise ExecutorBroken("the scheduler is gone")
+
+    monkeypatch.setattr("pytest_queryeval.cli.evaluate.evaluate_cases", breaks)
+    status, report, output = evaluate(".")
+
+    assert status == 1
+    assert (report["totals"]["cases"], report["stopped"], report["interrupted"]) == (1, True, False)
+    assert output.out.splitlines()[-2:] == [
+        "the run has stopped: the scheduler is gone",
+        "queryeval: INTERRUPTED: 1 of 2 cases: 1 passed (the run was stopped)",
+    ]
+
+
+@pytest.mark.process
 def test_report_of_the_example_suite_is_that_of_pytest(tmp_path, monkeypatch, evaluate):
     monkeypatch.chdir(tmp_path)
     ignored = shutil.ignore_patterns("reports", "__pycache__", "live")
@@ -245,6 +274,10 @@ def test_problems_of_all_suites_are_told_and_nothing_is_run(folder, evaluate):
         (["good", "--replay=nowhere"], "--replay: there is no folder "),
         (["good", "--replay=a", "--record=b"], "--record and --replay exclude each other"),
         (["good", "--report=a.jsn"], "--report: no report format '.jsn'"),
+        (["good", "--workers=0"], "--workers: expected a whole number from 1, found 0"),
+        (["good", "--workers=2", "--on=dask://a:1"], "not allowed with argument --workers"),
+        (["good", "--on=http://a:1"], "expected dask://HOST:PORT"),
+        (["timed", "--workers=2"], "cannot be measured with --workers: "),
         (["good", "--gates=maybe"], "invalid choice: 'maybe'"),
         (["good", "--cause=maybe"], "invalid choice: 'maybe'"),
     ],
@@ -254,6 +287,7 @@ def test_a_call_that_cannot_be_served_is_told_in_one_line(folder, evaluate, argu
     if arguments != ["."]:
         write(GOOD, "good/s.queryeval.yaml")
         write(SCRIPT, "good/singers.sql")
+        write(f"metrics: [ves]{GOOD.replace('singers.sql', '../good/singers.sql')}", "timed/s.queryeval.yaml")
 
     status, report, output = evaluate(*arguments)
 

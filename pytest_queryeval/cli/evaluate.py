@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Iterable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import get_args
 
@@ -16,14 +18,14 @@ from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.cause import CauseMode
-from pytest_queryeval.core.errors import QueryEvalError, SuiteError, did_you_mean
-from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, SuiteError, did_you_mean
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.excel import LAYOUTS, PUBLISHED
 from pytest_queryeval.reports.summary import summary_lines, verdict_line
+from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import GateMode, merge_gates
 from pytest_queryeval.results.verdict import verdict
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
@@ -36,7 +38,7 @@ from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files
 from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
 
-EXAMPLE = "queryeval evaluate suites --report report.html"
+EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest, but for an interrupted run.
 OK, FAILED, INTERRUPTED = 0, 1, 130
 _tell = teller("evaluate")
@@ -68,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--excel-layout", choices=LAYOUTS, default=PUBLISHED, help=layout)
     root = "paths in the report are relative to DIR; default: as pytest finds it"
     option("--rootdir", metavar="DIR", type=Path, help=root)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--workers", metavar="N", type=int, help="run queries in N processes of this machine")
+    where.add_argument("--on", metavar="dask://HOST:PORT", help="run queries on the workers of a Dask cluster")
     option("-v", "--verbose", action="count", default=0, help="print all tables, and the slowest cases")
     option("-q", "--quiet", action="count", default=0, help="print less")
 
@@ -98,6 +103,7 @@ def run(arguments: argparse.Namespace) -> Result:
     )
     options.check()
     targets = report_targets(arguments.report, option="--report", folder=Path(), layout=arguments.excel_layout)
+    executor = _executor(arguments.workers, arguments.on)
     for path in paths:
         import_conftests(path, options.root)
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
@@ -106,16 +112,21 @@ def run(arguments: argparse.Namespace) -> Result:
     cases = [each for each in named if each.nodeid in chosen]
     is_selected = len(cases) < len(named) or any(id_ for _, id_ in selections)
     to_run = [each.case for each in cases if each.case.skip is None]
-    if misuse := options.misuse(to_run, suites.kinds):
+    several = "--workers" if arguments.workers else "--on" if arguments.on else ""
+    if misuse := options.misuse(to_run, suites.kinds, several):
         raise QueryEvalError(misuse)
-    results: list[CaseReport] = []
-    is_interrupted = False
+    results: Cases = []
+    is_interrupted, faults = False, list[str]()
     with Session(_tell, recording=options.recording, cause=options.cause) as session:
         try:
-            for result in with_progress(evaluate_cases(cases, session), _tell, total=len(cases)):
-                results.append(result)
+            with executor as workers:
+                done = evaluate_cases(cases, session, executor=workers, tell=_tell)
+                for result in with_progress(done, _tell, total=len(cases)):
+                    results = with_case(results, result)
         except KeyboardInterrupt:
             is_interrupted = True
+        except ExecutorBroken as error:
+            faults.append(f"the run has stopped: {error}")
         unused = [] if is_selected else session.predictors.unused()
     report = report_of_run(
         results,
@@ -130,14 +141,15 @@ def run(arguments: argparse.Namespace) -> Result:
         interrupted=is_interrupted,
     )
     written = targets.write(report)
-    status = FAILED if written.problems or verdict(report).is_faulty else OK
+    faults += written.problems
+    status = FAILED if faults or verdict(report).is_faulty else OK
     verbosity = arguments.verbose - arguments.quiet
     summary = summary_lines(report, width=shutil.get_terminal_size().columns, verbosity=verbosity)
-    line, _ = verdict_line(report, written.problems, of_pytest=False)
+    line, _ = verdict_line(report, faults, of_pytest=False)
     return Result(
         status=INTERRUPTED if is_interrupted else status,
-        lines=[*(text for text, _ in summary), *unused, *written.lines(), line],
-        data=report,
+        lines=[*(text for text, _ in summary), *unused, *(f"report: {path}" for path in written.paths), *faults, line],
+        data={**report, "cases": [*report["cases"]]} if arguments.json else {},
         ci_commands=annotation_lines(report, options.root) if targets.step_summary is not None else (),
     )
 
@@ -168,3 +180,18 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
                     found.setdefault(nodeid, NamedCase(case, nodeid, suites.relative(case.location.path)))
     problems.raise_any()
     return list(found.values())
+
+
+def _executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
+    """Return what runs queries: processes of this machine, a cluster, or neither, which is this process."""
+    if address is not None:
+        from pytest_queryeval.workers.dask import dask_executor
+
+        return dask_executor(address)
+    if workers is None:
+        return nullcontext()
+    if workers < 1:
+        raise QueryEvalError(f"--workers: expected a whole number from 1, found {workers}")
+    from pytest_queryeval.workers.processes import WorkerProcesses
+
+    return WorkerProcesses(workers)

@@ -167,28 +167,13 @@ class Run:
         if not self.has_suites:
             return
         cases = _cases(items)
-        self.misuse = (
-            self.options.misuse(cases, self.suites.kinds)
-            or self._timing_conflict(cases)
-            or self._too_many_workers(cases)
-        )
+        workers = "-n" if self._is_worker else ""
+        self.misuse = self.options.misuse(cases, self.suites.kinds, workers) or self._too_many_workers(cases)
         if not self.misuse:
             return
         if not self._is_worker:
             raise pytest.UsageError(self.misuse)
         items.clear()
-
-    def _timing_conflict(self, cases: list[Case]) -> str:
-        """Return why a metric of times cannot be measured in a worker of pytest-xdist; empty where there is none."""
-        if not self._is_worker:
-            return ""
-        from pytest_queryeval.metrics import METRICS
-
-        for case in cases:
-            if name := next((name for name in case.requested_metrics if "timer" in METRICS[name].injected), None):
-                spoilt = "workers of pytest-xdist spoil each other's times, so leave -n out"
-                return f"metric '{name}' ({case.location}) cannot be measured with -n: {spoilt}"
-        return ""
 
     def _too_many_workers(self, cases: list[Case]) -> str:
         """Return why the workers would make more calls at once than a predictor takes; empty where they would not."""

@@ -84,8 +84,11 @@ class RunOptions:
         sample = sample_of(nodeids, *self.sample_and_seed) if self.sample_and_seed is not None else {*nodeids}
         return {*[nodeid for nodeid in nodeids if nodeid in sample][: self.limit]}
 
-    def misuse(self, cases: Collection[Case], kinds: Collection[str]) -> str:
-        """Return why an option does not fit the cases that will run or the kinds of all that were collected, or ''."""
+    def misuse(self, cases: Collection[Case], kinds: Collection[str], workers: str = "") -> str:
+        """Return why an option does not fit the cases that will run or the kinds of all that were collected, or ''.
+
+        `workers` is the option by which several processes run queries, if any does.
+        """
         if cases and self.predictor_spec is not None and not self.replay:
             try:
                 check_predictor_files(self.predictor_spec)
@@ -102,6 +105,10 @@ class RunOptions:
                     problem = unreachable_threshold(name, threshold)
             if problem:
                 return f"{self.prefix}threshold: {problem}"
+        for case in cases if workers else ():
+            if name := next((name for name in case.requested_metrics if "timer" in METRICS[name].injected), ""):
+                spoilt = f"workers spoil each other's times, so leave {workers} out"
+                return f"metric '{name}' ({case.location}) cannot be measured with {workers}: {spoilt}"
         return ""
 
     def applied(self, case: Case) -> Case:

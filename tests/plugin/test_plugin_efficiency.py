@@ -19,7 +19,7 @@ def same_text(gold, predicted, *, dialect, schema):
 METRICS.register("same_text", same_text)
 """
 BY_TEXT = {"metrics": ["same_text"], "thresholds": {"same_text": 1}}
-SPOILT = "workers of pytest-xdist spoil each other's times, so leave -n out"
+SPOILT = "workers spoil each other's times, so leave -n out"
 TABLES = [
     {"db_id": "music", "table_names_original": ["Singer"], "column_names_original": [[-1, "*"], [0, "Name"]]},
     {"db_id": "films", "table_names_original": ["Film"], "column_names_original": [[-1, "*"], [0, "Name"]]},
