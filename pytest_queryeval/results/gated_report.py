@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.report import CaseReport, PendingGate, Report, RunFacts
 from pytest_queryeval.results.aggregation import aggregate
-from pytest_queryeval.results.gates import EarlyDecision, GateMode, evaluate_gate
+from pytest_queryeval.results.gates import EarlyDecision, GateMode, evaluate_gates
 
 
 def gated_report(
@@ -25,17 +25,9 @@ def gated_report(
     `about` and `better` are those of `aggregate`. `decide` tells whether a gate was decided before all cases ran.
     """
     name, earlier = baseline or ("", None)
-    results = [
-        evaluate_gate(
-            gate,
-            cases,
-            unreadable_files=about["unreadable_files"],
-            mode=mode,
-            baseline=earlier,
-            decision=decide(gate) if decide is not None else None,
-        )
-        for gate in gates
-    ]
+    results = evaluate_gates(
+        gates, cases, unreadable_files=about["unreadable_files"], mode=mode, baseline=earlier, decide=decide
+    )
     if earlier is not None:
         from pytest_queryeval.results.baseline.comparison import compare_reports
 

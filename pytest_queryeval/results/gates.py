@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -26,9 +27,10 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.core.report import CaseReport, GateMeasurement, GateReport, PendingGate, Report
 from pytest_queryeval.languages import difficulty_of, features_of
 from pytest_queryeval.metrics import METRICS, applies_to, better_of, need_answers
-from pytest_queryeval.results.aggregation import group_values, totals
+from pytest_queryeval.results.aggregation import group_values
 from pytest_queryeval.results.baseline.flips import PASS_SCORES
-from pytest_queryeval.results.baseline.regression import measure_against
+from pytest_queryeval.results.baseline.regression import ComparedCases
+from pytest_queryeval.results.case_store import CasesByNodeid
 from pytest_queryeval.results.measures import measures_of
 from pytest_queryeval.results.scope import folder_text, is_below, matches, where_text
 from pytest_queryeval.text.escaping import utf8_safe
@@ -144,10 +146,14 @@ def merge_gates(several: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
     return sorted(found.values(), key=lambda gate: PurePosixPath(gate["folder"]).parts)
 
 
-def count_cases(gate: PendingGate, cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> int:
-    """Return how many cases a gate is about, those that ran and those that did not; skipped ones do not count."""
-    ran = sum(case["outcome"] != "skipped" and is_about(gate, case) for case in cases)
-    return ran + sum(will_be_about(gate, each.case, each.path) for each in left_out)
+def count_cases(gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[LeftOut]) -> list[int]:
+    """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
+    others = list(left_out)
+    found = [sum(will_be_about(gate, each.case, each.path) for each in others) for gate in gates]
+    for case in cases:
+        for place, gate in enumerate(gates):
+            found[place] += case["outcome"] != "skipped" and is_about(gate, case)
+    return found
 
 
 def is_about(gate: PendingGate, case: CaseReport) -> bool:
@@ -168,57 +174,160 @@ def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> b
 
 def evaluate_gate(
     gate: PendingGate,
-    cases: Sequence[CaseReport],
+    cases: Iterable[CaseReport],
     *,
     unreadable_files: Iterable[str] = (),
     mode: GateMode = "complete",
     baseline: Report | None = None,
     decision: EarlyDecision | None = None,
 ) -> GateReport:
-    """Return a gate with its result: `ok` is True, False, or None where it is not evaluated, for a `reason`.
+    """Return a gate with its result, as `evaluate_gates` does; `decision` is that on this gate."""
+    (found,) = evaluate_gates(
+        [gate], cases, unreadable_files=unreadable_files, mode=mode, baseline=baseline, decide=lambda _: decision
+    )
+    return found
 
-    `cases` are those that ran; the gate's own `cases` is how many it is about, None where that is not known. A gate
-    with limits is not evaluated where the cases that did not run could change the result, unless the `mode` is
-    `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated without a
-    baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed. A
-    `decision` counts where some of the cases were not run for it.
+
+def evaluate_gates(
+    gates: Iterable[PendingGate],
+    cases: Iterable[CaseReport],
+    *,
+    unreadable_files: Iterable[str] = (),
+    mode: GateMode = "complete",
+    baseline: Report | None = None,
+    decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
+) -> list[GateReport]:
+    """Return gates with their results: `ok` is True, False, or None where one is not evaluated, for a `reason`.
+
+    `cases` are those that ran, which are read once; a gate's own `cases` is how many it is about, None where that is
+    not known. A gate with limits is not evaluated where the cases that did not run could change the result, unless the
+    `mode` is `selection`. A gate that compares with a `baseline` uses the cases in both reports, and is not evaluated
+    without a baseline. `unreadable_files` are suite files that could not be read: a gate above one of them is missed.
+    What `decide` returns counts where some of the cases of a gate were not run for it.
     """
-    below = [case for case in cases if is_below(case["path"], gate["folder"])]
-    matching = [case for case in below if matches(gate["where"], partial(group_values, case))]
-    ran = sum(case["outcome"] not in ("skipped", "not_run") for case in matching)
-    number = None if gate["cases"] is None else max(gate["cases"], ran)
-    unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
-    early = decision if any(case["outcome"] == "not_run" for case in matching) else None
-    found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
-    ok: bool | None = None
-    if mode == "off":
-        reason = OFF
-    elif is_relative(gate) and baseline is None:
-        reason = NO_BASELINE
-    elif early is not None:
-        scored = [(score, case) for case in matching if (score := score_with_errors(gate, case)) is not None]
-        errors = sum(case["outcome"] == "error" for _, case in scored) if gate["metric"] != PASS_RATE else 0
-        found = {
-            "value": math.fsum(score for score, _ in scored) / len(scored),
-            "n": len(scored),
-            "errors": errors,
-            "decided": {"after": early.after, "of": early.of},
+    gates, unreadable_files = list(gates), list(unreadable_files)
+    earlier: Mapping[str, CaseReport] | None = None
+    if baseline is not None:
+        earlier = CasesByNodeid(baseline["cases"] if any(map(is_relative, gates)) else ())
+    evidence = [GateEvidence(gate, earlier, decide(gate) if decide is not None else None) for gate in gates]
+    for case in cases if evidence else ():
+        for each in evidence:
+            each.add(case)
+    return [each.result(unreadable_files, mode) for each in evidence]
+
+
+class GateEvidence:
+    """What a gate is evaluated on: numbers of its cases, which are read once, and of which none is kept."""
+
+    def __init__(
+        self, gate: PendingGate, earlier: Mapping[str, CaseReport] | None, decision: EarlyDecision | None
+    ) -> None:
+        self.gate = gate
+        self._earlier, self._decision = earlier, decision
+        self._compared = ComparedCases(gate)
+        self._ran = self._errors = self._errors_with_score = 0
+        self._is_evaluated = self._is_cut = False
+        self._scores, self._scores_with_errors = array("d"), array("d")
+        self._known: dict[GroupName, dict[str, None]] = {group: {} for group in GROUPS if group in gate["where"]}
+
+    def add(self, case: CaseReport) -> None:
+        """Count a case of the run, if the gate is about it."""
+        if not is_below(case["path"], self.gate["folder"]):
+            return
+        for group, known in self._known.items():
+            known.update(dict.fromkeys(group_values(case, group)))
+        if not matches(self.gate["where"], partial(group_values, case)):
+            return
+        self._ran += case["outcome"] not in ("skipped", "not_run")
+        self._is_cut |= case["outcome"] == "not_run"
+        self._is_evaluated |= case["outcome"] not in ("skipped", "error")
+        if not is_relative(self.gate):
+            self._measure(case)
+        elif self._earlier is not None and (earlier := self._earlier.get(case["nodeid"])) is not None:
+            self._compared.add(earlier, case)
+
+    def _measure(self, case: CaseReport) -> None:
+        """Add what a case has of the metric, or tells of the calls whose sum has limits."""
+        metric, is_error = self.gate["metric"], case["outcome"] == "error"
+        if self._decision is not None and (score := score_with_errors(self.gate, case)) is not None:
+            self._scores_with_errors.append(score)
+            self._errors_with_score += is_error and metric != PASS_RATE
+        if self.gate["type"] == "sum":
+            calls = [value for name, value in measures_of(case) if name == metric]
+            self._scores.extend([math.fsum(calls)] if calls else [])
+            self._errors += is_error and not calls
+        elif metric == PASS_RATE:
+            self._scores.extend([PASS_SCORES[case["outcome"]]] if case["outcome"] in PASS_SCORES else [])
+        else:
+            self._scores.extend([score] if (score := case["scores"].get(metric)) is not None else [])
+            self._errors += is_error
+
+    def result(self, unreadable_files: Iterable[str], mode: GateMode) -> GateReport:
+        """Return the gate with its result; the arguments are those of `evaluate_gates`."""
+        gate, ran = self.gate, self._ran
+        number = None if gate["cases"] is None else max(gate["cases"], ran)
+        unread = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
+        found: GateMeasurement = {"value": None, "n": 0, "errors": 0}
+        ok: bool | None = None
+        if mode == "off":
+            reason = OFF
+        elif is_relative(gate) and self._earlier is None:
+            reason = NO_BASELINE
+        elif self._decision is not None and self._is_cut:
+            found = self._decided(self._decision)
+            ok, reason = self._decision.is_met, ""
+        else:
+            found, ok = self._measurement()
+            reason, value = "", found["value"]
+            rest = None if number is None else number - ran
+            if unread is not None:
+                ok, reason = False, f"{unread} could not be read"
+            elif value is None and rest == 0:
+                ok, reason = False, self._why_nothing()
+            elif is_relative(gate):
+                ok, reason = (None, NOT_COMPARABLE if ran else NOTHING) if value is None else (ok, "")
+            elif rest != 0 and (mode == "complete" or value is None):
+                ok = _result_without_rest(gate, value, found["n"], rest)
+                reason = _how_many(ran, number) if ok is None else ""
+        return {**gate, **found, "cases": number, "ran": ran, "ok": ok, "reason": reason}
+
+    def _decided(self, decision: EarlyDecision) -> GateMeasurement:
+        """Return the mean in which a case in error counts as 0, which was `decided` before all cases ran."""
+        scores = self._scores_with_errors
+        return {
+            "value": math.fsum(scores) / len(scores),
+            "n": len(scores),
+            "errors": self._errors_with_score,
+            "decided": {"after": decision.after, "of": decision.of},
         }
-        ok, reason = early.is_met, ""
-    else:
-        found, ok = _measure(gate, matching, baseline)
-        reason, value = "", found["value"]
-        rest = None if number is None else number - ran
-        if unread is not None:
-            ok, reason = False, f"{unread} could not be read"
-        elif value is None and rest == 0:
-            ok, reason = False, _why_nothing(gate, matching, below)
-        elif is_relative(gate):
-            ok, reason = (None, NOT_COMPARABLE if ran else NOTHING) if value is None else (ok, "")
-        elif rest != 0 and (mode == "complete" or value is None):
-            ok = _result_without_rest(gate, value, found["n"], rest)
-            reason = _how_many(ran, number) if ok is None else ""
-    return {**gate, **found, "cases": number, "ran": ran, "ok": ok, "reason": reason}
+
+    def _measurement(self) -> tuple[GateMeasurement, bool]:
+        """Return the measurement, and whether the gate is met.
+
+        The value of a gate with limits is the mean of its metric over the cases that have a score, or the pass rate;
+        that of a sum is over all calls of the cases that tell a number, also of those in error. It is None without any
+        case.
+        """
+        gate, scores = self.gate, self._scores
+        if is_relative(gate):
+            return self._compared.measurement()
+        value = math.fsum(scores) / (1 if gate["type"] == "sum" else len(scores)) if scores else None
+        is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
+        return {"value": value, "n": len(scores), "errors": self._errors}, is_met
+
+    def _why_nothing(self) -> str:
+        """Return why the gate has no value though all of its cases ran."""
+        for group, known in self._known.items():
+            value = self.gate["where"][group]
+            if known and value not in known:
+                return f"no case in this run has the {group} '{value}'{did_you_mean(value, known)}"
+        if is_relative(self.gate):
+            return NOT_COMPARABLE if self._is_evaluated else NOTHING
+        return (
+            f"no case has a {'value' if self.gate['type'] == 'sum' else 'score'} of {self.gate['metric']}"
+            if self._is_evaluated and self.gate["metric"] != PASS_RATE
+            else NOTHING
+        )
 
 
 def _how_many(ran: int, number: int | None) -> str:
@@ -245,45 +354,6 @@ def _result_without_rest(gate: PendingGate, value: float | None, n: int, rest: i
     is_below_all = gate["min"] is not None and not Threshold(minimum=gate["min"]).admits(high)
     is_above_all = gate["max"] is not None and not Threshold(maximum=gate["max"]).admits(low)
     return False if is_below_all or is_above_all else None
-
-
-def _why_nothing(gate: PendingGate, matching: Sequence[CaseReport], below: Sequence[CaseReport]) -> str:
-    """Return why a gate has no value though all of its cases ran."""
-    for group in GROUPS:
-        value, known = gate["where"].get(group), {name: None for case in below for name in group_values(case, group)}
-        if value is not None and known and value not in known:
-            return f"no case in this run has the {group} '{value}'{did_you_mean(value, known)}"
-    evaluated = [case for case in matching if case["outcome"] not in ("skipped", "error")]
-    if is_relative(gate):
-        return NOT_COMPARABLE if evaluated else NOTHING
-    return (
-        f"no case has a {'value' if gate['type'] == 'sum' else 'score'} of {gate['metric']}"
-        if evaluated and gate["metric"] != PASS_RATE
-        else NOTHING
-    )
-
-
-def _measure(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report | None) -> tuple[GateMeasurement, bool]:
-    """Return the measurement of a gate, and whether it is met.
-
-    The value of a gate with limits is the mean of its metric over the cases that have a score, or the pass rate; that
-    of a sum is over all calls of the cases that tell a number, also of those in error. It is None without any case.
-    """
-    if baseline is not None and is_relative(gate):
-        return measure_against(gate, cases, baseline)
-    errors = 0
-    if gate["type"] == "sum":
-        calls = [[value for name, value in measures_of(case) if name == gate["metric"]] for case in cases]
-        scores = [math.fsum(values) for values in calls if values]
-        errors = sum(case["outcome"] == "error" and not values for case, values in zip(cases, calls, strict=True))
-    elif gate["metric"] == PASS_RATE:
-        scores = [PASS_SCORES[case["outcome"]] for case in cases if case["outcome"] in PASS_SCORES]
-    else:
-        scores = [score for case in cases if (score := case["scores"].get(gate["metric"])) is not None]
-        errors = totals(cases)["errors"]
-    value = math.fsum(scores) / (1 if gate["type"] == "sum" else len(scores)) if scores else None
-    is_met = value is not None and Threshold(minimum=gate["min"], maximum=gate["max"]).admits(value)
-    return {"value": value, "n": len(scores), "errors": errors}, is_met
 
 
 def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:

@@ -34,7 +34,8 @@ def with_numbers_of_cases(
     names = {suites.relative(path) for place in places for path in files_below(place)}
     counts = Counter(map(_suite_of, cases))
     complete = {suite for suite, number in collected.items() if number == counts[suite]}
-    ran = Counter((case["path"], case["id"]) for case in cases if _suite_of(case) not in complete)
+    others = cases if counts.keys() - complete else ()
+    ran = Counter((case["path"], case["id"]) for case in others if _suite_of(case) not in complete)
     left_out: list[LeftOut] = []
     unreadable: list[str] = []
     for suite in sorted((names | collected.keys()) - complete):
@@ -55,13 +56,8 @@ def with_numbers_of_cases(
             elif case.skip is None:
                 left_out.append(LeftOut(place[0], case))
     return [
-        {
-            **gate,
-            "cases": None
-            if any(is_below(path, gate["folder"]) for path in unreadable)
-            else count_cases(gate, cases, left_out),
-        }
-        for gate in gates
+        {**gate, "cases": None if any(is_below(path, gate["folder"]) for path in unreadable) else number}
+        for gate, number in zip(gates, count_cases(gates, cases, left_out), strict=True)
     ]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
 from typing import TYPE_CHECKING
 
 from pytest_queryeval.core.model import PASS_RATE
-from pytest_queryeval.core.report import CaseReport, GateMeasurement, PendingGate, Report
-from pytest_queryeval.results.baseline.flips import MET, paired_scores
+from pytest_queryeval.core.report import CaseReport, GateMeasurement, PendingGate
+from pytest_queryeval.results.baseline.flips import MET, score_of
 
 if TYPE_CHECKING:
     from pytest_queryeval.results.baseline.statistics import Pairs
@@ -21,42 +21,55 @@ def is_regression(pairs: Pairs, p: float, *, alpha: float, max_drop: float) -> b
     return -pairs.change > max_drop + 1e-9 and p <= alpha
 
 
-def measure_against(gate: PendingGate, cases: Sequence[CaseReport], baseline: Report) -> tuple[GateMeasurement, bool]:
-    """Return the measurement of a gate that compares with a baseline, and whether it is met.
+class ComparedCases:
+    """The cases in a baseline and in a run that a gate compares, each of which is read once, and none kept."""
 
-    `value` is None where no case is in both reports.
-    """
-    known = {case["nodeid"]: case for case in baseline["cases"]}
-    common = [(known[case["nodeid"]], case) for case in cases if case["nodeid"] in known]
-    if gate["type"] == "no_regression":
-        return _measure_drop(gate, common)
-    evaluated = [(old, new) for old, new in common if old["outcome"] in MET and new["outcome"] in MET]
-    regressions = sum(MET[old["outcome"]] and not MET[new["outcome"]] for old, new in evaluated)
-    errors = sum(old["outcome"] in MET and new["outcome"] == "error" for old, new in common)
-    found: GateMeasurement = {"value": regressions if evaluated else None, "n": len(evaluated), "errors": errors}
-    return found, regressions <= gate["max_regressions"]
+    def __init__(self, gate: PendingGate) -> None:
+        self.gate = gate
+        self._before, self._after = array("d"), array("d")
+        self._evaluated = self._regressions = self._errors = 0
 
+    def add(self, old: CaseReport, new: CaseReport) -> None:
+        """Count a case that both have."""
+        is_error, metric = new["outcome"] == "error", self.gate["metric"]
+        if self.gate["type"] == "max_regressions":
+            self._errors += is_error and old["outcome"] in MET
+            if old["outcome"] in MET and new["outcome"] in MET:
+                self._evaluated += 1
+                self._regressions += MET[old["outcome"]] and not MET[new["outcome"]]
+            return
+        self._errors += is_error and metric != PASS_RATE
+        before, after = score_of(metric, old), score_of(metric, new)
+        if before is not None and after is not None:
+            self._before.append(before)
+            self._after.append(after)
 
-def _measure_drop(gate: PendingGate, common: Sequence[tuple[CaseReport, CaseReport]]) -> tuple[GateMeasurement, bool]:
-    """Measure how the mean changed over the cases that have a score in both reports."""
-    name, rule = gate["metric"], gate["no_regression"]
-    scores = paired_scores(name, common)
-    errors = 0 if name == PASS_RATE else sum(new["outcome"] == "error" for _, new in common)
-    if not scores:
-        return {"value": None, "n": 0, "errors": errors}, True
-    # scipy.stats takes long to import.
-    from pytest_queryeval.results.baseline.statistics import Pairs, detectable_drop, fall_p, mean
+    def measurement(self) -> tuple[GateMeasurement, bool]:
+        """Return the measurement of the gate, and whether it is met; `value` is None where no case is in both."""
+        if self.gate["type"] == "no_regression":
+            return self._measure_drop()
+        value = self._regressions if self._evaluated else None
+        found: GateMeasurement = {"value": value, "n": self._evaluated, "errors": self._errors}
+        return found, self._regressions <= self.gate["max_regressions"]
 
-    pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
-    oriented = pairs.negated if gate["better"] == "lower" else pairs
-    p = fall_p(oriented)
-    found: GateMeasurement = {
-        "value": pairs.change,
-        "n": len(scores),
-        "errors": errors,
-        "before": mean(pairs.before),
-        "after": mean(pairs.after),
-        "p": p,
-        "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
-    }
-    return found, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])
+    def _measure_drop(self) -> tuple[GateMeasurement, bool]:
+        """Measure how the mean changed over the cases that have a score in both reports."""
+        rule, number = self.gate["no_regression"], len(self._before)
+        if not number:
+            return {"value": None, "n": 0, "errors": self._errors}, True
+        # scipy.stats takes long to import.
+        from pytest_queryeval.results.baseline.statistics import Pairs, detectable_drop, fall_p, mean
+
+        pairs = Pairs(before=self._before, after=self._after)
+        oriented = pairs.negated if self.gate["better"] == "lower" else pairs
+        p = fall_p(oriented)
+        found: GateMeasurement = {
+            "value": pairs.change,
+            "n": number,
+            "errors": self._errors,
+            "before": mean(pairs.before),
+            "after": mean(pairs.after),
+            "p": p,
+            "detectable": detectable_drop(oriented, rule["alpha"], rule["max_drop"]),
+        }
+        return found, not is_regression(oriented, p, alpha=rule["alpha"], max_drop=rule["max_drop"])
