@@ -1,7 +1,6 @@
 """Intervals of means of cases that share sources."""
 
 import random
-from collections import defaultdict
 
 import pytest
 from report_maker import make_report
@@ -12,17 +11,11 @@ from pytest_queryeval.results.aggregation import aggregate, metric_statistics
 from pytest_queryeval.results.clusters import clustered_interval, t_quantile
 
 
-def by_source(scores):
-    """The scores of each source, of pairs of source and score."""
-    found = defaultdict(list)
-    for source, score in scores:
-        found[source].append(score)
-    return found.values()
-
-
-def standard_error(shared):
-    low, high = clustered_interval(shared)
-    return (high - low) / 2 / t_quantile(len(shared) - 1)
+def interval_of(shared, alone=()):
+    """The interval of scores of several sources, and of cases without one."""
+    scores = [score for own in shared for score in own]
+    sources = [f"db{number}" for number, own in enumerate(shared) for _ in own]
+    return clustered_interval([*scores, *alone], [*sources, *(None for _ in alone)])
 
 
 def drawn(seed):
@@ -51,16 +44,22 @@ OF_INSPECT_AI = {
 
 @pytest.mark.parametrize(("seed", "expected"), OF_INSPECT_AI.items())
 def test_the_standard_error_is_that_of_inspect_ai(seed, expected):
-    assert standard_error(by_source(drawn(seed))) == pytest.approx(expected, rel=1e-12)
+    sources, scores = zip(*drawn(seed), strict=True)
+
+    low, high = clustered_interval(scores, sources)
+
+    assert (high - low) / 2 / t_quantile(len({*sources}) - 1) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_standard_error_computed_by_hand():
     # Mean 0.6; the clusters deviate by 0.8, -1.2, -0.2, 0.8 and -0.2 in sum, their squares are 2.8 together.
-    assert standard_error([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]]) == pytest.approx((2.8 * 5 / 4) ** 0.5 / 10)
+    low, high = interval_of([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]])
+
+    assert (high - low) / 2 / t_quantile(4) == pytest.approx((2.8 * 5 / 4) ** 0.5 / 10)
 
 
 def test_the_interval_is_that_of_students_t_with_one_degree_less_than_there_are_clusters():
-    low, high = clustered_interval([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]])
+    low, high = interval_of([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]])
 
     assert (low + high) / 2 == pytest.approx(0.6)
     assert (high - low) / 2 == pytest.approx(2.776445 * (2.8 * 5 / 4) ** 0.5 / 10, rel=4e-4)
@@ -87,13 +86,13 @@ def test_the_quantile_is_that_of_scipy(freedom):
     ids=["nothing", "no source", "four", "four and others", "own", "own and another", "right", "same", "as good"],
 )
 def test_there_is_none_where_clusters_tell_nothing(shared, alone):
-    assert clustered_interval(shared, alone) is None
+    assert interval_of(shared, alone) is None
 
 
 def test_cases_without_a_source_are_clusters_of_their_own():
     shared, alone = [[1.0, 0.0], [1.0, 1.0], [0.5]] * 2, [0.0, 1.0, 0.5]
 
-    assert clustered_interval(shared, alone) == clustered_interval([*shared, *([score] for score in alone)])
+    assert interval_of(shared, alone) == interval_of([*shared, *([score] for score in alone)])
 
 
 def cases_of(scores, metric="soft_f1"):

@@ -53,20 +53,22 @@ class MeasureStatistics(Spread):
 
 
 class ScoreStatistics(Spread):
-    """Scores with the two ends of a 95 % confidence interval of their mean, None where n = 1 says nothing of it."""
+    """Scores with the two ends of a 95 % confidence interval of their mean, None where n = 1 says nothing of it.
+
+    `ci95_clustered` are those of the interval with the sources as clusters, None where too few sources are shared.
+    """
 
     ci95: list[float] | None
+    ci95_clustered: NotRequired[list[float] | None]
 
 
 class MetricStatistics(ScoreStatistics):
     """The scores of a metric.
 
-    `ci95_clustered` are the ends of the interval with the sources as clusters, None where too few sources are shared.
     `mean_with_errors` is the mean over `n_with_errors` cases, those in error which request the metric counting as 0;
     both are None for metrics that are no share from 0 to 1. `missed` is how many thresholds were missed.
     """
 
-    ci95_clustered: NotRequired[list[float] | None]
     mean_with_errors: float | None
     n_with_errors: int | None
     missed: int

@@ -22,6 +22,7 @@ COLUMNS: dict[str, Callable[[CaseReport], Any]] = {
     "kind": lambda case: case["kind"],
     "difficulty": lambda case: case["difficulty"],
     "tags": lambda case: " ".join(case["tags"]),
+    "features": lambda case: " ".join(case.get("features", ())),
     "source": lambda case: case["source"],
     "question": lambda case: case["question"],
     "outcome": lambda case: case["outcome"],

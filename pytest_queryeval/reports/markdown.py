@@ -26,6 +26,7 @@ from pytest_queryeval.reports.sections import (
     flips,
     group_table,
     headline,
+    interval_note,
     metrics_table,
     pass_rate,
     percent,
@@ -143,7 +144,8 @@ def _sections(report: Report, worst: Sequence[CaseReport]) -> Iterator[Section]:
     yield _list("cautions", [f"- {markdown_sentence(caution)}" for caution in cautions(report)])
     change = (CHANGE,) if baseline and baseline["metrics"] else ()
     metrics = metrics_table(report, ("mean", *change, "95 % interval", "n", "missed"))
-    yield _table("metrics", metrics, 8_000, is_folded=True)
+    foot = ("", note) if (note := interval_note(report)) else ()
+    yield _table("metrics", metrics, 8_000, foot=foot, is_folded=True)
     if baseline:
         changed = changes_table(baseline)
         yield _table("changes of metrics", changed, 8_000, foot=("", CHANGE_NOTE), is_folded=True)

@@ -19,12 +19,12 @@ from pytest_queryeval.core.report import (
     Totals,
 )
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.results.aggregation import is_accidental, statistics
+from pytest_queryeval.results.aggregation import is_accidental, shown_interval, statistics
 from pytest_queryeval.results.baseline.history import Step
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
-GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind")
+GROUPS_SHOWN: tuple[GroupName, ...] = ("difficulty", "tag", "kind", "feature")
 CHANGE = "change in cases of both"
 MAX_NAMES = 20  # of cases that changed sides
 MAX_CAUTIONED = 5  # names of cases whose score may be too good
@@ -63,16 +63,22 @@ def _metric_cells(found: MetricReport, change: MetricChange | None) -> Mapping[s
     return {
         "mean": format_score(found["mean"]),
         CHANGE: signed(change["change"]) if change else "new",
-        "95 % interval": format_interval(found["ci95"]),
+        "95 % interval": format_interval(shown_interval(found)),
         "median": format_score(found["median"]),
         "n": f"{found['n']:,}",
         "missed": f"{found['missed']:,}" if found["missed"] else "-",
     }
 
 
+def interval_note(report: Report) -> str:
+    """Return by what the intervals of metrics are clustered; empty where none is."""
+    is_clustered = any(found.get("ci95_clustered") for found in report["metrics"].values())
+    return f"95 % intervals: clustered by {len(report['groups']['source']):,} sources" if is_clustered else ""
+
+
 def group_table(report: Report, group: GroupName) -> Table:
     """Return the means by a group, the metrics of most weight first; without rows where the group has one value."""
-    members = report["groups"][group]
+    members = report["groups"].get(group, {})
     names = group_metrics(by_weight(report), members)
     rows = [
         (

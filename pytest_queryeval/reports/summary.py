@@ -20,6 +20,7 @@ from pytest_queryeval.reports.sections import (
     dimensions_table,
     group_table,
     headline,
+    interval_note,
     metrics_table,
     spider_lines,
 )
@@ -60,6 +61,8 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     name = one_line(report["name"], width - 4)
     yield f"{name and f'{name} · '}{counts_of_cases(report)}", {"bold": True}
     yield from _table(metrics_table(report), width)
+    if note := interval_note(report):
+        yield note, {}
     if not is_short:
         groups = [table for group in GROUPS_SHOWN if (table := group_table(report, group)).rows]
         for table in groups if is_whole else groups[:1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_queryeval.core.json_value import JsonValue
@@ -217,15 +217,10 @@ class CaseCounts:
         )
         for value, name, column in self._split("scores", members):
             n = len(column.values) + errors[value, name]
-            by_source: defaultdict[Sequence[str], list[float]] = defaultdict(list)
-            for case, score in zip(*column, strict=True):
-                by_source[self._members["source"][case]].append(score)
-            clustered = clustered_interval(alone=by_source.pop((), []), shared=by_source.values())
             metric = METRICS[name] if name in METRICS else None  # noqa: SIM401 - a registry has no get()
             is_share = name in OF_TRIALS or (metric is not None and metric.max_score == 1 and metric.better == "higher")
             found[value]["metrics"][name] = {
-                **statistics_of(name, column.values),
-                "ci95_clustered": _limited(clustered, column.values, max_score_of(name)),
+                **statistics_of(name, column.values, self._sources(column)),
                 "mean_with_errors": math.fsum(column.values) / n if is_share else None,
                 "n_with_errors": n if is_share else None,
                 "missed": missed[value, name],
@@ -247,15 +242,18 @@ class CaseCounts:
                     found[value].add(case, number)
             yield from ((value, name, own) for value, own in found.items())
 
+    def _sources(self, column: Column) -> list[Sequence[str]]:
+        return [self._members["source"][case] for case in column.cases]
+
     def dimension_statistics(self) -> dict[str, DimensionStatistics]:
         """Return per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
         precision, recall = self._columns["precision"], self._columns["recall"]
         by_dimension: dict[str, DimensionStatistics] = {name: {} for name in sorted(precision | recall)}
         for name, found in by_dimension.items():
             if name in precision:
-                found["precision"] = statistics(precision[name].values)
+                found["precision"] = statistics(precision[name].values, self._sources(precision[name]))
             if name in recall:
-                found["recall"] = statistics(recall[name].values)
+                found["recall"] = statistics(recall[name].values, self._sources(recall[name]))
         return by_dimension
 
     def trials_report(self) -> TrialsReport | None:
@@ -290,23 +288,19 @@ def _numbers(case: CaseReport) -> Iterator[tuple[Counted, str, float]]:
             yield from ((kind, name, share) for kind, share in shares if isinstance(share, float))
 
 
-def statistics_of(metric: str, scores: Sequence[float]) -> ScoreStatistics:
+def statistics_of(metric: str, scores: Sequence[float], sources: Sequence[Hashable]) -> ScoreStatistics:
     """Return the `statistics` of scores of a metric, which may have an upper bound other than 1."""
-    return statistics(scores, max_score=max_score_of(metric))
-
-
-def max_score_of(metric: str) -> float:
-    """Return the upper bound of the scores of a metric, 1 where it is not known or has none."""
     max_score = METRICS[metric].max_score if metric in METRICS else None
-    return 1.0 if max_score is None else max_score
+    return statistics(scores, sources, max_score=1.0 if max_score is None else max_score)
 
 
-def statistics(values: Sequence[float], *, max_score: float = 1.0) -> ScoreStatistics:
-    """Return mean, n, sample standard deviation, min, median, max, and a 95 % confidence interval of the mean.
+def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max_score: float = 1.0) -> ScoreStatistics:
+    """Return mean, n, sample standard deviation, min, median, max, and 95 % confidence intervals of the mean.
 
-    The interval is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n,
-    limited to 0 and `max_score` where all scores lie between them; it is None for a single score other
-    than 0 and 1, which says nothing about the spread.
+    `ci95` is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n; it is
+    None for a single score other than 0 and 1, which says nothing about the spread. `ci95_clustered` is the
+    `clustered_interval` by the source of each value. Both are limited to 0 and `max_score` where all values lie
+    between them.
 
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75
@@ -321,14 +315,17 @@ def statistics(values: Sequence[float], *, max_score: float = 1.0) -> ScoreStati
     elif std is not None:
         half = Z95 * std / math.sqrt(n)
         ci95 = [mean - half, mean + half]
-    return {**found, "ci95": _limited(ci95, values, max_score)}
+    clustered = clustered_interval(values, sources) if sources else None
+    if found["min"] >= 0.0 and found["max"] <= max_score:
+        ci95, clustered = (
+            [max(0.0, interval[0]), min(max_score, interval[1])] if interval else None for interval in (ci95, clustered)
+        )
+    return {**found, "ci95": ci95, "ci95_clustered": clustered}
 
 
-def _limited(interval: list[float] | None, values: Sequence[float], max_score: float) -> list[float] | None:
-    """Return the interval, limited to 0 and `max_score` where all values lie between them."""
-    if interval is None or min(values) < 0.0 or max(values) > max_score:
-        return interval
-    return [max(0.0, interval[0]), min(max_score, interval[1])]
+def shown_interval(found: ScoreStatistics) -> list[float] | None:
+    """Return the interval that reports show: by clusters where there is one, as the plain one is too narrow then."""
+    return found.get("ci95_clustered") or found["ci95"]
 
 
 def group_values(case: CaseReport, group: GroupName) -> Sequence[str]:

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 
 MIN_SOURCES = 5
 Z95 = 1.959963984540054  # the 97.5 % point of the normal distribution
 ROUNDING = 1e-12  # a standard error so small, for scores of size 1, is none
 
 
-def clustered_interval(shared: Collection[Sequence[float]], alone: Sequence[float] = ()) -> list[float] | None:
-    """Return the 95 % confidence interval of the mean of scores with sources as clusters: `shared` has those of each.
+def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> list[float] | None:
+    """Return the 95 % confidence interval of the mean of scores with their sources as clusters.
 
-    Scores of cases without a source, `alone`, are clusters of their own. The standard error is the clustered one of
-    Miller (2024, "Adding Error Bars to Evals", appendix A) times √(C / (C - 1)) for C clusters, as in Cameron and
-    Miller (2015) and inspect_ai; the interval is mean ± t with C - 1 degrees of freedom. None below `MIN_SOURCES`
-    sources, where no two scores share one, and where clusters do not differ, which says nothing about their spread.
+    A score whose source is None or empty is a cluster of its own. The standard error is the clustered one of Miller
+    (2024, "Adding Error Bars to Evals", appendix A) times √(C / (C - 1)) for C clusters, as in Cameron and Miller
+    (2015) and inspect_ai; the interval is mean ± t with C - 1 degrees of freedom. None below `MIN_SOURCES` sources,
+    where no two scores share one, and where clusters do not differ, which says nothing about their spread.
 
-    >>> low, high = clustered_interval([[1, 1], [0, 0], [1, 0], [1, 1], [0, 1]])
+    >>> low, high = clustered_interval([1, 1, 0, 0, 1, 0, 1, 1, 0, 1], "aabbccddee")
     >>> round(low, 3), round(high, 3)
     (0.081, 1.119)
     """
-    if len(shared) < MIN_SOURCES:
+    if len({source for source in sources if source}) < MIN_SOURCES:
         return None
-    clusters = [*shared, *([score] for score in alone)]
-    number, n = len(clusters), sum(map(len, clusters))
-    mean = math.fsum(score for own in clusters for score in own) / n
-    squares = math.fsum(math.fsum(score - mean for score in own) ** 2 for own in clusters)
-    error = math.sqrt(squares * number / (number - 1)) / n
-    if number == n or error <= ROUNDING * max(abs(score) for own in clusters for score in own):
+    n = len(scores)
+    mean = math.fsum(scores) / n
+    clusters: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for place, (score, source) in enumerate(zip(scores, sources, strict=True)):
+        clusters[source or (place,)].append(score - mean)
+    number = len(clusters)
+    error = math.sqrt(math.fsum(math.fsum(own) ** 2 for own in clusters.values()) * number / (number - 1)) / n
+    if number == n or error <= ROUNDING * max(map(abs, scores)):
         return None
     half = t_quantile(number - 1) * error
     return [mean - half, mean + half]

@@ -10,7 +10,8 @@ from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.excel.baseline import write_baseline
 from pytest_queryeval.reports.excel.charts import Chart, Charted, insert_charts
 from pytest_queryeval.reports.excel.sheet import PAGE_COLUMNS, Sheet, utc
-from pytest_queryeval.reports.sections import by_weight, cautions, pass_rate
+from pytest_queryeval.reports.sections import by_weight, cautions, interval_note, pass_rate
+from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import COLOURS, verdict
 
@@ -61,7 +62,7 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
     )
     row = insert_charts(book, [(metrics, means), *([(outcomes, shares)] if outcomes.rows > 1 else [])], row=row) + 1
     row = write_baseline(sheet, report.get("baseline"), row)
-    last = sheet.notes(row, notes)
+    last = sheet.notes(row, filter(None, (interval_note(report), *notes)))
     sheet.set_up_page(last, max(PAGE_COLUMNS - 1, *sheet.widths), pages=1 if last < ROWS_OF_A_PAGE else 0)
 
 
@@ -104,11 +105,11 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[Charted, int]:
     """Write the table of metrics, shares from 0 to 1 first, which a chart shows; return it and the row below."""
     names = sorted(by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
     found = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
-    rows = [[name, own["mean"], *(own["ci95"] or (None, None)), own["n"], own["missed"]] for name, own in found]
+    rows = [[name, own["mean"], *(shown_interval(own) or (None, None)), own["n"], own["missed"]] for name, own in found]
     if more := len(report["metrics"]) - len(found):
         rows.append([f"… and {more:,} more"])
     shares = [own for _, own in found if own["mean_with_errors"] is not None][:MAX_CHARTED]
-    ends = [own["ci95"] or (own["mean"], own["mean"]) for own in shares]
+    ends = [shown_interval(own) or (own["mean"], own["mean"]) for own in shares]
     table = Charted(
         sheet=sheet,
         header_row=row + 1,

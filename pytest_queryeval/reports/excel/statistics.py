@@ -19,6 +19,7 @@ from pytest_queryeval.reports.cells import Cell
 from pytest_queryeval.reports.excel.overview import SDMX
 from pytest_queryeval.reports.excel.sheet import Sheet
 from pytest_queryeval.reports.sections import group_metrics
+from pytest_queryeval.results.aggregation import shown_interval
 
 NUMBERS: tuple[Literal["mean", "n", "std", "min", "median", "max"], ...] = ("mean", "n", "std", "min", "median", "max")
 MEASURED = (*NUMBERS, "sum", "p95")
@@ -65,7 +66,7 @@ def _metrics(metrics: Mapping[str, MetricStatistics]) -> list[list[Cell]]:
 
 
 def _numbers(found: ScoreStatistics) -> list[Cell]:
-    return [*_spread(found), *(found["ci95"] or (None, None))]
+    return [*_spread(found), *(shown_interval(found) or (None, None))]
 
 
 def _spread(found: Spread) -> list[Cell]:

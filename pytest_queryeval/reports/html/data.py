@@ -27,7 +27,7 @@ FLIPPED: Mapping[str, Literal["regressions", "fixes", "errors"]] = {
 Listed: TypeAlias = Literal["id", "path", "line", "kind", "tags", "difficulty", "outcome"]
 LISTED: tuple[Listed, ...] = ("id", "path", "line", "kind", "tags", "difficulty", "outcome")
 # In the list already, or not shown in the page of a case.
-NOT_DETAILS = frozenset({*LISTED, "nodeid", "scores", "fingerprint"})
+NOT_DETAILS = frozenset({*LISTED, "features", "nodeid", "scores", "fingerprint"})
 
 
 def packed(text: str) -> str:
@@ -72,6 +72,7 @@ def listed(report: Report) -> dict[str, object]:
     views = {name: frozenset(flipped[key] if flipped else ()) for name, key in FLIPPED.items()}
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
+        "features": [case.get("features", []) for case in cases],
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [truncate(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [truncate(case["message"], TEXT_CHARACTERS) for case in cases],

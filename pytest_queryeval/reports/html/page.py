@@ -28,13 +28,14 @@ from pytest_queryeval.reports.sections import (
     gate_rows,
     group_metrics,
     headline,
+    interval_note,
     metrics_table,
     pass_rate,
     spider_lines,
     unknown_changes,
     weaknesses,
 )
-from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental
+from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental, shown_interval
 from pytest_queryeval.results.verdict import cases_text, changes_text, verdict
 from pytest_queryeval.text.formatting import minute_of
 
@@ -95,6 +96,8 @@ def page(report: Report) -> str:
         views=_views(report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
         is_unit=is_unit,
+        shown_interval=shown_interval,
+        interval_note=interval_note(report),
         dimensions=dimensions_table(report),
         amounts=amounts_table(report),
         spider="\n".join(spider_lines(report)),
@@ -164,7 +167,7 @@ def _views(report: Report) -> list[View]:
 def _groups(report: Report) -> Iterator[dict[str, object]]:
     """Yield the groups that tell cases apart: of many values those with the most cases, of many metrics the first."""
     for name in GROUPS_SHOWN:
-        members = report["groups"][name]
+        members = report["groups"].get(name, {})
         largest = set(sorted(members, key=lambda value: -members[value]["totals"]["cases"])[:VALUES_SHOWN])
         shown = {value: member for value, member in members.items() if value in largest}
         metrics = group_metrics(by_weight(report), shown)

@@ -190,8 +190,8 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
     found = {name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"}
     cases: list[Any] = [{**case, **UNUSED} for case in report["cases"]]
     content = zlib.compress(json.dumps({**found, "cases": cases}).encode("ascii"), level=1)
-    passed = [score for case in cases if (score := score_of(PASS_RATE, case)) is not None]
-    rate = {PASS_RATE: statistics_of(PASS_RATE, passed)} if passed else {}
+    passed = [(score, case["source"]) for case in report["cases"] if (score := score_of(PASS_RATE, case)) is not None]
+    rate = {PASS_RATE: statistics_of(PASS_RATE, *map(list, zip(*passed, strict=True)))} if passed else {}
     run: PastRun = {
         "path": path,
         "name": report["name"],
@@ -206,7 +206,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
                 "mean": own["mean"],
                 "n": own["n"],
                 "ci95": own["ci95"],
-                "ci95_clustered": report["metrics"][name].get("ci95_clustered") if name in report["metrics"] else None,
+                "ci95_clustered": own.get("ci95_clustered"),
             }
             for name, own in {**rate, **report["metrics"]}.items()
         },

@@ -11,19 +11,26 @@ from pytest_queryeval.core.errors import ReportError, did_you_mean
 from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import PASS_RATE, GroupName
 from pytest_queryeval.core.report import BaselineReport, CaseReport, Report, ScoreStatistics, SuiteChange, Totals
-from pytest_queryeval.results.aggregation import costs, group_values, metric_statistics, statistics_of, totals
+from pytest_queryeval.results.aggregation import (
+    costs,
+    group_values,
+    metric_statistics,
+    shown_interval,
+    statistics_of,
+    totals,
+)
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
 from pytest_queryeval.results.baseline.flips import match_cases, score_of
 
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
 EASED = (SKIPPED, XFAIL, METRICS)  # changes that are found in one direction only
-GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "source")
+GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "source", "feature")
 MIN_GROUP = 10  # cases, below which the means of a group say little
 Reason: TypeAlias = Literal["not in the report", "skipped", "in error", "expected to fail", "without a score"]
 
 
 class Mean(TypedDict):
-    """The mean of a metric over `n` cases, and the ends of its 95 % confidence interval."""
+    """The mean of a metric over `n` cases, and the ends of its 95 % confidence interval, by clusters if possible."""
 
     mean: float
     n: int
@@ -116,7 +123,10 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     is_lower = any(metric in costs(report["metrics"]) for report in reports.values())
     sign = -1.0 if is_lower else 1.0
     values = {name: [own[nodeid] for nodeid in common] for name, own in ranked.items()}
-    means = {name: statistics_of(metric, own) for name, own in values.items()}
+    means = {
+        name: statistics_of(metric, own, [by_nodeid[name][nodeid]["source"] for nodeid in common])
+        for name, own in values.items()
+    }
     points = {name: sign * means[name]["mean"] if name in means else -math.inf for name in reports}
     best, *others = sorted(reports, key=lambda name: -points[name])
     differences = _differences(values, best)
@@ -154,7 +164,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
 
 
 def _mean(found: ScoreStatistics) -> Mean:
-    return {"mean": found["mean"], "n": found["n"], "ci95": found["ci95"]}
+    return {"mean": found["mean"], "n": found["n"], "ci95": shown_interval(found)}
 
 
 def _differences(values: Mapping[str, Sequence[float]], best: str) -> dict[str, Difference]:

@@ -75,7 +75,7 @@ class Cases {
   }
 
   matching(state) {
-    const { q = "", show = this.first, kind, tag, difficulty, label } = state;
+    const { q = "", show = this.first, kind, tag, difficulty, feature, label } = state;
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const { list } = this;
     const found = this.order.filter(
@@ -83,6 +83,7 @@ class Cases {
         this.shows(show, place) &&
         (!kind || list.kind[place] === kind) &&
         (!tag || list.tags[place].includes(tag)) &&
+        (!feature || list.features[place].includes(feature)) &&
         (!difficulty || list.difficulty[place] === difficulty) &&
         (!label || list.label[place] === label) &&
         words.every((word) => this.texts[place].includes(word)),
@@ -124,6 +125,7 @@ function filters(cases, change) {
     choice("kind", "kinds", unique(list.kind), change),
     choice("difficulty", "difficulties", unique(list.difficulty).sort((one, other) => levels(one) - levels(other)), change),
     choice("tag", "tags", unique(list.tags.flat()).sort(), change),
+    choice("feature", "features", unique(list.features.flat()).sort(), change),
     choice("label", "causes", unique(list.label).sort(), change),
   ].filter(Boolean);
   document.getElementById("choices").append(...selects);

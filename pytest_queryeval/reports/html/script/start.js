@@ -1,6 +1,6 @@
 // The page comes to life: the table, and cases by their address.
 
-const FILTERS = ["q", "show", "kind", "difficulty", "tag", "label"];
+const FILTERS = ["q", "show", "kind", "difficulty", "tag", "feature", "label"];
 
 function follow(cases) {
   const dialog = document.getElementById("case");
