@@ -7,8 +7,14 @@ from report_maker import make_report
 from samples import HEAD, entry
 from scipy.special import stdtrit
 
+from pytest_queryeval.reports.html.page import page
+from pytest_queryeval.reports.markdown import render_markdown
+from pytest_queryeval.reports.sections import interval_note
+from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate, metric_statistics
+from pytest_queryeval.results.baseline.leaderboard import leaderboard
 from pytest_queryeval.results.clusters import clustered_interval, t_quantile
+from pytest_queryeval.text.formatting import format_interval
 
 
 def interval_of(shared, alone=()):
@@ -137,3 +143,51 @@ def test_groups_have_the_interval_of_their_own_clusters():
 
 def test_a_report_of_few_sources_has_none():
     assert {found["ci95_clustered"] for found in make_report(60)["metrics"].values()} == {None}
+
+
+ALIKE = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in range(30)]
+
+
+def test_reports_show_the_clustered_interval_and_say_so():
+    report = aggregate(cases_of(ALIKE), gates=(), about=HEAD)
+    found = report["metrics"]["soft_f1"]
+    shown, plain = format_interval(found["ci95_clustered"]), format_interval(found["ci95"])
+    note = "95 % intervals: clustered by 12 sources"
+
+    for text in (
+        "\n".join(line for line, _ in summary_lines(report, width=100)),
+        render_markdown(report).decode(),
+        page(report),
+    ):
+        assert shown in text
+        assert plain not in text
+        assert note in text
+
+
+def test_reports_of_independent_cases_and_of_earlier_versions_show_the_plain_interval():
+    independent = aggregate(cases_of((None, score) for _, score in ALIKE), gates=(), about=HEAD)
+    earlier = aggregate(cases_of(ALIKE), gates=(), about=HEAD)
+    del earlier["metrics"]["soft_f1"]["ci95_clustered"], earlier["groups"]["feature"]
+
+    for report in (independent, earlier):
+        lines = [line for line, _ in summary_lines(report, width=100)]
+        assert any(format_interval(report["metrics"]["soft_f1"]["ci95"]) in line for line in lines)
+        assert not any("clustered" in line for line in lines)
+        assert "clustered by" not in page(report)
+
+
+def test_the_note_says_which_metrics_have_too_few_sources():
+    cases = cases_of(ALIKE)
+    cases[0]["scores"]["cell_f1"] = 0.5
+
+    assert interval_note(aggregate(cases, gates=(), about=HEAD)) == (
+        "95 % intervals: clustered by 12 sources, of metrics with at least 5"
+    )
+
+
+def test_a_leaderboard_has_the_interval_of_clusters():
+    report = aggregate(cases_of(ALIKE), gates=(), about=HEAD)
+
+    best = leaderboard({"a": report, "b": report}, "soft_f1")["systems"][0]
+
+    assert best["score"]["ci95"] == report["metrics"]["soft_f1"]["ci95_clustered"]

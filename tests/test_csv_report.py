@@ -20,6 +20,7 @@ HEADER = [
         "kind",
         "difficulty",
         "tags",
+        "features",
         "source",
         "question",
         "outcome",
@@ -85,6 +86,12 @@ def test_a_metric_that_is_called_like_a_column_has_a_name_of_its_own():
     row = rows(make_report(case(scores={"line": 0.5})))[0]
 
     assert (row["line"], row["score_line"]) == ("4", "0.5")
+
+
+def test_the_features_of_gold_are_words():
+    found = rows(make_report(case(features=["join", "set-operation"]), case(2)))
+
+    assert [row["features"] for row in found] == ["join set-operation", ""]
 
 
 def test_a_case_in_a_table_has_its_row():

@@ -364,3 +364,14 @@ def test_the_verdict_tells_what_changed_besides_the_system():
     assert failed == (
         "queryeval: FAILED: 1 case failed; changed besides the system: change 2 (2), change 1 (1), change 0 and 2 more"
     )
+
+
+def test_groups_that_are_left_out_are_named_with_features_among_them():
+    cases = [
+        entry(id=str(at), difficulty=level, tags=[level], features=[level]) for at, level in enumerate(("easy", "hard"))
+    ]
+
+    lines = summary(*cases, width=100)
+
+    assert "by tag and feature: -v, or a report" in lines
+    assert "by tag, kind and feature: -v, or a report" in summary(*cases, entry(id="b", kind="json"), width=100)

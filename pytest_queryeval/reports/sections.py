@@ -21,6 +21,7 @@ from pytest_queryeval.core.report import (
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.results.aggregation import is_accidental, shown_interval, statistics
 from pytest_queryeval.results.baseline.history import Step
+from pytest_queryeval.results.clusters import MIN_SOURCES
 from pytest_queryeval.results.gates import GATE_WORDS, gate_parts
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, pluralize, signed
 
@@ -72,8 +73,11 @@ def _metric_cells(found: MetricReport, change: MetricChange | None) -> Mapping[s
 
 def interval_note(report: Report) -> str:
     """Return by what the intervals of metrics are clustered; empty where none is."""
-    is_clustered = any(found.get("ci95_clustered") for found in report["metrics"].values())
-    return f"95 % intervals: clustered by {len(report['groups']['source']):,} sources" if is_clustered else ""
+    are_clustered = [found.get("ci95_clustered") is not None for found in report["metrics"].values()]
+    if not any(are_clustered):
+        return ""
+    some = "" if all(are_clustered) else f", of metrics with at least {MIN_SOURCES}"
+    return f"95 % intervals: clustered by {pluralize(len(report['groups']['source']), 'source')}{some}"
 
 
 def group_table(report: Report, group: GroupName) -> Table:

@@ -62,13 +62,14 @@ def summary_lines(report: Report, *, width: int, verbosity: int = USUAL) -> Iter
     yield f"{name and f'{name} · '}{counts_of_cases(report)}", {"bold": True}
     yield from _table(metrics_table(report), width)
     if note := interval_note(report):
-        yield note, {}
+        yield one_line(note, width), {}
     if not is_short:
         groups = [table for group in GROUPS_SHOWN if (table := group_table(report, group)).rows]
         for table in groups if is_whole else groups[:1]:
             yield from _table(table, width, is_whole=is_whole, max_parts=1)
         if groups[1:] and not is_whole:
-            yield f"by {' and '.join(str(table.header[0]) for table in groups[1:])}: -v, or a report", {}
+            *first, last = (str(table.header[0]) for table in groups[1:])
+            yield f"by {' and '.join((', '.join(first), last)) if first else last}: -v, or a report", {}
         yield from _table(dimensions_table(report), width, is_whole=is_whole)
         yield from _table(amounts_table(report), width, is_whole=is_whole)
         yield from _spider_table(report, width, is_whole=is_whole)
