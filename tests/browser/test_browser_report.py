@@ -9,6 +9,7 @@ from samples import HEAD
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from pytest_queryeval.reports.html.page import page
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.verdict import worst_first
 
@@ -107,6 +108,20 @@ def test_every_filter_keeps_the_cases_that_fit(browser, small, small_page):
     ]
     assert sorted(browser.texts(IDS)) == sorted(fitting)
     assert browser.text("#count") == f"{len(fitting)} of 120 cases"
+
+
+def test_the_cases_of_a_feature_are_found(browser, tmp_path):
+    cases = make_report(40)["cases"]
+    joined = cases[::4]
+    for case in joined:
+        case["features"] = ["join", "order"]
+    joined[0]["features"] = ["order"]
+    path = tmp_path / "report.html"
+    path.write_text(page(aggregate(cases, gates=(), about=HEAD)), encoding="utf-8")
+
+    browser.open(path, "#show=all&feature=join")
+
+    assert sorted(browser.texts(IDS)) == sorted(case["id"] for case in joined[1:])
 
 
 def test_a_choice_stands_in_the_address_and_comes_back_with_it(browser, small_page):
