@@ -1,6 +1,7 @@
 # make quick:       lint, types, and the tests that start no server, no browser and hardly a process; for between edits.
 # make test:        lint, types and all tests but the slow ones.
 # make test-slow:   slow tests, and property tests with many examples.
+# make test-engines: the tests of Spark, which it installs first (450 MB), and of all servers that are installed.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
 # make dist:        the wheel and the sdist.
@@ -23,7 +24,7 @@ PYTEST = $(TEST)/bin/python -m pytest -n 2 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE  # many tests start a Python of their own: they need not compile everything again
 
-.PHONY: quick test test-slow test-oldest test-pythons dist schemas docs example lint install clean
+.PHONY: quick test test-slow test-engines test-oldest test-pythons dist schemas docs example lint install clean
 
 quick: lint
 	$(PYTEST) -m "not slow and not server and not process" $(patsubst %,--ignore=tests/%,browser conformance plugin)
@@ -33,6 +34,11 @@ test: lint
 
 test-slow: $(TEST)/.installed
 	$(PYTEST) -m "$(SLOW)" --hypothesis-profile=thorough
+
+# On one processor: Spark takes the rest.
+test-engines: $(TEST)/.installed
+	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]'
+	$(TEST)/bin/python -m pytest tests/test_spark.py tests/test_virtuoso.py tests/test_sql_engines.py tests/test_sql_order.py
 
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \

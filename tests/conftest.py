@@ -19,7 +19,7 @@ settings.register_profile("thorough", settings.get_profile("small"), max_example
 settings.load_profile("small")
 
 
-SERVERS = {"cluster", "mariadb"}
+SERVERS = {"cluster", "mariadb", "virtuoso", "loaded", "clickhouse"}
 # Plugins that take longer to import than all else that a run of pytest in a process of its own does.
 WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
@@ -27,6 +27,8 @@ WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 def pytest_itemcollected(item):
     if SERVERS & set(getattr(item, "fixturenames", ())):
         item.add_marker("server")
+    if "spark" in getattr(getattr(item, "callspec", None), "params", {}).values():
+        item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)

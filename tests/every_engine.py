@@ -61,6 +61,19 @@ def on_postgres(folder: Path, data: str, request: pytest.FixtureRequest) -> Iter
 
 
 @contextmanager
+def in_spark(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
+    """Tables in files, which DuckDB makes of the data."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute(data)
+        names = [name for (name,) in connection.execute("select table_name from information_schema.tables").fetchall()]
+        for name in names:
+            connection.execute(f"copy (from {name}) to '{folder / name}.parquet'")
+    yield {"tables": {name: f"{name}.parquet" for name in names}}
+
+
+@contextmanager
 def behind_http(folder: Path, data: str, _: pytest.FixtureRequest) -> Iterator[Settings]:
     """A service on a SQLite file, which gives up late queries itself."""
     path = folder / "service.db"
@@ -91,4 +104,10 @@ def behind_an_endpoint(folder: Path, data: str, _: pytest.FixtureRequest) -> Ite
         yield {"url": url}
 
 
-SERVERS: dict[str, Server] = {"sqlalchemy": on_postgres, "http": behind_http, "endpoint": behind_an_endpoint}
+SERVERS: dict[str, Server] = {
+    "sqlalchemy": on_postgres,
+    "http": behind_http,
+    "endpoint": behind_an_endpoint,
+    "spark": in_spark,
+}
+WITHOUT_KEYS = ("spark",)  # have no constraints to list

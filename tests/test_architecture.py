@@ -115,6 +115,8 @@ OWNERS = {
     "dotenv": {"suites.env_files"},
     "sqlalchemy": {"engines.servers.databases", "engines.postgres_child", "engines.sqlalchemy_child"},
     "psycopg": {"engines.servers.postgres_values", "engines.postgres_child"},
+    "py4j": {"engines.spark_child"},
+    "pyspark": {"engines.spark_child"},
     "sdmx": {"languages.sdmx.structure_files"},
     "sentence_transformers": {"metrics.embeddings.model"},
     "transformers": {"metrics.embeddings.model"},
@@ -144,6 +146,7 @@ CHILDREN = {
     "engines.http_child": {"jsonpath", "requests", "urllib3"},
     "engines.postgres_child": {"psycopg", "sqlalchemy"},
     "engines.sqlalchemy_child": {"sqlalchemy"},
+    "engines.spark_child": {"py4j", "pyspark"},
     "languages.json.schema_child": {"jsonschema", "referencing"},
 }
 # What they may import of ours: all of them the contract of drivers, those of databases and services what is theirs.

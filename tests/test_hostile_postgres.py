@@ -117,7 +117,7 @@ def test_answer_that_is_cut_off_leaves_no_transaction_open_for_long(cluster, bat
 @pytest.fixture
 def child():
     """The engine's process, which nobody kills at the limit of a query."""
-    command = child_command(host._LOOP, POSTGRES_PACKAGES, str(POSTGRES_DRIVER), str(host.MEMORY_BYTES))
+    command = child_command(host._LOOP, POSTGRES_PACKAGES, str(POSTGRES_DRIVER), str(host.MEMORY_BYTES), "0", "0")
     started = Child(command)
     assert marshal.loads(started.receive(time.monotonic() + 30, at_most=64)) == ("ready",)
     yield started

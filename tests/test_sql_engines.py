@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 import sqlglot
-from every_engine import SQL, source_on
+from every_engine import SQL, WITHOUT_KEYS, source_on
 from samples import make_case, query
 
 from pytest_queryeval.core.policy import Policy
@@ -95,10 +95,7 @@ REFUSED = {
     "comment": ("-- nothing", "invalid"),
     "prose": ("Sure! Here is your query.", "invalid"),
     "nothing": ("  \n", "empty"),
-    "too many rows": (
-        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000) select i from n",
-        "too_large",
-    ),
+    "too many rows": (f"select 1 from {', '.join(f'hall h{n}' for n in range(7))}", "too_large"),
     "too long": (
         "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
         "timeout",
@@ -167,7 +164,7 @@ def test_named_columns_keep_their_names(opened, name):
 @pytest.mark.parametrize("name", SQL)
 @pytest.mark.parametrize(("query", "kind"), REFUSED.values(), ids=REFUSED)
 def test_what_is_wrong_with_a_query_has_the_same_kind_everywhere(opened, name, query, kind):
-    execution = opened(name).execute(query, timeout=0.5, max_rows=1000)
+    execution = opened(name).execute(query, timeout=0.5 if kind == "timeout" else 20, max_rows=1000)
 
     assert execution.answer is None
     assert execution.error.kind == kind, execution.error
@@ -197,10 +194,8 @@ def test_schema_is_the_same_everywhere(opened, name):
         "sold": ("concert_id", "seat", "buyer"),
         "dear": ("title",),
     }
-    assert set(schema.foreign_keys) == {
-        (("concert", "hall_id"), ("hall", "hall_id")),
-        (("sold", "concert_id"), ("concert", "concert_id")),
-    }
+    keys = {(("concert", "hall_id"), ("hall", "hall_id")), (("sold", "concert_id"), ("concert", "concert_id"))}
+    assert set(schema.foreign_keys) == (set() if name in WITHOUT_KEYS else keys)
 
 
 @pytest.mark.parametrize("name", SQL)
@@ -225,6 +220,7 @@ def test_all_default_metrics_are_scored_everywhere(source, opened, name):
         predicted=query("select title from hall, concert where hall.hall_id = concert.hall_id and 99 < seats"),
         metrics=KINDS["sql"].default_metrics,
         dialect=ENGINES[name].dialect(source(name).settings),
+        timeout=60,
     )
 
     with Session() as session:

@@ -43,7 +43,9 @@ def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def case(gold: str, predicted: str, source: Source) -> Case:
     golds, prediction = (QueryOrAnswer(query=gold),), QueryOrAnswer(query=predicted)
-    return make_case(source=source, golds=golds, predicted=prediction, thresholds={}, max_rows=1000, allow_empty=True)
+    return make_case(
+        source=source, golds=golds, predicted=prediction, thresholds={}, max_rows=1000, allow_empty=True, timeout=60
+    )
 
 
 BY_SCORE = "SELECT name FROM player ORDER BY score DESC"

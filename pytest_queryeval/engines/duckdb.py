@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Execution, Source
-from pytest_queryeval.core.setting_validators import FILE_NAME, TEXT, SettingValidator, is_text
+from pytest_queryeval.core.setting_validators import FILE_NAME
 from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
 from pytest_queryeval.engines.database_file import DatabaseFile
 from pytest_queryeval.engines.files import absolute, file_path, require_file
-from pytest_queryeval.engines.settings import check_settings
+from pytest_queryeval.engines.settings import TABLES, check_settings
 from pytest_queryeval.engines.variants import VARIANTS, VARIANTS_SETTING
 from pytest_queryeval.sandbox.child_process import run_program
 from pytest_queryeval.sandbox.host import Host, Hosts
@@ -41,20 +40,10 @@ READERS = {
 }
 
 
-def is_tables(value: Any) -> bool:
-    """Return whether it is a mapping of texts to texts with at least one entry."""
-    return isinstance(value, dict) and bool(value) and all(map(is_text, (*value, *value.values())))
-
-
 SETTINGS = {
     "path": FILE_NAME,
     "script": FILE_NAME,
-    "tables": SettingValidator(
-        is_tables,
-        "a mapping of names of tables to names of files",
-        names_files=True,
-        shape={"type": "object", "additionalProperties": TEXT, "minProperties": 1},
-    ),
+    "tables": TABLES,
     VARIANTS: VARIANTS_SETTING,
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,17 @@ from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
 DRIVER = Path(__file__).with_name("endpoint_child.py")
 PACKAGES = ("SPARQLWrapper", "rdflib", "requests")
 PROBE = "ASK {}"
+# Prefixes that Virtuoso knows without a declaration: functions of its own, of which some write or open connections,
+# procedures of SQL, and options of FROM that fetch a graph. These functions compute from their arguments alone.
+_VIRTUOSO = re.compile(r"(?P<iri><)?(?<![\w.:/#-])(?P<prefix>bif|sql|get):(?P<name>\w*)", re.IGNORECASE)
+_COMPUTING = re.compile(
+    r"""bif:(abs|acos|asin|atan2?|atof|atoi|ceiling|char_length|coalesce|concat|contains|cos|curdate|curdatetime|date\w+
+    |day\w*|degrees|either|exp|floor|geography\w*|hour|initcap|isnull|lcase|left|length|locate|log|log10|lower|ltrim|md5
+    |minute|mod|month\w*|now|pi|power|quarter|radians|regexp_(?:instr|like|match|replace|substr)|replace|right|round|rtrim
+    |search_excerpt|second|sign|sin|sqrt|st_\w+|strcasestr|strcontains|string(?:date|time)|strstr|subseq|substring|tan
+    |timezone|trim|ucase|upper|week|xcontains|year)|sql:(sample|group_concat)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 SETTINGS = {
     **CONNECTION,
     "default_graph": SettingValidator(is_iris, "the IRI of a graph, or a list of IRIs", shape=TEXTS),
@@ -87,10 +99,13 @@ class EndpointEngine:
         """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, outline: Query) -> Failure | None:
-        found = refusal(outline if not self._service else replace(outline, calls_service=False))
-        if found and outline.calls_service and not self._service:
-            return replace(found, message=f"{found.message} (`service: true` on the source allows it)")
-        return found
+        if failure := refusal(replace(outline, calls_service=False)):
+            return failure
+        called = "SERVICE" if outline.calls_service else virtuoso_call(outline, self._prefixes)
+        if called and not self._service:
+            message = f"only the source itself may be asked: {called} (`service: true` on the source allows it)"
+            return Failure(kind="unsafe", message=message)
+        return None
 
     def _question(self, query: str) -> Question:
         outline = read_query(query)
@@ -98,6 +113,16 @@ class EndpointEngine:
         if outline.states_dataset:
             settings["default_graph"] = []
         return Question(with_prefixes(query, self._prefixes), settings)
+
+
+def virtuoso_call(query: Query, prefixes: Collection[str]) -> str:
+    """Return the function or option of Virtuoso that may do more than compute; empty where `query` has none."""
+    for found in _VIRTUOSO.finditer(query.text):
+        is_declared = not found["iri"] and found["prefix"] in {*query.prefixes, *prefixes}
+        call = f"{found['prefix']}:{found['name']}"
+        if not is_declared and not _COMPUTING.fullmatch(call):
+            return call
+    return ""
 
 
 FINGERPRINT = SourceFingerprint(settings=settings_among("default_graph", "prefixes", "service"))

@@ -10,7 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from signal import SIGKILL
 from subprocess import DEVNULL, PIPE, Popen, run
 from typing import Any
 
@@ -63,15 +65,18 @@ def _last_line(text: str, characters: int) -> str:
 
 
 class Child:
-    """The process and its pipes. Messages are marshalled tuples behind their length in eight bytes."""
+    """The process and its pipes. Messages are marshalled tuples behind their length in eight bytes.
 
-    def __init__(self, command: list[str]) -> None:
+    It starts in `folder`, if given, and is killed with the processes that it has started.
+    """
+
+    def __init__(self, command: list[str], *, folder: str | None = None) -> None:
         self.ready = False
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
         try:
             # A session of its own keeps the terminal's Ctrl-C with the parent, which then kills the child.
             self._process = Popen(  # noqa: S603 - our own interpreter and files
-                command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True
+                command, stdin=PIPE, stdout=PIPE, stderr=self._stderr, bufsize=0, start_new_session=True, cwd=folder
             )
         except OSError:
             self._stderr.close()
@@ -139,11 +144,13 @@ class Child:
 
     def signal(self) -> None:
         """Send SIGKILL; may be called in any thread, while another one waits for an answer."""
-        self._process.kill()
+        if self._process.poll() is None:  # or its id may be that of another group
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, SIGKILL)
 
     def kill(self) -> None:
         """Send SIGKILL, wait for the end and close the pipes; may be called again."""
-        self._process.kill()
+        self.signal()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
             if pipe:

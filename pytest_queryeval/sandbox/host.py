@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 from pytest_queryeval.core.errors import SourceError
@@ -44,15 +45,28 @@ class Host:
     """One child process, started on the first query and again after it died, shared by all sources of an engine.
 
     `driver` is the file that the child loads (its `Driver` is a `driver.Driver`), `packages` are what it imports
-    beside the standard library; the child may use `memory` bytes of address space. Safe to use from several threads,
-    which then wait for each other.
+    beside the standard library; the child may use `memory` bytes of address space. With `file_bytes` it may write files
+    of that size to a folder of its own, in which it starts and which is removed with it. It has `grace` seconds to stop
+    a late query by itself. Safe to use from several threads, which then wait for each other.
     """
 
-    def __init__(self, name: str, driver: Path, *, packages: tuple[str, ...] = (), memory: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self,
+        name: str,
+        driver: Path,
+        *,
+        packages: tuple[str, ...] = (),
+        memory: int = MEMORY_BYTES,
+        file_bytes: int = 0,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
         self.name = name
         self._driver = driver
         self._packages = packages
         self._memory = memory
+        self._file_bytes = file_bytes
+        self._grace = grace
+        self._folder: TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._is_closing = False
@@ -60,7 +74,7 @@ class Host:
     @property
     def pid(self) -> int | None:
         """The id of the child process; None while there is none."""
-        return self._child.pid if self._child else None
+        return self._child.pid if self._child and self._child.running else None
 
     def execute(self, settings: Mapping[str, Any], query: str, *, timeout: float, max_rows: int) -> Execution:
         """Run `query` for at most `timeout` seconds; `settings` are plain values, for the driver.
@@ -121,7 +135,11 @@ class Host:
         self._kill()
         child = None
         try:
-            child = self._child = Child(child_command(_LOOP, self._packages, str(self._driver), str(self._memory)))
+            limits = map(str, (self._memory, self._file_bytes, self._grace))
+            command = child_command(_LOOP, self._packages, str(self._driver), *limits)
+            if self._file_bytes:
+                self._folder = TemporaryDirectory(prefix="queryeval-", ignore_cleanup_errors=True)
+            child = self._child = Child(command, folder=self._folder.name if self._folder else None)
             child.receive(time.monotonic() + START_SECONDS, at_most=64)
             return child
         except (OSError, EOFError) as error:
@@ -135,7 +153,7 @@ class Host:
         finished = False
         try:
             child.send(request)
-            reply = _reply(child, time.monotonic() + timeout + GRACE_SECONDS)
+            reply = _reply(child, time.monotonic() + timeout + self._grace)
             finished = True
             return reply
         except TimeoutError:
@@ -178,6 +196,9 @@ class Host:
         if self._child:
             self._child.kill()
             self._child = None
+        if self._folder:
+            self._folder.cleanup()
+            self._folder = None
 
 
 class Hosts:
@@ -186,10 +207,19 @@ class Hosts:
     def __init__(self) -> None:
         self._hosts: dict[str, Host] = {}
 
-    def get(self, name: str, driver: Path, *, packages: tuple[str, ...] = (), memory: int = MEMORY_BYTES) -> Host:
+    def get(
+        self,
+        name: str,
+        driver: Path,
+        *,
+        packages: tuple[str, ...] = (),
+        memory: int = MEMORY_BYTES,
+        file_bytes: int = 0,
+        grace: float = GRACE_SECONDS,
+    ) -> Host:
         """Return the host called `name`, made with the other arguments on first use."""
         if name not in self._hosts:
-            self._hosts[name] = Host(name, driver, packages=packages, memory=memory)
+            self._hosts[name] = Host(name, driver, packages=packages, memory=memory, file_bytes=file_bytes, grace=grace)
         return self._hosts[name]
 
     def close(self) -> None:

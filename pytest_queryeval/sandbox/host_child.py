@@ -1,7 +1,8 @@
-"""Child processes that run queries: the child's side, started with the arguments DRIVER and MEMORY.
+"""Child processes that run queries: the child's side, started with the arguments DRIVER, MEMORY, FILE and GRACE.
 
 DRIVER is a Python file with a class `Driver` that implements `driver.Driver`; MEMORY is the limit on the address space
-in bytes. This module imports the standard library and `driver` only, so that it starts quickly.
+in bytes, FILE that on each file that a query makes the driver write, 0 where there is none; GRACE are the seconds that
+a driver has to stop a late query. This module imports the standard library and `driver` only, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEADER_BYTES = 8
 FIRST_ROWS = 64
 MAX_ROWS = 8_192
 CHUNK_BYTES = 256 * 1024
-MAX_FILE_BYTES = 64 * 1024  # for stderr; no query has anything to write
+STDERR_BYTES = 64 * 1024
 ALARM_SECONDS = 1.0
 BALANCED = 20  # pairs of runs after which each query was the first as often as the second
 MAX_CELLS = 10_000_000  # about 1 GiB as objects of the parent, which compares them
@@ -138,7 +139,7 @@ def answer(driver: Driver, request: tuple[Any, ...], send: Callable[[bytes], Non
         send(marshal.dumps(driver.classify(error)))
 
 
-def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO) -> None:
+def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO, grace: float) -> None:
     """Answer requests one after the other until the parent closes the pipe, or is gone."""
 
     def send(payload: bytes) -> None:
@@ -150,25 +151,25 @@ def serve(driver: Driver, requests: BinaryIO, replies: BinaryIO) -> None:
     while len(header := requests.read(HEADER_BYTES)) == HEADER_BYTES:
         request = marshal.loads(requests.read(int.from_bytes(header, "big")))  # noqa: S302 - from our own parent
         # The parent kills a late child. The alarm ends the process if the parent is gone.
-        signal.setitimer(signal.ITIMER_REAL, request[3] + ALARM_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, request[3] + grace + ALARM_SECONDS)
         answer(driver, request, send)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def limit_process(memory: int) -> None:
+def limit_process(memory: int, file_bytes: int) -> None:
     """Limit what a query can take from the machine, and leave no core file behind."""
-    for name, amount in ((RLIMIT_AS, memory), (RLIMIT_FSIZE, MAX_FILE_BYTES), (RLIMIT_CORE, 0)):
+    for name, amount in ((RLIMIT_AS, memory), (RLIMIT_FSIZE, file_bytes), (RLIMIT_CORE, 0)):
         # Not every system lets a process lower every limit; the parent's deadline holds in any case.
         with contextlib.suppress(ValueError, OSError):
             limit(name, amount)
 
 
 def main() -> None:
-    """Serve with the driver and the limit of the command line."""
-    path, memory = sys.argv[1:]
+    """Serve with the driver and the limits of the command line."""
+    path, memory, file_bytes, grace = sys.argv[1:]
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not print between the messages
-    limit_process(int(memory))
+    limit_process(int(memory), max(int(file_bytes), STDERR_BYTES))
     driver = load(path).Driver()
     gc.freeze()
-    serve(driver, sys.stdin.buffer, replies)
+    serve(driver, sys.stdin.buffer, replies, float(grace))

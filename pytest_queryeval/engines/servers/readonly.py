@@ -90,6 +90,8 @@ def refusal(query: str, dialect: str) -> Failure | None:
         return Failure(kind="invalid", message=f"the query is too intricate to be judged: {error}")
     except RecursionError:
         return Failure(kind="invalid", message="the query is nested too deeply")
+    except Exception as error:  # noqa: BLE001 - the parser fails with any error where it expects something else
+        return Failure(kind="unsafe", message=f"only one query that reads is {UNREADABLE}: {type(error).__name__}")
 
 
 def _found_by_parser(query: str, dialect: str) -> Failure | None:

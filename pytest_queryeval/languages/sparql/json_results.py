@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 BOOLEAN = ("boolean",)
+VIRTUOSO_ASK = ["__ASK_RETVAL"]  # of the table with which Virtuoso 7 answers ASK: it has a row if the answer is true
 
 
 def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -19,6 +20,8 @@ def read_json_results(body: bytes | str, *, ask: bool | None = None) -> tuple[tu
     """
     try:
         document = json.loads(body)
+        if ask and document["head"].get("vars") == VIRTUOSO_ASK:
+            return BOOLEAN, [(bool(document["results"]["bindings"]),)]
         if ask is not None and ask != ("boolean" in document):
             raise ValueError(f"it is {'no' if ask else 'a'} boolean")
         if "boolean" in document:

@@ -1,0 +1,169 @@
+"""Spark: files as tables in a session of its own, or a server of Spark Connect."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.errors import SettingError, SourceError
+from pytest_queryeval.core.model import Execution, Failure, Source
+from pytest_queryeval.core.setting_validators import SettingValidator, is_text, pattern_shape
+from pytest_queryeval.engines import EngineType, Settings, SourceFingerprint, with_cells
+from pytest_queryeval.engines.files import absolute, require_file
+from pytest_queryeval.engines.remote_source import RemoteSource
+from pytest_queryeval.engines.settings import TABLES, check_settings
+from pytest_queryeval.sandbox.host import Host, Hosts, Question, text_refusal
+from pytest_queryeval.text.redaction import register_secrets
+
+DRIVER = Path(__file__).with_name("spark_child.py")
+PACKAGES = ("pyspark", "py4j")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+MASTER = "local[2]"
+# A JVM reserves much more addresses than the 2 GiB that it may use.
+MEMORY_BYTES = 24 * 2**30
+FILE_BYTES = 16 * 2**30  # of each file that sorts and joins write to the folder of the process
+START_SECONDS = 300.0  # of a JVM on a busy machine, which then reads the tables
+CANCEL_SECONDS = 3.0  # a session that must start again takes longer
+PROBE = "SELECT 1"
+# Has the JVM load what most queries need, which takes longer than they do.
+WARM_UP = "SELECT a.id, count(*) FROM range(2) a JOIN range(2) b ON a.id = b.id GROUP BY a.id ORDER BY 2, 1"
+_MASTER = re.compile(r"local(\[([1-9]\d{0,2}|\*)\])?")
+_CONNECT = re.compile(r"sc://[^\s/:]+(:\d+)?(/[^\s]*)?")
+SETTINGS = {
+    "master": SettingValidator(
+        lambda value: isinstance(value, str) and bool(_MASTER.fullmatch(value)),
+        "local[N], such as local[2] (a cluster is queried through its Spark Connect server: connect: sc://host)",
+        shape=pattern_shape(r"^local(\[([1-9]\d{0,2}|\*)\])?$"),
+    ),
+    "tables": TABLES,
+    "connect": SettingValidator(
+        lambda value: is_text(value) and bool(_CONNECT.fullmatch(value)),
+        "the address of a Spark Connect server, such as sc://host:15002/;token=…",
+        shape=pattern_shape("^sc://"),
+    ),
+}
+
+
+def check(settings: Settings) -> None:
+    """Raise `SettingError` unless there are tables or a server, and what both need is installed."""
+    check_settings(settings, SETTINGS)
+    if ("tables" in settings) == ("connect" in settings):
+        raise SettingError("tables", "needs either tables or connect")
+    if "connect" in settings and "master" in settings:
+        raise SettingError("master", "'master' is for tables: a Spark Connect server has its own")
+    for name in settings.get("tables", {}).values():
+        if Path(name).suffix.lower() not in SUFFIXES:
+            raise SettingError(
+                "tables", f"cannot tell the format of '{name}': known suffixes are {', '.join(SUFFIXES)}"
+            )
+    if find_spec("pyspark") is None:
+        raise SettingError(next(iter(settings)), "needs pyspark: pip install 'pytest-queryeval[spark]'")
+    if "connect" in settings and find_spec("grpc") is None:
+        raise SettingError("connect", "needs grpcio: pip install 'pyspark[connect]'")
+    if "tables" in settings and not (os.environ.get("JAVA_HOME") or which("java")):
+        raise SettingError("tables", "needs Java 17 or later: install a JDK, or set JAVA_HOME")
+
+
+def open_spark(source: Source, hosts: Hosts) -> SparkEngine:
+    """Open `{spark: {tables: {name: file}, master: local[2]}}` or `{spark: {connect: sc://…}}`.
+
+    Paths are relative to the source's folder. The first query starts a session, which reads the tables. Raises
+    `SourceError` for a file that is missing.
+    """
+    settings = source.settings
+    register_secrets(settings)
+    if "connect" in settings:
+        name, plain = "spark connect", {"connect": settings["connect"]}
+    else:
+        files = {table: absolute(source.folder, file) for table, file in settings["tables"].items()}
+        for file in files.values():
+            require_file(file)
+        master = settings.get("master", MASTER)
+        name, plain = f"spark {master}", {"master": master, "tables": {table: str(files[table]) for table in files}}
+    host = hosts.get(name, DRIVER, packages=PACKAGES, memory=MEMORY_BYTES, file_bytes=FILE_BYTES, grace=CANCEL_SECONDS)
+    return SparkEngine(source.name, host, plain)
+
+
+class SparkEngine:
+    """Tables of Spark. `settings` are those of `spark_child.py`, but for `max_rows`."""
+
+    def __init__(self, name: str, host: Host, settings: Mapping[str, Any]) -> None:
+        self._name = name
+        self._host = host
+        self._settings = settings
+        self._pid: int | None = None
+        # A session of its own takes longer to start again than a server takes to answer a probe.
+        ambiguous_failures = {"timeout"} if "connect" in settings else ()
+        self._remote = RemoteSource(name, host, Question(PROBE, settings), ambiguous_failures)
+
+    def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run `query` for at most `timeout` seconds; raises `SourceError` where Spark does not answer."""
+        if failure := text_refusal(query) or self._refusal(query):
+            return Execution(query=query, error=failure, engine=self._host.name)
+        self._start()
+        question = Question(query, {**self._settings, "max_rows": max_rows})
+        return with_cells(self._remote.execute(question, timeout=timeout, max_rows=max_rows))
+
+    def schema(self, *, timeout: float) -> Schema:
+        """Return tables and columns; raises `SourceError`."""
+        self._start()
+        return self._remote.schema(self._settings, timeout=timeout)
+
+    def ddl(self, *, timeout: float) -> str:
+        """Return the statements that would make the tables; raises `SourceError`."""
+        self._start()
+        return self._remote.ddl(self._settings, timeout=timeout)
+
+    def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
+        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
+        for query in (gold, predicted):
+            if failure := text_refusal(query) or self._refusal(query):
+                return Execution(query=None, error=failure, engine=self._host.name)
+        self._start()
+        pair = [Question(query, self._settings) for query in (gold, predicted)]
+        return self._remote.time(*pair, iterations=iterations, timeout=timeout)
+
+    def close(self) -> None:
+        """Do nothing: the session ends with the host's child."""
+
+    def _start(self) -> None:
+        """Start the session outside of the time of any query; raises `SourceError`."""
+        if self._pid is None or self._pid != self._host.pid:
+            started = self._remote.execute(Question(WARM_UP, self._settings), timeout=START_SECONDS, max_rows=2)
+            if started.error:
+                raise SourceError(f"source '{self._name}': Spark does not start: {started.error.message}")
+            self._pid = self._host.pid
+
+    def _refusal(self, query: str) -> Failure | None:
+        """Return why a query is not sent: Spark's own plan decides on what only sqlglot cannot read."""
+        from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
+
+        failure = refusal(query, "spark")
+        return None if failure and UNREADABLE in failure.message and "tables" in self._settings else failure
+
+
+def files(source: Source) -> Sequence[str]:
+    """List the names of the files of the tables, in their order; none for a server."""
+    return [*source.settings.get("tables", {}).values()]
+
+
+SPARK = EngineType(
+    opener=open_spark,
+    kind="sql",
+    dialect=lambda _: "spark",
+    text_setting="connect",
+    check=check,
+    settings=SETTINGS,
+    fingerprint=SourceFingerprint(
+        files=files,
+        settings=lambda settings: {"tables": list(settings["tables"])} if "tables" in settings else {},
+        version=lambda _: f"pyspark {version('pyspark')}",
+    ),
+)

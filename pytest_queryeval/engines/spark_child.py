@@ -1,0 +1,294 @@
+"""Spark in a child process: a session in a JVM of its own, or one of a Spark Connect server; one SELECT at a time.
+
+Loaded by `host_child.py`, with a folder of its own as the working directory.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.types import StructField, StructType
+
+from pytest_queryeval.core.table_definition import ColumnDefinition, TableDefinition, create_table
+from pytest_queryeval.sandbox import driver
+from pytest_queryeval.sandbox.alarm import Alarm
+from pytest_queryeval.sandbox.cells import encode_rows
+from pytest_queryeval.sandbox.driver import Answer, Fault, Refused, Verdict, make_answer
+
+SCRATCH = Path.cwd()
+# All of the environment that PySpark and the JVM see, beside where Java is.
+ENVIRONMENT = {
+    **dict.fromkeys(("HOME", "TMPDIR", "SPARK_CONF_DIR"), str(SCRATCH)),
+    "LC_ALL": "C.UTF-8",
+    "MALLOC_ARENA_MAX": "2",  # or each thread of the JVM reserves addresses, which are limited
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "TZ": "UTC",
+}
+HEAP = "2g"
+RESULT = "256m"
+MARK = "queryeval"
+STOP_SECONDS, STOPS = 0.2, 15
+OPTIONS = " ".join(
+    (
+        *("-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError", "-XX:ErrorFile=/dev/null"),
+        *(f"-Djava.io.tmpdir={SCRATCH}", "-Djava.net.preferIPv4Stack=true"),
+    )
+)
+LOCAL = {
+    "spark.driver.memory": HEAP,
+    "spark.driver.maxResultSize": RESULT,
+    "spark.driver.defaultJavaOptions": OPTIONS,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.local.dir": str(SCRATCH),
+    "spark.log.level": "OFF",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.cteRecursionLevelLimit": "10000",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.warehouse.dir": str(SCRATCH / "warehouse"),
+    "spark.ui.enabled": "false",
+}
+# By suffix, the format of a file and how it is read. All rows of CSV files decide on the types.
+CSV = {
+    "header": True,
+    "inferSchema": True,
+    "multiLine": True,
+    "quote": '"',
+    "escape": '"',
+    "mode": "FAILFAST",
+    "enforceSchema": False,
+    "encoding": "UTF-8",
+}
+JSON = {"mode": "FAILFAST"}
+FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".csv": ("csv", {**CSV, "sep": ","}),
+    ".tsv": ("csv", {**CSV, "sep": "\t"}),
+    ".jsonl": ("json", JSON),
+    ".ndjson": ("json", JSON),
+    ".parquet": ("parquet", {}),
+}
+# The nodes of plans that read, and relations of our own tables. Whatever is not here is refused.
+LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+READING = frozenset(
+    (
+        *("Aggregate", "CTERelationDef", "CTERelationRef", "Deduplicate", "Distinct", "Except", "Expand", "Filter"),
+        *("Generate", "GlobalLimit", "Intersect", "Join", "LateralJoin", "LocalLimit", "LocalRelation", "Offset"),
+        *("OneRowRelation", "Pivot", "Project", "Range", "ResolvedHint", "Sample", "Sort", "SubqueryAlias", "Union"),
+        *("UnionLoop", "UnionLoopRef", "Unpivot", "UnresolvedHint", "UnresolvedWith", "View", "Window"),
+        *("WithCTE", "WithWindowDefinition"),
+    )
+)
+OTHERS = (
+    "org.apache.spark.sql.catalyst.analysis.",
+    "org.apache.spark.sql.catalyst.expressions.",
+    "org.apache.spark.sql.execution.datasources.LogicalRelation",
+)
+# Expressions that call Java, read files or tell where they are, or run code that a session has registered.
+REACHING = re.compile(
+    r"(CallMethodViaReflection|TryReflect|InputFile\w+|\w*UD[AT]?F|\w*Avro\w*|\w*Protobuf\w*|RelationTimeTravel)$"
+)
+METADATA = "__file_source_metadata_col"
+FAULTS = ("CANNOT_READ_FILE", "FAILED_READ_FILE", "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+# Types that PySpark cannot fetch.
+TEXTUAL = re.compile(r"interval( year.*| month)?|variant|geometry.*|geography.*")
+TOO_LARGE = ("OutOfMemoryError", "maxResultSize")
+LOST = ("SparkConnectGrpcException", "RetriesExceeded")  # of Spark Connect, where no query is at fault
+CLASS = re.compile(r'"class":"([^"]+)"')
+EXCEPTION = re.compile(r"^[\w.]+(Exception|Error): ")
+SQLSTATE = re.compile(r"\s*SQLSTATE: .*", re.DOTALL)
+
+
+class Driver(driver.TableDriver):
+    """Keeps a session for each source; `settings` are those of `spark.py`."""
+
+    def __init__(self) -> None:
+        java = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
+        os.environ.clear()
+        os.environ.update(ENVIRONMENT, **java)
+        time.tzset()
+        warnings.simplefilter("ignore")
+        logging.disable()
+        self._alarm = Alarm()
+        self._sessions: dict[str, SparkSession] = {}
+
+    def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
+        """Run `query` and fetch the whole answer; raises `Fault`, `Refused` and PySpark's errors."""
+        session = self._session(settings)
+        if "connect" in settings:
+            session.addTag(MARK)
+            stop: Callable[[], object] = partial(session.interruptTag, MARK)
+        else:
+            session.sparkContext.setJobGroup(MARK, MARK, interruptOnCancel=True)
+            stop = session.sparkContext.cancelAllJobs
+        # Each call ends the jobs of its moment, and a query may be between two.
+        self._alarm.set(*((timeout + number * STOP_SECONDS, stop) for number in range(STOPS)))
+        frame = session.sql(query) if "connect" in settings else checked(session, query)
+        names = [str(place) for place in range(len(frame.columns))]  # those of the query may be the same
+        plain = frame.toDF(*names).select(*map(fetchable, names, frame.schema))
+        if max_rows := settings.get("max_rows"):
+            plain = plain.limit(max_rows + 1)
+        rows = [[*map(plain_value, row)] for row in plain.collect()]
+        self._alarm.clear()
+        return make_answer(tuple(frame.columns), encode_rows(rows))
+
+    def describe(self, settings: dict[str, Any]) -> Answer:
+        """List the columns of all tables and views; raises like `run`."""
+        columns = ("table", "column", "type", "to_table", "to_column")
+        return make_answer(
+            columns,
+            (
+                (name, field.name, field.dataType.simpleString(), None, None)
+                for name, schema in self._tables(settings)
+                for field in schema
+            ),
+        )
+
+    def ddl(self, settings: dict[str, Any]) -> Answer:
+        """List the statements that would make the tables and views; raises like `run`."""
+        return make_answer(
+            ("sql",),
+            (
+                (create_table(TableDefinition(name, [*map(definition, schema)]), quoted),)
+                for name, schema in self._tables(settings)
+            ),
+        )
+
+    def classify(self, error: Exception) -> Verdict:
+        """Return the verdict on an error of the other methods."""
+        is_late = self._alarm.clear() > 0
+        text = words(error)
+        if is_late:
+            return "failure", "timeout", text
+        match error:
+            case Fault():
+                return "fault", text
+            case Refused():
+                return "failure", "unsafe", text
+            case Py4JNetworkError() | ConnectionError():  # the JVM ends where it has no memory left
+                os.kill(os.getpid(), signal.SIGKILL)
+            case PySparkException() if (error.getCondition() or "").startswith(FAULTS):
+                return "fault", text
+            case PySparkException() if type(error).__name__ in LOST:
+                return "fault", text
+        if any(name in str(error) for name in TOO_LARGE):
+            return "failure", "too_large", text
+        return "failure", "invalid", text
+
+    def _tables(self, settings: dict[str, Any]) -> Iterator[tuple[str, StructType]]:
+        session = self._session(settings)
+        # Spark lists its own tables in lower case.
+        for name in settings.get("tables") or [table.name for table in session.catalog.listTables()]:
+            yield name, session.table(quoted(name)).schema
+
+    def _session(self, settings: dict[str, Any]) -> SparkSession:
+        """Return the session of a source, with its tables; raises `Fault`."""
+        connect, tables = settings.get("connect"), settings.get("tables", {})
+        key = connect or json.dumps(tables)
+        if key not in self._sessions:
+            try:
+                self._sessions[key] = SparkSession.builder.remote(connect).create() if connect else self._made(settings)
+            except PySparkException as error:
+                raise Fault(f"Spark does not start: {words(error)}") from error
+            for name, path in tables.items():
+                try:
+                    table_of(self._sessions[key], path).createTempView(quoted(name))
+                except Exception as error:
+                    del self._sessions[key]
+                    raise Fault(f"{path}: {words(error)}") from error
+        return self._sessions[key]
+
+    def _made(self, settings: dict[str, Any]) -> SparkSession:
+        """Return a session that shares nothing but the JVM with those of other sources."""
+        if self._sessions:
+            return next(iter(self._sessions.values())).newSession()
+        return SparkSession.builder.config(map=LOCAL).master(settings["master"]).getOrCreate()
+
+
+def table_of(session: SparkSession, path: str) -> DataFrame:
+    """Return the table of a file; all but Parquet is read at once: a row that does not fit is no query's fault."""
+    suffix = Path(path).suffix.lower()
+    link = SCRATCH / f"{uuid4().hex}{suffix}"  # Spark takes brackets and braces in a name for a pattern
+    link.symlink_to(path)
+    name, options = FORMATS[suffix]
+    frame = session.read.format(name).options(**options).load(str(link))
+    if suffix == ".parquet":
+        return frame
+    copy = str(SCRATCH / uuid4().hex)
+    frame.write.parquet(copy)
+    return session.read.parquet(copy)
+
+
+def checked(session: SparkSession, query: str) -> DataFrame:
+    """Return the answer of `query`, to be fetched, where its plan only reads; raises `Refused` otherwise.
+
+    Parsing and analyzing run nothing: commands are plans, too.
+    """
+    jvm, java = session._jvm, session._jsparkSession
+    state = java.sessionState()
+    parsed = state.sqlParser().parsePlan(query)
+    require_reading(parsed.toJSON())
+    skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    plan = state.executePlan(parsed, skip).analyzed()
+    require_reading(plan.toJSON())
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(java, plan), session)
+
+
+def require_reading(plan: str) -> None:
+    """Raise `Refused` where a plan, as JSON, holds a node that is not known to read only."""
+    for name in set(CLASS.findall(plan)):
+        is_known = name.removeprefix(LOGICAL) in READING or name.startswith(OTHERS)
+        if not is_known or REACHING.search(name):
+            raise Refused(f"only one query that reads is allowed: {name.rpartition('.')[2]}")
+    if METADATA in plan:
+        raise Refused("only one query that reads is allowed: _metadata")
+
+
+def fetchable(name: str, field: StructField) -> Column:
+    """Return a column, as text where PySpark cannot fetch its type."""
+    return col(name).cast("string") if TEXTUAL.fullmatch(field.dataType.simpleString()) else col(name)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a cell with mappings in place of PySpark's rows."""
+    match value:
+        case Row():
+            return {name: plain_value(inner) for name, inner in zip(value.__fields__, value, strict=True)}
+        case list():
+            return [*map(plain_value, value)]
+        case dict():
+            return {plain_value(name): plain_value(inner) for name, inner in value.items()}
+    return value
+
+
+def definition(field: StructField) -> ColumnDefinition:
+    """Return the column as CREATE TABLE has it."""
+    return ColumnDefinition(field.name, field.dataType.simpleString(), not field.nullable)
+
+
+def quoted(name: str) -> str:
+    """Return a name in the quotes of Spark."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def words(error: Exception) -> str:
+    """Return the first line of Spark's message, without the names of Java and SQL for the kind of error."""
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    return SQLSTATE.sub("", EXCEPTION.sub("", text.strip().partition("\n")[0]))
