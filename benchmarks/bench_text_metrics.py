@@ -1,7 +1,8 @@
 """The text metrics on 3 x 1034 real predictions: how fast, and how often right.
 
 Needs QUERYEVAL_CONFORMANCE. Prints, per set, the CPU time of each metric with golds read for the first time and again, and
-the table of verdicts against execution that docs/sql.md shows. With QUERYEVAL_SPIDER, a folder that holds the published
+the table of verdicts against execution that docs/sql.md shows; then the CPU time of the features of all golds, whose
+difficulty is known. With QUERYEVAL_SPIDER, a folder that holds the published
 `evaluation.py` and `process_sql.py`, also their time on the same pairs.
 """
 
@@ -20,6 +21,9 @@ from typing import Any
 
 from pytest_queryeval.core.db_schema import Schema, schema_of_entry
 from pytest_queryeval.core.metric import Score
+from pytest_queryeval.languages.sql import features, hardness
+from pytest_queryeval.languages.sql.features import query_features
+from pytest_queryeval.languages.sql.hardness import query_hardness
 from pytest_queryeval.languages.sql.published import grammar, names, normal
 from pytest_queryeval.languages.sql.trees import match, reader
 from pytest_queryeval.metrics.exact_set_match import exact_set_match
@@ -57,13 +61,17 @@ def measure(pairs: list[Pair], schemas: Schemas, published: Callable[[Pair], Non
             forget()
             cpu_seconds(score, [{**pair, "predicted": pair["gold"]} for pair in pairs], schemas)
             seconds[f"{name}, golds read"].append(cpu_seconds(score, pairs, schemas))
+        forget()
+        for pair in pairs:
+            query_hardness(pair["gold"], "sqlite")
+        seconds["features of golds"].append(cpu_seconds(features_of, pairs, schemas))
         if published:
             seconds["published matcher"].append(cpu_seconds(lambda pair, _: published(pair), pairs, schemas))
     for name, found in seconds.items():
         ratios = [one / other for one, other in zip(found, seconds.get("published matcher", ()), strict=False)]
         ratio = f", {statistics.median(ratios):.2f} x the published matcher" if ratios else ""
         middle = statistics.median(found)
-        print(f"  {name}: {middle:.2f} s, {len(pairs) / middle:,.0f} pairs a second{ratio}")
+        print(f"  {name}: {middle:.3f} s, {len(pairs) / middle:,.0f} pairs a second{ratio}")
 
 
 def exact_set_match_of(pair: Pair, schemas: Schemas) -> Score | None:
@@ -74,8 +82,12 @@ def exact_set_match_spider_of(pair: Pair, schemas: Schemas) -> Score | None:
     return exact_set_match_spider(pair["gold"], pair["predicted"], schema=schemas[pair["db_id"]])
 
 
+def features_of(pair: Pair, _: Schemas) -> tuple[str, ...]:
+    return query_features(pair["gold"], "sqlite")
+
+
 def forget() -> None:
-    for module in (grammar, names, normal, match, reader):
+    for module in (features, grammar, hardness, names, normal, match, reader):
         for member in vars(module).values():
             if hasattr(member, "cache_clear"):
                 member.cache_clear()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
-from samples import FINGERPRINT, HEAD
+from samples import FINGERPRINT, HEAD, entry
 from spreadsheets import HOSTILE, case, hostile_report, make_report, sdmx_case, skipped, timed, visible
 from strategies import costly
 
@@ -18,6 +18,7 @@ from pytest_queryeval.languages.sql.components import COMPONENTS
 from pytest_queryeval.reports import REPORTS, check_target
 from pytest_queryeval.reports.excel import render_excel, render_plain_excel, sheet
 from pytest_queryeval.reports.json import render_json
+from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.text.escaping import utf8_safe
 
@@ -101,6 +102,17 @@ def charts(report):
 
 def named(tree, name):
     return [element for element in tree.iter() if element.tag.rpartition("}")[2] == name]
+
+
+def test_intervals_are_those_of_clusters_where_there_are_any():
+    alike = [(f"db{number}", float(number % 3 > 0)) for number in range(12) for _ in range(5)]
+    cases = [entry(id=str(at), source=name, scores={"soft_f1": score}) for at, (name, score) in enumerate(alike)]
+    report = aggregate(cases, gates=(), about=HEAD)
+    ends = report["metrics"]["soft_f1"]["ci95_clustered"]
+
+    assert block(report, "Metrics")[1][7:9] == pytest.approx(ends)
+    assert block(report, "Metrics", "Run")[1][2:4] == pytest.approx(ends)
+    assert "95 % intervals: clustered by 12 sources" in texts(report)
 
 
 def test_the_workbook_is_a_format_that_needs_a_package_of_the_extra_excel():
