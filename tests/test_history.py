@@ -205,6 +205,24 @@ def test_after_a_run_that_was_stopped_no_case_is_added():
     assert [len(each["step"]["added"]) for each in found["runs"][1:]] == [0, 1]
 
 
+def test_runs_without_a_case_in_common_are_not_compared():
+    found = history([("0", run(0, "11")), ("1", run(1, "  00"))])
+
+    assert found["fall"] is None
+    assert found["runs"][1]["step"] | {"changes": []} == {
+        "common": 0,
+        "change": None,
+        "p": None,
+        "regressions": [],
+        "fixes": [],
+        "errors": [],
+        "added": ["music/s.queryeval.yaml::c2", "music/s.queryeval.yaml::c3"],
+        "removed": ["music/s.queryeval.yaml::c0", "music/s.queryeval.yaml::c1"],
+        "changes": [],
+    }
+    assert b"no case is in both runs" in history_page(found)
+
+
 def test_a_case_flips_between_right_and_wrong_and_an_error_is_wrong():
     found = runs("0111", "1s11", "0 1e", "0111")
 
@@ -403,6 +421,23 @@ def test_a_run_without_a_metric_is_a_gap_in_its_line():
 
     assert "M10.0 0.0L30.0 0.0" in paths
     assert any(path.startswith("M70.0") for path in paths)
+
+
+def test_runs_that_left_cases_out_are_pale_and_the_first_bad_one_is_red():
+    reports = [(str(day), run(day, "1" * 20, selected=day == 0, stopped=day == 1)) for day in range(3)]
+    reports.append(("3", run(3, "0" * 20)))
+
+    classes = [attrs.get("class", "").split() for attrs in Tags(history_page(history(reports)).decode()).of("path")]
+
+    dots = [found[1:] for found in classes if "dot" in found]
+    assert dots[:4] == [["partial"], ["partial"], [], ["worse"]]
+
+
+def test_a_gate_that_was_never_met_makes_no_run_the_first_bad_one():
+    page = history_page(history([("0", run(0, "0", gates=[{"min": 0.6}])), ("1", run(1, "0", gates=[{"min": 0.6}]))]))
+
+    assert b"and met in no run" in page
+    assert b"worse since here" not in page
 
 
 def test_a_page_of_a_single_empty_run_is_made():

@@ -55,7 +55,7 @@ def history_page(found: History) -> bytes:
     """Return the HTML of a history, in which every text of a suite or a system is escaped."""
     runs = found["runs"]
     first, *others = _trends(found)
-    since = [missed["since"] for missed in found["missed_gates"]]
+    since = [missed["since"] for missed in found["missed_gates"] if missed["met"] is not None]
     if found["fall"] is not None:
         since.append(found["fall"]["since"])
     text = template("history.html.jinja").render(
@@ -70,6 +70,7 @@ def history_page(found: History) -> bytes:
         runs=list(enumerate(runs)),
         changed=[number for number, run in enumerate(runs) if run["step"] and besides(run["step"])],
         since=since,
+        is_partial=_is_partial,
         besides=besides,
         change_sentences=change_sentences,
         gates_text=gates_text,
@@ -83,6 +84,11 @@ def history_page(found: History) -> bytes:
         **assets("text", "themes", "history"),
     )
     return text.encode(errors="backslashreplace")
+
+
+def _is_partial(run: PastRun) -> bool:
+    """Return whether cases were left out, so that the mean of a run may be of easier or harder ones."""
+    return run["stopped"] or run["selected"] or run["totals"]["not_run"] > 0
 
 
 def _trends(found: History) -> Iterator[Trend]:
