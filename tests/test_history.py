@@ -111,7 +111,7 @@ def test_a_fall_that_was_made_up_for_is_none():
 
     assert found["fall"] is None
     assert found["runs"][1]["step"]["p"] < 0.001
-    assert sentences(found) == ["in the last run pass_rate is not significantly below that of any before"]
+    assert sentences(found) == ["pass_rate of the last run is not significantly below that of any run before"]
 
 
 def test_of_many_runs_one_is_better_by_chance():
@@ -156,8 +156,8 @@ def test_a_gate_is_missed_since_the_first_run_of_the_last_ones():
 
     assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(2, 1)]
     assert sentences(found)[0] == (
-        "gate missed since model 2 of 2025-03-03 09:30: pass_rate in music: 0.500, needs at least 0.6 (2 cases), and "
-        "met in model 1 of 2025-03-02 09:30; against the run before it has 1 regression and 0 fixes; the suite did "
+        "pass_rate in music: 0.500, needs at least 0.6 (2 cases); this gate is missed since model 2 of 2025-03-03 09:30, "
+        "and was met in model 1 of 2025-03-02 09:30; against the run before it has 1 regression and 0 fixes; the suite did "
         "not change"
     )
 
@@ -169,7 +169,7 @@ def test_a_gate_that_was_not_evaluated_says_nothing():
     found = history(reports)
 
     assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(0, None)]
-    assert "and met in no run" in sentences(found)[0]
+    assert "and was met in none" in sentences(found)[0]
 
 
 def test_a_gate_that_is_met_again_or_gone_is_not_missed():
@@ -279,7 +279,7 @@ def test_a_folder_is_shown_with_a_line_for_each_run(folder, capsys):
     assert first.startswith(
         "pass_rate fell from 1.000 in model 1 of 2025-03-02 09:30 to 0.400 in model 2 of 2025-03-03"
     )
-    assert second.startswith("gate missed since model 2 of 2025-03-03 09:30: pass_rate in music: 0.400")
+    assert second.startswith("pass_rate in music: 0.400, needs at least 0.9 (20 cases); this gate is missed since")
     assert header.split()[:4] == ["run", "created", "verdict", "cases"]
     assert [" ".join(row.split()) for row in rows[1:3]] == [
         "model 1 2025-03-02 09:30 PASSED 20 1.000 0.839 to 1.000 0.000 1.000 0 0 0 of 1 0",
@@ -436,7 +436,7 @@ def test_runs_that_left_cases_out_are_pale_and_the_first_bad_one_is_red():
 def test_a_gate_that_was_never_met_makes_no_run_the_first_bad_one():
     page = history_page(history([("0", run(0, "0", gates=[{"min": 0.6}])), ("1", run(1, "0", gates=[{"min": 0.6}]))]))
 
-    assert b"and met in no run" in page
+    assert b"and was met in none" in page
     assert b"worse since here" not in page
 
 

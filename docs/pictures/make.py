@@ -7,6 +7,7 @@ Needs the project's extra `test`, Debian's chromium, chromium-driver and libreof
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -45,6 +47,10 @@ def answer(case):
     query = text_to_sql.answer(case)
     return query.replace("count(*)", "count(*) - 1").replace("WHERE plan IS NOT NULL GROUP", "GROUP")
 """
+# How many questions each release of the shop's system does not answer, beside those that the older system got wrong.
+RELEASES = (40, 36, 33, 30, 31, 22, 20, 16, 14, 12, 44, 46)
+EDITED = 5  # before this release the suite was changed
+FIRST_RELEASE = datetime(2025, 3, 3, 9, 30, tzinfo=UTC)
 GATES = """
   - {no_regression: {metric: execution_accuracy}}
   - {max_regressions: 2}
@@ -115,7 +121,7 @@ def browser(folder: Path, *, dark: bool = False) -> Iterator[Browser]:
 
 
 def draw_pages(folder: Path) -> None:
-    """Draw the page of the shop, a case of the example, and its comparisons with a baseline and of systems."""
+    """Draw the page of the shop and of its history, a case of the example, its comparisons with others."""
     page, case = folder / "reports/report.html", f"#case={quote(CASE, safe='')}"
     shop = folder / "shop.html"
     with browser(folder) as light:
@@ -125,6 +131,7 @@ def draw_pages(folder: Path) -> None:
         light.open(page, height=960, fragment=case).save("case-light")
         light.open(folder / "compared.html", height=760).save("baseline")
         light.open(folder / "systems.html", height=700).save("compare")
+        light.open(folder / "history.html", height=960, width=WIDE).save("history")
     with browser(folder, dark=True) as dark:
         dark.open(shop, height=900, width=WIDE).save("report-dark")
         dark.open(page, height=960, fragment=case).save("case-dark")
@@ -169,6 +176,28 @@ def compare_shops(folder: Path) -> None:
     pytest(folder, *options, *newer, "--queryeval-report=shop.html")
 
 
+def release_shops(folder: Path) -> None:
+    """Run the suite of a shop for each release of its system, one a week, and make the page of their history."""
+    suite, releases = folder / "releases", folder / "released"
+    orders.write(suite)
+    answers = [json.loads(line) for line in (suite / "old.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, unanswered in enumerate(RELEASES):
+        if number == EDITED:
+            settings = suite / "queryeval.yaml"
+            settings.write_text(f"{settings.read_text(encoding='utf-8')}timeout: 20\n", encoding="utf-8")
+        lines = [
+            json.dumps(answer | ({"predicted": "SELECT 0"} if place * 37 % len(answers) < unanswered else {}))
+            for place, answer in enumerate(answers)
+        ]
+        (suite / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        target = releases / f"{number}.json"
+        options = ("--queryeval-predictor=releases/answers.jsonl", f"--queryeval-name=orders-assistant 1.{number}")
+        pytest(folder, "releases", "-q", "--tb=no", *options, f"--queryeval-report={target}")
+        report = json.loads(target.read_bytes()) | {"created": (FIRST_RELEASE + timedelta(weeks=number)).isoformat()}
+        target.write_text(json.dumps(report), encoding="utf-8")
+    run(folder, "queryeval", "history", str(releases), "-o", "history.html")
+
+
 def main() -> None:
     """Make all pictures anew."""
     with tempfile.TemporaryDirectory() as name:
@@ -176,6 +205,7 @@ def main() -> None:
         pytest(EXAMPLE.parent, "example_suite", f"--queryeval-report={folder / 'reports'}")
         (HERE / "terminal.txt").write_text(compare_models(folder), encoding="utf-8")
         compare_shops(folder)
+        release_shops(folder)
         draw_pages(folder)
         draw_workbook(folder)
 

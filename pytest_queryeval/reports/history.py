@@ -90,8 +90,10 @@ def _fall(found: History, fall: Fall) -> Sentence:
 
 def _missed_gate(runs: Sequence[PastRun], missed: MissedGate) -> Sentence:
     run = runs[missed["since"]]
-    met = (", and met in ", *_named(runs[missed["met"]])) if missed["met"] is not None else (", and met in no run",)
-    return ("gate missed since ", *_named(run), ": ", Untrusted(gate_text(missed["gate"])), *met)
+    met = (
+        (", and was met in ", *_named(runs[missed["met"]])) if missed["met"] is not None else (" and was met in none",)
+    )
+    return (Untrusted(gate_text(missed["gate"])), "; this gate is missed since ", *_named(run), *met)
 
 
 def _what_changed(run: PastRun) -> Sentence:
