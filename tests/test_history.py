@@ -156,9 +156,9 @@ def test_a_gate_is_missed_since_the_first_run_of_the_last_ones():
 
     assert [(each["since"], each["met"]) for each in found["missed_gates"]] == [(2, 1)]
     assert sentences(found)[0] == (
-        "pass_rate in music: 0.500, needs at least 0.6 (2 cases); this gate is missed since model 2 of 2025-03-03 09:30, "
-        "and was met in model 1 of 2025-03-02 09:30; against the run before it has 1 regression and 0 fixes; the suite did "
-        "not change"
+        "pass_rate in music: 0.500, needs at least 0.6 (2 cases); this gate is missed since model 2 of 2025-03-03 "
+        "09:30, and was met in model 1 of 2025-03-02 09:30; against the run before it has 1 regression and 0 fixes; "
+        "the suite did not change"
     )
 
 

@@ -8,7 +8,7 @@ from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import SuiteChange
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
 from pytest_queryeval.reports.sections import MAX_EXAMPLES, change_sentence, first_names, flips, p_text
-from pytest_queryeval.results.baseline.history import Fall, History, MissedGate, PastRun, Step
+from pytest_queryeval.results.baseline.history import History, PastRun, Step
 from pytest_queryeval.results.gates import gate_text
 from pytest_queryeval.text.formatting import format_interval, format_score, minute_of, pluralize, signed
 
@@ -58,42 +58,29 @@ def history_blocks(found: History) -> Iterator[Block]:
 
 def findings(found: History) -> Iterator[Sentence]:
     """Yield since when the metric and gates are worse, and what that run changed."""
-    runs = found["runs"]
+    runs, fall, told = found["runs"], found["fall"], set[int]()
     if len(runs) == 1:
         yield ("only one run, so there is none to compare it with",)
-    if found["fall"] is not None:
-        yield _fall(found, found["fall"])
-    told = {found["fall"]["since"]} if found["fall"] is not None else set[int]()
-    for missed in found["missed_gates"]:
-        yield (*_missed_gate(runs, missed), *(() if missed["since"] in told else _what_changed(runs[missed["since"]])))
-        told.add(missed["since"])
-    if len(runs) > 1 and found["fall"] is None:
-        worse = "above" if found["better"] == "lower" else "below"
+    if fall is not None:
         yield (
-            "in the last run ",
-            Untrusted(found["metric"]),
-            f" is not significantly {worse} that of any before",
+            *(Untrusted(found["metric"]), f" {'rose' if found['better'] == 'lower' else 'fell'} from "),
+            *(f"{format_score(fall['before'])} in ", *_named(runs[fall["best"]])),
+            *(f" to {format_score(fall['after'])} in ", *_named(runs[fall["since"]])),
+            f", and has not recovered (p {p_text(fall['p'])} over {pluralize(fall['common'], 'case')})",
+            *_what_changed(runs[fall["since"]]),
         )
-
-
-def _fall(found: History, fall: Fall) -> Sentence:
-    run, verb = found["runs"][fall["since"]], "rose" if found["better"] == "lower" else "fell"
-    return (
-        *(Untrusted(found["metric"]), f" {verb} from {format_score(fall['before'])} in "),
-        *_named(found["runs"][fall["best"]]),
-        f" to {format_score(fall['after'])} in ",
-        *_named(run),
-        f", and has not recovered (p {p_text(fall['p'])} over {pluralize(fall['common'], 'case')})",
-        *_what_changed(run),
-    )
-
-
-def _missed_gate(runs: Sequence[PastRun], missed: MissedGate) -> Sentence:
-    run = runs[missed["since"]]
-    met = (
-        (", and was met in ", *_named(runs[missed["met"]])) if missed["met"] is not None else (" and was met in none",)
-    )
-    return (Untrusted(gate_text(missed["gate"])), "; this gate is missed since ", *_named(run), *met)
+        told.add(fall["since"])
+    for missed in found["missed_gates"]:
+        met, since = missed["met"], missed["since"]
+        yield (
+            *(Untrusted(gate_text(missed["gate"])), "; this gate is missed since ", *_named(runs[since])),
+            *((" and was met in none",) if met is None else (", and was met in ", *_named(runs[met]))),
+            *(() if since in told else _what_changed(runs[since])),
+        )
+        told.add(since)
+    if len(runs) > 1 and fall is None:
+        worse = "above" if found["better"] == "lower" else "below"
+        yield (Untrusted(found["metric"]), f" of the last run is not significantly {worse} that of any run before")
 
 
 def _what_changed(run: PastRun) -> Sentence:

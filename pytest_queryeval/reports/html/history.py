@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,7 +14,7 @@ from pytest_queryeval.reports.html.page import assets
 from pytest_queryeval.reports.html.templates import line, template
 from pytest_queryeval.reports.sections import p_text
 from pytest_queryeval.results.aggregation import TOTAL_OF
-from pytest_queryeval.results.baseline.history import History, PastRun, RunMean
+from pytest_queryeval.results.baseline.history import History, PastRun
 from pytest_queryeval.text.formatting import format_amount, format_interval, format_score, minute_of, pluralize, signed
 
 TRENDS_SHOWN = 48  # beside that of the history's metric
@@ -70,7 +70,8 @@ def history_page(found: History) -> bytes:
         runs=list(enumerate(runs)),
         changed=[number for number, run in enumerate(runs) if run["step"] and besides(run["step"])],
         since=since,
-        is_partial=_is_partial,
+        # The mean of a run that left cases out may be of easier or harder ones.
+        partial=[n for n, run in enumerate(runs) if run["stopped"] or run["selected"] or run["totals"]["not_run"]],
         besides=besides,
         change_sentences=change_sentences,
         gates_text=gates_text,
@@ -86,47 +87,42 @@ def history_page(found: History) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
-def _is_partial(run: PastRun) -> bool:
-    """Return whether cases were left out, so that the mean of a run may be of easier or harder ones."""
-    return run["stopped"] or run["selected"] or run["totals"]["not_run"] > 0
-
-
 def _trends(found: History) -> Iterator[Trend]:
     """Yield the metric of the history, the other metrics, and the means of what calls took."""
-    every = [{**run["measures"], **run["metrics"]} for run in found["runs"]]
-    metrics = dict.fromkeys((found["metric"], *(name for run in found["runs"] for name in run["metrics"])))
+    runs = found["runs"]
+    every = [{**run["measures"], **run["metrics"]} for run in runs]
+    metrics = dict.fromkeys((found["metric"], *(name for run in runs for name in run["metrics"])))
     for name in metrics | dict.fromkeys(name for run in every for name in run):
         number = format_score if name in metrics else format_amount
-        yield _trend(name, found["runs"], [own.get(name) for own in every], number)
-
-
-def _trend(
-    name: str, runs: Sequence[PastRun], values: Sequence[RunMean | None], number: Callable[[float], str]
-) -> Trend:
-    known = [value for value in values if value is not None]
-    means = [value["mean"] for value in known]
-    scale = Scale.over([end for value in known for end in (value["mean"], *(value["ci95"] or ()))] or [0.0])
-    points: list[Point | None] = []
-    for place, (run, value) in enumerate(zip(runs, values, strict=True)):
-        if value is None:
-            points.append(None)
-            continue
-        text = f"{_caption(run)}: {number(value['mean'])}"
-        if interval := format_interval(value["ci95"]):
-            text += f" ({interval})"
-        if clustered := format_interval(value["ci95_clustered"]):
-            text += f"; {clustered} with sources as clusters"
-        if run["step"] is not None and (changes := besides(run["step"])):
-            text += f"; changed besides the system: {line(''.join(changes))}"
-        ends = None if value["ci95"] is None else (100 - scale.at(value["ci95"][0]), 100 - scale.at(value["ci95"][1]))
-        x = round(100 * (place + 0.5) / len(runs), 2)
-        points.append(Point(run=place, x=x, y=100 - scale.at(value["mean"]), ends=ends, text=text))
-    summary = f"{name} over {pluralize(len(means), 'run')}"
-    if means:
-        lowest, highest = number(min(means)), number(max(means))
-        summary += f": {number(means[0])} in the first, {number(means[-1])} in the last, {lowest} to {highest} in all"
-    stretches = [[point for point in own if point] for is_known, own in groupby(points, bool) if is_known]
-    return Trend(name=name, summary=summary, scale=scale, stretches=stretches)
+        values = [run.get(name) for run in every]
+        known = [value for value in values if value is not None]
+        means = [value["mean"] for value in known]
+        scale = Scale.over([end for value in known for end in (value["mean"], *(value["ci95"] or ()))] or [0.0])
+        points: list[Point | None] = []
+        for place, (run, value) in enumerate(zip(runs, values, strict=True)):
+            if value is None:
+                points.append(None)
+                continue
+            text = f"{_caption(run)}: {number(value['mean'])}"
+            if interval := format_interval(value["ci95"]):
+                text += f" ({interval})"
+            if clustered := format_interval(value["ci95_clustered"]):
+                text += f"; {clustered} with sources as clusters"
+            if run["step"] is not None and (changes := besides(run["step"])):
+                text += f"; changed besides the system: {line(''.join(changes))}"
+            ends = (
+                None if value["ci95"] is None else (100 - scale.at(value["ci95"][0]), 100 - scale.at(value["ci95"][1]))
+            )
+            x = round(100 * (place + 0.5) / len(runs), 2)
+            points.append(Point(run=place, x=x, y=100 - scale.at(value["mean"]), ends=ends, text=text))
+        summary = f"{name} over {pluralize(len(means), 'run')}"
+        if means:
+            lowest, highest = number(min(means)), number(max(means))
+            summary += (
+                f": {number(means[0])} in the first, {number(means[-1])} in the last, {lowest} to {highest} in all"
+            )
+        stretches = [[point for point in own if point] for is_known, own in groupby(points, bool) if is_known]
+        yield Trend(name=name, summary=summary, scale=scale, stretches=stretches)
 
 
 def _streaks(outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> Iterator[Streak]:

@@ -221,6 +221,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
 
 
 def _moment(created: str) -> datetime:
+    """Return a time that can be compared with others; one without a zone is in UTC."""
     moment = datetime.fromisoformat(created)
     return moment.replace(tzinfo=moment.tzinfo or UTC)
 
