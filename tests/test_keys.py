@@ -28,6 +28,14 @@ def test_trials_have_a_rule(written, rule):
     assert (found.trials, found.trials_rule) == (3, rule)
 
 
+def test_trials_may_stop_once_they_decide():
+    (found,) = load(
+        "kind: sql\nsource: a.db\npredictor: p.py:f\ntrials: {max: 10, stop: decided}\ncases: [{id: a, gold: x}]\n"
+    )
+
+    assert (found.trials, found.stops_trials) == (10, True)
+
+
 NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and at most 1, found"
 
 
@@ -35,6 +43,11 @@ NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and 
     ("line", "said"),
     [
         ("trials: 0", "trials: expected a whole number from 1 on, found '0'"),
+        ("trials: {max: 1, stop: decided}", "max: expected a whole number from 2 on, found '1'"),
+        ("trials: {max: 10, stop: never}", "stop: expected decided, found 'never'"),
+        ("trials: {max: 10}", "trials that stop have both: write {max: 10, stop: decided}"),
+        ("trials: {stop: decided}", "trials that stop have both: write {max: 10, stop: decided}"),
+        ("trials: {most: 10}", "unknown key 'most': known are max, stop"),
         ("trials_rule: most", f"{NO_RULE} 'most'"),
         ("trials_rule: {rate: 0}", f"{NO_RULE} a mapping"),
         ("trials_rule: {rate: 1.1}", f"{NO_RULE} a mapping"),

@@ -175,3 +175,125 @@ def test_the_estimators_are_the_shares_of_all_draws(trials, data):
 
     assert pass_at(k, len(trials), sum(trials)) == pytest.approx(sum(map(any, draws)) / len(draws))
     assert pass_hat(k, len(trials), sum(trials)) == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+def stopping(evaluated, answers, **changes):
+    """The case, which stops its trials as soon as they decide."""
+    return only(evaluated(*answers.split(), stops_trials=True, **changes))
+
+
+@pytest.mark.parametrize(
+    ("answers", "rule", "outcome", "made"),
+    [
+        ("wrong right right right", "all", "failed", 1),
+        ("right right wrong right", "all", "failed", 3),
+        ("right right right right", "all", "passed", 4),
+        ("wrong right wrong wrong", "any", "passed", 2),
+        ("wrong wrong wrong wrong", "any", "failed", 4),
+        ("right wrong right right", 0.5, "passed", 3),
+        ("wrong right broken wrong", 0.5, "failed", 4),
+        ("wrong right broken wrong", 0.75, "failed", 3),
+        ("right right right wrong", 0.75, "passed", 3),
+        ("wrong right right right", "mean", "failed", 1),  # a mean of 1 is out of reach
+        ("right right right right", "mean", "passed", 4),
+    ],
+)
+def test_trials_stop_once_the_rest_cannot_change_the_verdict(evaluated, answers, rule, outcome, made):
+    case, whole = stopping(evaluated, answers, trials_rule=rule), only(evaluated(*answers.split(), trials_rule=rule))
+
+    assert (case["outcome"], len(case["trials"])) == (outcome, made)
+    assert whole["outcome"] == outcome
+
+
+def test_of_many_trials_those_that_are_left_are_unlikely_to_change_the_verdict(evaluated):
+    case = stopping(evaluated, "right " * 30, trials_rule=0.5)
+
+    assert case["outcome"] == "passed"
+    assert 3 < len(case["trials"]) < 10
+
+
+def test_means_of_trials_meet_their_thresholds_together(evaluated):
+    thresholds = {"execution_accuracy": Threshold(minimum=0.5), "soft_f1": Threshold(minimum=0.5, maximum=0.9)}
+
+    case = stopping(evaluated, "right right right right", thresholds=thresholds)
+
+    assert (case["outcome"], len(case["trials"])) == ("failed", 4)  # at most 0.9: 3.6 of 4, which 3 do not exceed
+
+
+def test_predictions_that_all_fail_are_not_taken_for_a_pass(evaluated):
+    thresholds = {"execution_accuracy": Threshold(minimum=0.0)}
+
+    assert stopping(evaluated, "broken broken", thresholds=thresholds)["outcome"] == "failed"
+    found = stopping(evaluated, "broken wrong wrong", thresholds=thresholds)
+    assert (found["outcome"], len(found["trials"])) == ("passed", 2)
+
+
+def test_all_trials_are_made_where_nothing_is_required_or_scores_have_no_limit(evaluated):
+    costly = {"prediction_seconds": Threshold(maximum=9.0)}
+
+    assert len(stopping(evaluated, "right right right", thresholds={})["trials"]) == 3
+    assert len(stopping(evaluated, "right right right", thresholds=costly)["trials"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "answers", "scores"),
+    [
+        ("any", "wrong right wrong", {"pass_at_k": 1.0}),
+        ("any", "wrong wrong wrong", {"pass_at_k": 0.0}),
+        ("all", "wrong right wrong", {"pass_hat_k": 0.0}),
+        ("all", "right right right", {"pass_hat_k": 1.0}),
+        (0.5, "right right right", {}),
+        ("mean", "right right right", {}),
+    ],
+)
+def test_of_trials_that_stop_only_the_verdict_is_a_score_of_all(evaluated, rule, answers, scores):
+    report = evaluated(*answers.split(), stops_trials=True, trials_rule=rule)
+    case = only(report)
+
+    assert {name: value for name, value in case["scores"].items() if name.startswith("pass_")} == scores
+    assert "trials" not in report  # where a case stops, how many passed says nothing of how many would
+    assert case["fingerprint"]["trials"] == {"max": 3, "stop": "decided"}
+    assert {*scores} == {*case["fingerprint"]["metrics"]} - {"execution_accuracy", "soft_f1"}
+
+
+def test_the_message_says_after_how_many_trials_it_was_decided(evaluated):
+    case = stopping(evaluated, "right half right", trials_rule="all")
+
+    assert case["message"].startswith("1 of 2 trials passed, decided after 2 of 3 (`trials_rule: all`): ")
+    assert stopping(evaluated, "half right", trials_rule="all")["message"].startswith(
+        "0 of 1 trial passed, decided after 1 of 2 (`trials_rule: all`): "
+    )
+
+
+def test_the_system_is_asked_no_more_often_than_trials_are_made(monkeypatch, tmp_path):
+    install_engine(monkeypatch, ANSWERS)
+    asked = []
+
+    class Asked(Script):
+        concurrency = 4
+
+        async def predict(self, case, trial):
+            asked.append((case.id, trial))
+            return super().predict(case, trial)
+
+        async def close(self):
+            pass
+
+    monkeypatch.setitem(PREDICTORS._members, "script", PredictorType(opener=lambda spec: Asked(["right"] * 5)))
+    cases = [
+        make_case(
+            id=name,
+            source=fake_source(),
+            golds=(query("gold"),),
+            predicted=None,
+            predictor=PredictorSpec(kind="script", settings={}, folder=tmp_path),
+            trials=5,
+            stops_trials=True,
+            trials_rule=0.4,
+        )
+        for name in "abc"
+    ]
+
+    evaluate(cases)
+
+    assert sorted(asked) == sorted((name, trial) for name in "abc" for trial in (1, 2))

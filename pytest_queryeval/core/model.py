@@ -162,8 +162,9 @@ class Case:
 
     `conversation` is all that was said up to the question, which is its last message; empty where there is nothing but
     the question. `dialect` is what sqlglot calls the language of its queries; `db_schema` is the schema that the suite
-    states, None where it is the source's. `trials` is how often the system is asked, `trials_rule` what decides then.
-    `row` is the place of a case in a table, whose `location` is where the suite names that table.
+    states, None where it is the source's. `trials` is how often the system is asked, or with `stops_trials` at most,
+    until `trials_rule`, what decides then, is decided. `row` is the place of a case in a table, whose `location` is
+    where the suite names that table.
     `on_miss_location` is where the suite states `on_miss`, `gold_columns_location` where it names columns of gold.
     `json_schema` is what JSON answers are to keep, and `structure` says which dimensions and codes SDMX selections may
     hold. `ignored_rules` are those of `queryeval check` that it ignores, each with the reason.
@@ -195,6 +196,7 @@ class Case:
     xfail: str | None
     allow_empty: bool
     trials: int = 1
+    stops_trials: bool = False
     trials_rule: TrialsRule = "mean"
     conversation: tuple[Message, ...] = ()
     json_schema: JsonSchema | None = None
@@ -212,7 +214,15 @@ class Case:
     @property
     def score_names(self) -> tuple[str, ...]:
         """The names of the scores that it may have: those of metrics, and those of several trials together."""
-        return (*self.requested_metrics, *(OF_TRIALS if self.trials > 1 and self.thresholds else ()))
+        return (*self.requested_metrics, *self.trials_scores)
+
+    @property
+    def trials_scores(self) -> tuple[str, ...]:
+        """The names of the scores of several trials together; of trials that stop, what their rule decides."""
+        if self.trials == 1 or not self.thresholds:
+            return ()
+        decided = {"any": OF_TRIALS[:1], "all": OF_TRIALS[1:]}
+        return decided.get(str(self.trials_rule), ()) if self.stops_trials else OF_TRIALS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -374,6 +374,13 @@ class QueryLimits(TypedDict):
     max_rows: int
 
 
+class StoppingTrials(TypedDict):
+    """How many trials there are at most, until the verdict of the case is decided."""
+
+    max: int
+    stop: Literal["decided"]
+
+
 class CaseFingerprint(TypedDict):
     """What a case requests and requires, its limits and settings, and digests of its golds and schemas.
 
@@ -387,7 +394,7 @@ class CaseFingerprint(TypedDict):
     metrics: list[str]
     thresholds: dict[str, Limits]
     on_miss: Literal["fail", "xfail"]
-    trials: int
+    trials: int | StoppingTrials
     trials_rule: TrialsRule
     golds: str
     limits: QueryLimits

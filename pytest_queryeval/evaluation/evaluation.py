@@ -19,7 +19,7 @@ from pytest_queryeval.core.model import Case, CaseResult, Execution, Failure, Pr
 from pytest_queryeval.evaluation.causes import find_cause
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.evaluation.trials import result_of, threshold_violations
+from pytest_queryeval.evaluation.trials import TrialsTest, result_of, threshold_violations
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.text.escaping import log_line, terminal_safe
@@ -39,7 +39,7 @@ class CaseProgress:
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
-    """Execute and score one case, as often as it has trials.
+    """Execute and score one case, as often as it has trials, or until these decide.
 
     Raise `GoldError` where a gold does not run, `SourceError` where the source cannot answer, `PredictorError` where
     the system under test gives no answer, and `QueryEvalError` where a metric raises, gives no number, or gives None
@@ -49,10 +49,13 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
     progress = progress or CaseProgress()
     golds = _golds(case, session, progress)
     trials: list[Trial] = []
+    test = TrialsTest(case) if case.stops_trials else None
     for number in range(1, case.trials + 1):
         progress.prediction = None
         progress.prediction = session.predict(case, number)
         trials.append(score_prediction(case, golds, progress.prediction, session))
+        if test is not None and test.is_decided_by(trials[-1]):
+            break
     result = result_of(case, trials)
     return replace(result, cause=find_cause(result, session))
 

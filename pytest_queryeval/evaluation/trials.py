@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import comb, fsum
 
-from pytest_queryeval.core.model import OF_TRIALS, Case, CaseResult, ThresholdViolation, Trial
+from pytest_queryeval.core.model import (
+    ALPHA,
+    OF_TRIALS,
+    PASS_RATE,
+    Case,
+    CaseResult,
+    Threshold,
+    ThresholdViolation,
+    Trial,
+)
+from pytest_queryeval.evaluation.sequential import MeanTest
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import METRICS
 
 ROUNDING = 1e-9
 
@@ -16,7 +27,7 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
 
     By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
     or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
-    `pass_at_k` and `pass_hat_k`, where k is the number of trials.
+    `pass_at_k` and `pass_hat_k`, where k is the number of trials; of trials that stop only the one that is the verdict.
     """
     shown = next((trial for trial in trials if trial.passed is False), trials[0])
     scores = {name: _mean([trial.scores[name] for trial in trials]) for name in trials[0].scores}
@@ -28,9 +39,9 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
     else:
         fails = not _is_met(case, sum(passed), len(passed))
         violations = shown.violations if fails else ()
-    if len(trials) > 1 and case.thresholds:
-        n, right = len(passed), sum(passed)
-        scores |= dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
+    n, right = len(passed), sum(passed)
+    together = dict(zip(OF_TRIALS, (pass_at(n, n, right), pass_hat(n, n, right)), strict=True))
+    scores |= {name: together[name] for name in case.trials_scores}
     gold, predicted, difference = shown.gold.answer, shown.predicted.answer, None
     if gold is not None and predicted is not None and violations:
         difference = KINDS[case.kind].difference(gold, predicted, case, limit=case.report_rows)
@@ -43,6 +54,38 @@ def result_of(case: Case, trials: Sequence[Trial]) -> CaseResult:
         fails=fails,
         difference=difference,
     )
+
+
+class TrialsTest:
+    """Whether the verdict of a case is decided by the trials so far, which are drawn from all that could be made.
+
+    A verdict is certain, or wrong with a probability of at most `ALPHA`, the limits of several thresholds sharing it.
+    Without thresholds there is nothing to decide. Metrics whose scores are not from 0 to 1 are decided by all trials.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._is_answered = False
+        self._by_passing = case.trials_rule != "mean"
+        required = case.thresholds
+        if self._by_passing and required:
+            share = {"all": 1.0, "any": 1.0 / case.trials}.get(str(case.trials_rule), case.trials_rule)
+            required = {PASS_RATE: Threshold(minimum=float(share))}
+        limits = sum((each.minimum is not None) + (each.maximum is not None) for each in required.values())
+        self._tests = {
+            name: MeanTest(threshold, case.trials, ALPHA / limits)
+            for name, threshold in required.items()
+            if self._by_passing or METRICS[name].max_score == 1
+        }
+        self._is_open = not required or len(self._tests) < len(required)
+
+    def is_decided_by(self, trial: Trial) -> bool:
+        """Count a trial, and return whether those that are left are not needed."""
+        self._is_answered |= trial.predicted.error is None
+        for name, test in self._tests.items():
+            test.add(float(trial.passed is True) if self._by_passing else trial.scores[name])
+        results = {test.result for test in self._tests.values()}
+        is_met = results == {True} and not self._is_open and (self._by_passing or self._is_answered)
+        return False in results or is_met
 
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> tuple[ThresholdViolation, ...]:

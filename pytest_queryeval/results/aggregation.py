@@ -177,8 +177,9 @@ class CaseCounts:
             for kind, name, number in _numbers(case):
                 if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
                     self._columns[kind][name].add(place, number)
-            verdicts = [trial["passed"] for trial in case["trials"]]
-            if verdicts and None not in verdicts:
+            verdicts, fingerprint = [trial["passed"] for trial in case["trials"]], case["fingerprint"]
+            # How many of the trials passed that stop once they decide says nothing of how many would.
+            if verdicts and None not in verdicts and not (fingerprint and isinstance(fingerprint["trials"], dict)):
                 self._trials[len(verdicts), verdicts.count(True)] += 1
             self.ties += case["depends_on_tie"]
             self.accidental += is_accidental(case)

@@ -41,7 +41,7 @@ def case_fingerprint(case: Case, source_state: str | None) -> CaseFingerprint:
         "metrics": list(case.score_names),
         "thresholds": {name: {"min": own.minimum, "max": own.maximum} for name, own in case.thresholds.items()},
         "on_miss": case.on_miss,
-        "trials": case.trials,
+        "trials": {"max": case.trials, "stop": "decided"} if case.stops_trials else case.trials,
         "trials_rule": case.trials_rule,
         "golds": _digest([_gold_content(gold) for gold in case.golds]),
         "limits": {"timeout": case.timeout, "max_rows": case.max_rows},

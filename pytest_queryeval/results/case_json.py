@@ -166,7 +166,7 @@ def result_json(
         "difference": difference,
         "cause": _cause(result),
         "prediction": _prediction(result.prediction),
-        "trials": [_trial(trial, case) for trial in result.trials] if len(result.trials) > 1 else [],
+        "trials": [_trial(trial, case) for trial in result.trials] if case.trials > 1 else [],
         "details": to_jsonable(result.details),
     }
     return _redacted(with_result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_queryeval.core.model import CaseResult
-from pytest_queryeval.text.formatting import format_score, limits_text
+from pytest_queryeval.text.formatting import format_score, limits_text, pluralize
 from pytest_queryeval.text.truncation import one_line
 
 LINE_CHARACTERS = 160
@@ -25,8 +25,10 @@ def headline(result: CaseResult) -> str:
         )
         if result.difference is not None and result.difference.summary:
             reason = f"{one_line(result.difference.summary, LINE_CHARACTERS)}; {reason}"
-    if len(result.trials) == 1:
+    if result.case.trials == 1:
         return reason
     passed, rule = sum(bool(trial.passed) for trial in result.trials), result.case.trials_rule
     rule_text = rule if isinstance(rule, str) else f"{{rate: {rule:g}}}"
-    return f"{passed} of {len(result.trials)} trials passed (`trials_rule: {rule_text}`): {reason}"
+    made = pluralize(len(result.trials), "trial")
+    early = f", decided after {len(result.trials)} of {result.case.trials}" if result.case.stops_trials else ""
+    return f"{passed} of {made} passed{early} (`trials_rule: {rule_text}`): {reason}"

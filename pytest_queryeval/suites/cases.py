@@ -201,6 +201,11 @@ def _case(
     structure: Structure | None,
 ) -> Case:
     get = values.get
+    asked: dict[str, Any] = {
+        "predictor": settings.predictor,
+        "trials": settings.trials.number,
+        "stops_trials": settings.trials.stops,
+    }
     return Case(
         id=values["id"],
         location=location,
@@ -211,7 +216,7 @@ def _case(
         golds=golds,
         predicted=predicted,
         # A case's own prediction comes before the suite's predictor, and is the same in each trial.
-        **({"predictor": settings.predictor, "trials": settings.trials} if predicted is None else {"predictor": None}),
+        **(asked if predicted is None else {"predictor": None}),
         db_schema=schema,
         structure=structure,
         conversation=get("conversation", ()),

@@ -15,7 +15,7 @@ KEY_DESCRIPTIONS = {
     "check": "the rules of `queryeval check` that are ignored, each with the reason: {ignore: {RULE: reason}}",
     "timeout": "seconds that one query may take; default: 30",
     "max_rows": "rows that one answer may have; default: 100,000",
-    "trials": "how often the predictor is called for one case; default: 1",
+    "trials": "how often the predictor is called for one case; default: 1; {max: 10, stop: decided} stops early",
     "trials_rule": "what decides on a case with several trials: `mean` (default), `all`, `any` or {rate: 0.8}",
     "tags": "markers of pytest, by which `-m` selects cases",
     "requires": "extras of pytest-queryeval without which the suites are skipped",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_queryeval.core.errors import (
     CaseError,
@@ -303,6 +303,27 @@ def _gate_metric(node: Node) -> str:
     return name if name in (PASS_RATE, *OF_TRIALS) else known_metric(name, node)
 
 
+class Trials(NamedTuple):
+    """How often the predictor is called for one case: `number` times, or at most, if it `stops` once that is enough."""
+
+    number: int
+    stops: bool = False
+
+
+TRIALS: Mapping[str, Reader[Any]] = {"max": whole_number(2), "stop": choice("decided")}
+
+
+@shape(either(shape_of(whole_number(1)), {**shape_of(mapping_of(TRIALS)), "required": [*TRIALS]}))
+def read_trials(node: Node) -> Trials:
+    """Read a number of trials, or `{max: N, stop: decided}`."""
+    if not isinstance(node.value, dict):
+        return Trials(whole_number(1)(node))
+    found = known_entries(node, TRIALS)
+    if found.keys() != TRIALS.keys():
+        raise node.problem("trials that stop have both: write {max: 10, stop: decided}")
+    return Trials(found["max"], stops=True)
+
+
 @shape(either(one_of(("mean", "all", "any")), mapping_shape({"rate": _RATE_SHAPE}, required=["rate"])))
 def read_trials_rule(node: Node) -> TrialsRule:
     """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
@@ -376,7 +397,7 @@ KEYS: Mapping[str, Key] = {
         Key(name="check", levels=_ALL, inheritance="merged", read=read_check),
         Key(name="timeout", levels=_ALL, read=positive_number),
         Key(name="max_rows", levels=_ALL, read=whole_number(1)),
-        Key(name="trials", levels=_ALL, read=whole_number(1)),
+        Key(name="trials", levels=_ALL, read=read_trials),
         Key(name="trials_rule", levels=_ALL, read=read_trials_rule),
         Key(name="tags", levels=_ALL, inheritance="added", read=or_else((), list_of(read_marker))),
         Key(name="requires", levels=_SHARED, inheritance="added", read=read_requires),

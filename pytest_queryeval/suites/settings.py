@@ -21,7 +21,7 @@ from pytest_queryeval.languages import KINDS, Kind
 from pytest_queryeval.metrics import applies_to
 from pytest_queryeval.suites.db_schema import SchemaFile
 from pytest_queryeval.suites.env_files import load_env_file
-from pytest_queryeval.suites.keys import KEYS, read_gates, read_keys
+from pytest_queryeval.suites.keys import KEYS, Trials, read_gates, read_keys
 from pytest_queryeval.suites.requirements import MissingExtraError, check_required
 from pytest_queryeval.suites.sources import resolved_source
 from pytest_queryeval.suites.structures import StructureFiles
@@ -72,7 +72,7 @@ class Settings:
     timeout: float
     max_rows: int
     report_rows: int
-    trials: int
+    trials: Trials
     trials_rule: TrialsRule
     tags: tuple[str, ...]
     ignored_rules: Mapping[str, str]
@@ -176,7 +176,7 @@ def resolve(values: Values) -> Settings:
         timeout=values.get("timeout", DEFAULT_TIMEOUT),
         max_rows=values.get("max_rows", DEFAULT_MAX_ROWS),
         report_rows=values.get("report_rows", DEFAULT_REPORT_ROWS),
-        trials=values.get("trials", 1),
+        trials=values.get("trials", Trials(1)),
         trials_rule=values.get("trials_rule", "mean"),
         tags=values.get("tags", ()),
         ignored_rules=values.get("check", {}),

@@ -108,14 +108,19 @@ class PredictorPool:
         """Start to call the predictors of cases, in this order and as many at once as they allow.
 
         All calls are made ahead, or `by_batch` no more than a predictor makes at once beyond the one that was waited
-        for. `on_answer` is called with a case when one of its calls ends, in another thread.
+        for. `on_answer` is called with a case when one of its calls ends, in another thread; without it, only the first
+        of trials that may stop is made ahead.
         """
         if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
         for spec, own in _by_predictor(cases):
             with suppress(QueryEvalError):  # raised again for each case
                 if self._is_called(spec):
-                    calls = (self._call(case, trial) for case in own for trial in range(1, case.trials + 1))
+                    calls = (
+                        self._call(case, trial)
+                        for case in own
+                        for trial in range(1, 2 if case.stops_trials and on_answer is None else case.trials + 1)
+                    )
                     self._runner(spec).prefetch(calls, on_answer, by_batch=by_batch)
 
     def has_answer(self, case: Case, trial: int) -> bool:
