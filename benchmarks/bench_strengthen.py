@@ -105,7 +105,7 @@ def strengthen(name: str, cases: list[Case]) -> None:
         for strengths in by_source.values():
             for variant in build_variants(strengths, session):
                 built.append(variant)
-                broken += sum(not runs(one.case, variant) for one in strengths)
+                broken += failing_golds([one.case for one in strengths], variant)
     every = [one for strengths in by_source.values() for one in strengths]
     killed, survivors = sum(len(one.killed) for one in every), sum(len(one.survivors) for one in every)
     by_variants = len({(case.id, mutant.query) for variant in built for case, mutant in variant.kills})
@@ -127,12 +127,13 @@ def strengthen(name: str, cases: list[Case]) -> None:
                     print(f"    left: {one.case.id}: {mutant.operator}: {mutant.change}")
 
 
-def runs(case: Case, variant: Variant) -> bool:
+def failing_golds(cases: list[Case], variant: Variant) -> int:
     with tempfile.TemporaryDirectory() as folder, Session() as session:
         (Path(folder) / "variant.sql").write_text(variant.script, encoding="utf-8")
-        engine = case.source.engine if case.source else ""
+        engine = cases[0].source.engine if cases[0].source else ""
         source = Source(name="variant.sql", engine=engine, settings={"script": "variant.sql"}, folder=Path(folder))
-        return session.execute(case.golds[0], replace(case, source=source)).error is None
+        answers = [session.execute(case.golds[0], replace(case, source=source)) for case in cases]
+    return sum(answer.error is not None for answer in answers)
 
 
 def tpch_cases(folder: Path, engine: str) -> list[Case]:
