@@ -2,6 +2,17 @@
 
 const FILTERS = ["q", "show", "kind", "difficulty", "tag", "feature", "label"];
 
+function printing() {
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open]):not(.table-of-chart)")];
+    for (const details of opened) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
+  });
+}
+
 function follow(cases) {
   const dialog = document.getElementById("case");
   let state = Object.fromEntries(stateOf(location.hash));

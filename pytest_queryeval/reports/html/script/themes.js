@@ -1,4 +1,4 @@
-// Light and dark colours, and what is closed on the screen but not on paper.
+// Light and dark colours.
 
 function stored(value) {
   try {
@@ -22,15 +22,4 @@ function themes() {
   dark.addEventListener("change", () => show());
   button.addEventListener("click", () => show(stored(current() === "dark" ? "light" : "dark") ?? (current() === "dark" ? "light" : "dark")));
   button.hidden = false;
-}
-
-function printing() {
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open]):not(.table-of-chart)")];
-    for (const details of opened) details.open = true;
-  });
-  addEventListener("afterprint", () => {
-    for (const details of opened) details.open = false;
-  });
 }
