@@ -1,5 +1,7 @@
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -65,6 +67,8 @@ def predict(case):
 DEADLY = """
 import os
 import signal
+import subprocess
+import signal
 import time
 from pathlib import Path
 from pytest_queryeval import METRICS
@@ -77,7 +81,7 @@ def deadly(predicted, prediction):
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     if "always" in predicted.query and not Path(__file__).with_name("immortal").exists():
-        time.sleep(0.3)  # Dask gives up workers that die while they start
+        time.sleep(2 * Path(__file__).with_name("late").exists())
         os._exit(3)
     return 1.0
 
@@ -459,3 +463,38 @@ def test_errors_of_ours_can_be_sent_between_processes():
     found = dispatch.pickle.loads(dispatch.pickle.dumps(error))
 
     assert (type(found), str(found)) == (SourceError, "gone")
+
+
+PROGRAM = """
+import os
+import signal
+import subprocess
+import time
+from pytest_queryeval.workers.processes import WorkerProcesses
+
+if __name__ == "__main__":
+    with WorkerProcesses(2) as executor:
+        pids = {future.result() for future in [executor.submit(os.getpid) for _ in range(9)]}
+        busy = executor.submit(time.sleep, 3)
+        time.sleep(0.2)
+        print(*pids, flush=True)
+        busy.result()
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_end_of_the_program_leaves_no_worker(number, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "program.py"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as program:
+        pids = program.stdout.readline().split()
+        assert len(pids) == 2
+        program.send_signal(number)
+        program.wait(60)
+
+    deadline = time.monotonic() + 90  # a worker that is busy ends when it wants to answer
+    while any(Path("/proc", pid.decode()).exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path("/proc", pid.decode()).exists() for pid in pids)

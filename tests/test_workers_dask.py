@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*:ResourceWa
 def address():
     dask = pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed", reason="pip install 'pytest-queryeval[dask]'")
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "host": "127.0.0.1"}
     once = dask.config.set({"distributed.scheduler.allowed-failures": 0})  # to lose fewer workers, which start slowly
     with once, distributed.LocalCluster(**settings, silence_logs=50) as cluster:
         yield cluster.scheduler_address.replace("tcp", "dask")
@@ -31,15 +31,15 @@ def test_a_worker_that_dies_changes_nothing_in_the_report(address, tmp_path, reg
 
 
 def test_a_case_that_kills_its_workers_is_an_error_and_the_others_are_right(address, tmp_path, registries):  # noqa: F811
-    queries = ["SELECT 1", "SELECT 2"] * 2
-    cases = deadly_cases(tmp_path, [*queries, "SELECT 1 AS always", *queries])
+    (tmp_path / "late").touch()  # Dask makes no new worker for one that dies while it starts
+    cases = deadly_cases(tmp_path, ["SELECT 1", "SELECT 1 AS always", "SELECT 2"])
 
     with dask_executor(address) as executor:
         report = evaluate(cases, executor=executor)
 
-    assert list(messages(report)) == ["c4"]
-    assert "its worker died 4 times" in messages(report)["c4"]
-    assert (report["totals"]["passed"], report["totals"]["failed"]) == (4, 4)
+    assert list(messages(report)) == ["c1"]
+    assert "its worker died 4 times" in messages(report)["c1"]
+    assert (report["totals"]["passed"], report["totals"]["failed"]) == (1, 1)
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_with_its_remedy(monkeypatch):
