@@ -448,6 +448,17 @@ def test_dask_is_believed_once_an_item_was_tried_with_nothing_else(monkeypatch):
     assert executor.sizes == [2, 1, 1, 1]
 
 
+def test_workers_that_do_nothing_but_die_break_the_executor():
+    executor = InlineExecutor(deadly=range(1000))
+
+    with pytest.raises(ExecutorBroken, match="50 workers died one after the other: exit status 9: evaluate in"):
+        run_doubled(executor, range(1000))
+
+
+def test_no_items_have_no_results():
+    assert run_doubled(InlineExecutor(), []) == []
+
+
 def test_items_that_are_not_known_yet_are_waited_for():
     def items():
         for number in range(9):

@@ -28,6 +28,7 @@ FLUSH_SECONDS = 0.1  # after which an idle worker gets a chunk that is not full
 FIRST_CHUNKS = 4  # under way while no worker is known
 MAX_AHEAD = 200_000  # items between the first that is not done and the last that was sent
 QUIET_SECONDS = 60.0  # without a result, until that is told
+MAX_DEATHS_IN_A_ROW = 50  # with no chunk done in between, until the executor is given up
 MAX_DEATHS = 3  # of workers with a single item, until it is given up
 
 
@@ -84,6 +85,7 @@ class Dispatcher(Generic[T, R]):
         self._given_up: deque[tuple[int, R]] = deque()
         self._workers: set[WorkerId] = set()
         self._attempts = 0
+        self._deaths_in_a_row = 0
         self._size = FIRST_ITEMS
         self._item_seconds = 0.0
         self._item_bytes = 0.0
@@ -173,7 +175,8 @@ class Dispatcher(Generic[T, R]):
                 except (BrokenExecutor, CancelledError) as error:
                     raise _broken(error) from error
                 except Exception as error:
-                    if not isinstance(error, WorkerDied | _killed_worker()):
+                    killed = getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", WorkerDied)  # by Dask
+                    if not isinstance(error, WorkerDied | killed):
                         raise
                     self._lose(chunk, error)
                     continue
@@ -189,13 +192,21 @@ class Dispatcher(Generic[T, R]):
     def _learn(self, found: ChunkResult, number: int) -> None:
         """Choose the size of the next chunks by what one of them took."""
         self._workers.add(found.worker)
+        self._deaths_in_a_row = 0
         seconds = found.seconds / number
         self._item_seconds = (self._item_seconds + seconds) / 2 if self._item_seconds else seconds
         fitting = min(CHUNK_SECONDS / (self._item_seconds + 1e-9), CHUNK_BYTES / (self._item_bytes + 1), MAX_ITEMS)
         self._size = max(1, min(int(fitting), GROWTH * self._size))
 
     def _lose(self, chunk: Chunk[T], error: Exception) -> None:
-        """Have a lost chunk done again: in halves, and an item alone until it has cost too many workers."""
+        """Have a lost chunk done again: in halves, and an item alone until it has cost too many workers.
+
+        Raise `ExecutorBroken` where workers do nothing but die.
+        """
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW:
+            problem = f"{MAX_DEATHS_IN_A_ROW} workers died one after the other: {one_line(str(error))}"
+            raise ExecutorBroken(f"{problem}: evaluate in a single process to see why") from error
         self._tell(f"a worker died, {pluralize(len(chunk.items), 'item')} will be tried again: {one_line(str(error))}")
         if len(chunk.items) > 1:
             self._again.extend(chunk.halves())
@@ -218,8 +229,3 @@ class Dispatcher(Generic[T, R]):
 def _broken(error: Exception) -> ExecutorBroken:
     reason = one_line(str(error)) or "its work was cancelled"
     return ExecutorBroken(f"the executor is broken: {type(error).__name__}: {reason}: make a new one, and run it again")
-
-
-def _killed_worker() -> type[Exception]:
-    """Return what Dask raises for a task whose workers died; where it is not imported, nothing does."""
-    return getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", WorkerDied)

@@ -67,7 +67,9 @@ class WorkerProcesses(Executor):
         except (EOFError, OSError):
             del self._own.worker
             worker.process.join(END_SECONDS)
-            raise WorkerDied(_how_it_ended(worker.process)) from None
+            status = worker.process.exitcode or 0
+            ending = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+            raise WorkerDied(ending) from None
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]  # what the function returned
@@ -82,11 +84,6 @@ class WorkerProcesses(Executor):
             self._workers.append(_Worker(process, ours))
         theirs.close()
         return _Worker(process, ours)
-
-
-def _how_it_ended(process: BaseProcess) -> str:
-    status = process.exitcode or 0
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 def _serve(pipe: Connection) -> None:

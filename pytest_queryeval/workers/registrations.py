@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -35,7 +34,7 @@ class Registered(NamedTuple):
 def registered() -> Sequence[Registered]:
     """Return what was registered in this process and is needed to evaluate cases."""
     return [
-        Registered(registry, name, by, _digest(by.file))
+        Registered(registry, name, by, by.digest)
         for registry, members in REGISTRIES.items()
         for name, by in members.registrations().items()
     ]
@@ -80,7 +79,3 @@ def _import(each: Registered) -> None:
     assert spec.loader is not None
     sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
-
-
-def _digest(file: str) -> str:
-    return sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else ""
