@@ -1,21 +1,32 @@
 """Reports of more cases than fit in memory: report.json, and its cases in a file beside it."""
 
+import base64
+import io
 import json
 import os
+import re
+import zlib
+from pathlib import Path
 
 import jsonschema
+import openpyxl
 import pytest
 import report_maker
 from samples import HEAD, entry
 
 from pytest_queryeval.core.errors import ReportError
-from pytest_queryeval.reports import write_report
+from pytest_queryeval.reports import REPORTS, write_report
+from pytest_queryeval.reports.annotations import annotation_lines
 from pytest_queryeval.reports.csv import render_csv
+from pytest_queryeval.reports.excel import render_excel
+from pytest_queryeval.reports.html import render_html
+from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results import case_store, report_file
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_store import StoredCases
 from pytest_queryeval.results.merging import merge
 from pytest_queryeval.results.report_file import SCHEMA_FILE, read_report
+from pytest_queryeval.results.verdict import with_worst_cases
 
 
 @pytest.fixture(autouse=True)
@@ -254,3 +265,79 @@ def test_more_than_fifty_thousand_cases_go_to_a_file(tmp_path, monkeypatch):
     assert (report["totals"]["cases"], report["cases"]["count"]) == (50_001, 50_001)
     with (tmp_path / report["cases"]["file"]).open("rb") as lines:
         assert sum(1 for _ in lines) == 50_001
+
+
+@pytest.fixture
+def listed(monkeypatch):
+    """A page of a report with more than five cases lists four of them, a workbook three."""
+    monkeypatch.setattr("pytest_queryeval.reports.html.page.CASES_LISTED", 4)
+    monkeypatch.setattr("pytest_queryeval.reports.excel.workbook.CASES_LISTED", 3)
+
+
+OUTCOMES = ("passed", "passed", "failed", "passed", "error", "passed", "missed", "passed", "failed")
+
+
+def mixed():
+    cases = [entry(id=str(number), nodeid=f"a::{number}", outcome=outcome) for number, outcome in enumerate(OUTCOMES)]
+    return aggregate(cases, gates=(), about=HEAD | {"created": "2025-01-01"})
+
+
+def listed_ids(page):
+    packed = re.search(r'<script type="text/plain"[^>]*>([^<]+)', page)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))["id"]
+
+
+@pytest.mark.parametrize(("number", "places"), [(2, 2), (4, 4), (6, 6), (9, 9), (20, 9)])
+def test_the_worst_cases_of_a_report_are_listed_in_its_order(number, places):
+    report = mixed()
+
+    found = with_worst_cases(report, number)
+
+    ids = [case["id"] for case in found["cases"]]
+    assert len(ids) == places
+    assert ids == sorted(ids)
+    assert {"2", "4", "6", "8"} <= set(ids) or set(ids) <= {"2", "4", "6", "8"}
+    assert found | {"cases": None} == report | {"cases": None}
+
+
+def test_a_page_lists_the_worst_cases_and_says_of_how_many(listed):
+    page = render_html(mixed()).decode()
+
+    assert "The worst 4 of 9 cases are listed; report.json has all of them." in page
+    assert listed_ids(page) == ["2", "4", "6", "8"]
+    assert "9 cases" in page
+
+
+def test_a_page_of_few_cases_lists_all(listed, monkeypatch):
+    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 9)
+
+    page = render_html(mixed()).decode()
+
+    assert "cases are listed" not in page
+    assert len(listed_ids(page)) == 9
+
+
+def test_a_workbook_lists_the_worst_cases_and_says_of_how_many(listed):
+    book = openpyxl.load_workbook(io.BytesIO(render_excel(mixed())))
+
+    assert len([*book["Cases"].rows]) == len([*book["Details"].rows]) == 1 + 3
+    texts = [cell.value for row in book["Run"].rows for cell in row]
+    assert "The worst 3 of 9 cases are listed; report.json has all of them." in texts
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "md", "codequality", "html", "xlsx"])
+def test_every_format_of_stored_cases_is_that_of_cases_in_memory(name, monkeypatch):
+    stored = made(40)
+
+    found = REPORTS[name].render(stored)
+
+    monkeypatch.undo()
+    assert isinstance(stored["cases"], StoredCases)
+    assert found == REPORTS[name].render(whole(stored))
+
+
+def test_the_summary_of_stored_cases_is_that_of_cases_in_memory():
+    stored = made(40)
+
+    assert [*summary_lines(stored, width=100, verbosity=1)] == [*summary_lines(whole(stored), width=100, verbosity=1)]
+    assert [*annotation_lines(stored, Path())] == [*annotation_lines(whole(stored), Path())]

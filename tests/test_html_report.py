@@ -14,7 +14,7 @@ from samples import HEAD, entry
 
 from pytest_queryeval.reports import REPORTS
 from pytest_queryeval.reports.html import render_html
-from pytest_queryeval.reports.html.bins import distribution
+from pytest_queryeval.reports.html.bins import distribution, distributions
 from pytest_queryeval.reports.html.data import exact
 from pytest_queryeval.reports.json import render_json
 from pytest_queryeval.reports.sections import weaknesses
@@ -494,8 +494,7 @@ def test_a_time_that_turns_text_is_shown_as_escapes():
 
 
 def test_scores_beyond_the_limits_that_a_report_tells_lie_at_its_ends():
-    cases = [entry(scores={"m": score}) for score in (-9e149, 9e149)]
-    bins = distribution("m", {"min": -1e-320, "max": 1e-320}, cases)
+    bins = distribution({"min": -1e-320, "max": 1e-320}, [-9e149, 9e149])
 
     assert [own.count for own in bins] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
@@ -535,13 +534,13 @@ def test_names_of_any_form_can_be_drawn():
 
 def test_scores_are_counted_where_they_lie():
     scores = [0.0, 0.05, 0.5, 1.0, None]
-    bins = distribution("m", {"min": 0.0, "max": 1.0}, [entry(scores={"m": score}) for score in scores])
+    bins = distributions({"m": {"min": 0.0, "max": 1.0}}, [entry(scores={"m": score}) for score in scores])["m"]
 
     assert [(own.text, own.count) for own in bins if own.count] == [("0 to 0.1", 2), ("0.5 to 0.6", 1), ("0.9 to 1", 1)]
 
 
 def test_scores_beyond_one_are_counted_between_their_ends():
-    bins = distribution("ves", {"min": 0.0, "max": 20.0}, [entry(scores={"ves": score}) for score in (0.0, 3.0, 20.0)])
+    bins = distribution({"min": 0.0, "max": 20.0}, [0.0, 3.0, 20.0])
 
     assert [(own.low, own.high) for own in bins if own.count] == [(0.0, 2.0), (2.0, 4.0), (18.0, 20.0)]
 

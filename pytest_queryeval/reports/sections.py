@@ -329,11 +329,13 @@ def flips(found: BaselineReport | Step) -> Iterator[Sentence]:
 
 def cautions(report: Report) -> Iterator[Sentence]:
     """Yield what may make scores too good: golds without rows, and answers that are right by a tie or by accident."""
-    cases = report["cases"]
-    right = sum(case["scores"].get("execution_accuracy") == 1.0 for case in cases)
-    empty = [case["nodeid"] for case in cases if case["details"].get("empty_gold")]
-    tied = [case["nodeid"] for case in cases if case["depends_on_tie"]]
-    accidental = [case["nodeid"] for case in cases if is_accidental(case)]
+    right = 0
+    empty, tied, accidental = list[str](), list[str](), list[str]()
+    for case in report["cases"]:
+        right += case["scores"].get("execution_accuracy") == 1.0
+        empty += [case["nodeid"]] if case["details"].get("empty_gold") else []
+        tied += [case["nodeid"]] if case["depends_on_tie"] else []
+        accidental += [case["nodeid"]] if is_accidental(case) else []
     verb = "depends" if len(tied) == 1 else "depend"
     for found, text in (
         (empty, f"{pluralize(len(empty), 'gold')} without rows, so any empty answer passes"),

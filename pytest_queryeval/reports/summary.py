@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from heapq import nlargest
 from typing import Literal, TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
@@ -174,9 +175,9 @@ def _worst(report: Report, width: int) -> Iterator[Line]:
         yield f"  {name:<{wide}}  {why}".rstrip(), {"red": case["outcome"] != "missed"}
 
 
-def _slowest(cases: Sequence[CaseReport], width: int) -> Iterator[Line]:
-    timed = [(sum(part["seconds"] for name in TIMED_PARTS if (part := case[name])), case["nodeid"]) for case in cases]
-    slow = sorted((pair for pair in timed if pair[0] >= MIN_SLOW_SECONDS), reverse=True)[:MAX_LISTED]
+def _slowest(cases: Iterable[CaseReport], width: int) -> Iterator[Line]:
+    timed = ((sum(part["seconds"] for name in TIMED_PARTS if (part := case[name])), case["nodeid"]) for case in cases)
+    slow = nlargest(MAX_LISTED, (pair for pair in timed if pair[0] >= MIN_SLOW_SECONDS))
     if slow:
         yield "", {}
         yield "slowest cases", {"bold": True}
@@ -190,7 +191,7 @@ def _notes(report: Report, width: int) -> Iterator[Line]:
     for caution in cautions(report):
         yield "", {}
         yield from ((line, {"yellow": True}) for line in text_lines([caution], width))
-    notes = [note.partition(": answered by ") for case in report["cases"] for note in case["details"].get("notes", ())]
+    notes = (note.partition(": answered by ") for case in report["cases"] for note in case["details"].get("notes", ()))
     engines = Counter(engine.partition(",")[0] for _, is_answered, engine in notes if is_answered)
     for name, number in engines.items():
         yield "", {}

@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from pytest_queryeval.core.report import CaseReport, GateReport, Report
 from pytest_queryeval.results.aggregation import TOTAL_OF, costs
+from pytest_queryeval.results.case_store import select
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.truncation import one_line
@@ -85,13 +87,30 @@ def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
     return f"{quoted(gate_text(gates[0]))}{others}"
 
 
-def worst_first(report: Report) -> list[CaseReport]:
+def worst_first(report: Report) -> Sequence[CaseReport]:
     """Return the cases that did not pass: one of each reason, the most frequent reason first, then the next of each.
 
     A reason is the first label of a cause, else the first line of a message. Of those with the same reason, regressions
     come first, then cases without any score, then those with the lowest mean, failed before missed. Metrics of which
     lower scores are better do not count.
     """
+    return select(report["cases"], _worst_places(report))
+
+
+def with_worst_cases(report: Report, number: int) -> Report:
+    """Return the report with so many of its cases only, the worst ones, in their order; it still counts all of them."""
+    cases = report["cases"]
+    found = dict.fromkeys(islice(chain(_worst_places(report), range(len(cases))), 2 * number))  # some of them twice
+    return {**report, "cases": list(select(cases, sorted(islice(found, number))))}
+
+
+def listed_text(listed: Report, report: Report) -> str:
+    """Return in words which cases of a report are listed; empty where all of them are."""
+    few, every = len(listed["cases"]), len(report["cases"])
+    return f"The worst {few:,} of {every:,} cases are listed; report.json has all of them." if few < every else ""
+
+
+def _worst_places(report: Report) -> list[int]:
     left_out = costs(report["metrics"])
     baseline = report.get("baseline")
     broken = {*baseline["regressions"], *baseline["errors"]} if baseline else set()
@@ -103,15 +122,18 @@ def worst_first(report: Report) -> list[CaseReport]:
         mean = sum(scores) / len(scores) if scores else -1.0
         return case["nodeid"] not in broken, mean, FAULTS.index(case["outcome"])
 
-    ranked = sorted((case for case in report["cases"] if case["outcome"] in FAULTS), key=rank)
-    reasons = [case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case) for case in ranked]
-    frequencies = Counter(reasons)
+    ranked = sorted(
+        (rank(case), place, case["cause"]["edits"][0]["label"] if case["cause"] is not None else first_line(case))
+        for place, case in enumerate(report["cases"])
+        if case["outcome"] in FAULTS
+    )
+    frequencies = Counter(reason for _, _, reason in ranked)
     seen: Counter[str] = Counter()
-    turns: list[tuple[int, int, int]] = []
-    for place, reason in enumerate(reasons):
-        turns.append((seen[reason], -frequencies[reason], place))
+    turns: list[tuple[int, int, int, int]] = []
+    for number, (_, place, reason) in enumerate(ranked):
+        turns.append((seen[reason], -frequencies[reason], number, place))
         seen[reason] += 1
-    return [ranked[place] for _, _, place in sorted(turns)]
+    return [place for *_, place in sorted(turns)]
 
 
 def finding(case: CaseReport) -> str:

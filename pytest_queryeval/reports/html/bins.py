@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pytest_queryeval.core.report import CaseReport, ScoreStatistics
+from pytest_queryeval.core.report import CaseReport, MetricReport, ScoreStatistics
 
-# Pairs of seconds and a score.
-Timed: TypeAlias = Sequence[tuple[float, float]]
+# The seconds of predictions, and the score of each.
+Timed: TypeAlias = "tuple[array[float], array[float]]"
 
 BINS = 10
 MIN_SECONDS = 1e-9  # a shorter time is no measurement
@@ -48,11 +49,20 @@ def is_unit(stats: ScoreStatistics) -> bool:
     return bool(stats["min"] >= 0.0 and stats["max"] <= 1.0)
 
 
-def distribution(name: str, stats: ScoreStatistics, cases: Sequence[CaseReport]) -> list[Bin]:
+def distributions(metrics: Mapping[str, MetricReport], cases: Iterable[CaseReport]) -> dict[str, list[Bin]]:
+    """Return the `distribution` of each metric."""
+    scores: dict[str, array[float]] = {name: array("d") for name in metrics}
+    for case in cases:
+        for name, score in case["scores"].items():
+            if score is not None and name in scores:
+                scores[name].append(score)
+    return {name: distribution(stats, scores[name]) for name, stats in metrics.items()}
+
+
+def distribution(stats: ScoreStatistics, scores: Sequence[float]) -> list[Bin]:
     """Return the scores of a metric in ten bins between 0 and 1, or between the lowest and the highest score."""
     low, high = (0.0, 1.0) if is_unit(stats) else (stats["min"], stats["max"])
     width = (high - low) / BINS or 1.0
-    scores = [score for case in cases if (score := case["scores"].get(name)) is not None]
     # A report from another program may have other limits than those of its cases, or no score of a metric.
     counts = Counter(int(min(max((score - low) / width, 0), BINS - 1)) for score in scores)
     return [
@@ -67,20 +77,23 @@ def distribution(name: str, stats: ScoreStatistics, cases: Sequence[CaseReport])
 
 
 def timed_scores(cases: Iterable[CaseReport]) -> Mapping[str, Timed]:
-    """Return pairs of the seconds of a prediction and a score, by metric; predictions without a time are left out."""
-    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    """Return the seconds of predictions and their scores by metric; predictions without a time are left out."""
+    found: defaultdict[str, Timed] = defaultdict(lambda: (array("d"), array("d")))
     for case in cases:
         seconds = case["prediction"]["seconds"] if case["prediction"] else 0.0
         if seconds >= MIN_SECONDS:
             for name, score in case["scores"].items():
                 if score is not None:
-                    found[name].append((seconds, score))
+                    found[name][0].append(seconds)
+                    found[name][1].append(score)
     return found
 
 
 def circles(timed: Timed) -> list[Circle]:
     """Return the scores of a metric, those with about the same score and time together."""
-    counts = Counter((math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in timed)
+    counts = Counter(
+        (math.floor(math.log10(seconds) * STEPS), round(score * BINS)) for seconds, score in zip(*timed, strict=True)
+    )
     return [
         Circle(seconds=float(f"{10 ** ((place + 0.5) / STEPS):.3g}"), score=score / BINS, count=count)
         for (place, score), count in sorted(counts.items())
@@ -90,7 +103,7 @@ def circles(timed: Timed) -> list[Circle]:
 def bands(timed: Timed) -> Iterator[tuple[str, ...]]:
     """Yield a row for each power of ten of the seconds of predictions: how many scores of a metric are in each band."""
     counts: Counter[tuple[int, str]] = Counter()
-    for seconds, score in timed:
+    for seconds, score in zip(*timed, strict=True):
         place = 0 if score == 0 else 3 if score == 1 else 1 if score < 0.5 else 2
         counts[math.floor(math.log10(seconds)), BANDS[place]] += 1
     for power in sorted({power for power, _ in counts}):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_queryeval.core.report import Report
-from pytest_queryeval.reports.html.bins import BANDS, Bin, Circle, bands, circles, distribution, is_unit, timed_scores
+from pytest_queryeval.reports.html.bins import BANDS, Bin, Circle, bands, circles, distributions, is_unit, timed_scores
 
 Rows: TypeAlias = Sequence[tuple[str, ...]]
 
@@ -79,7 +79,7 @@ class Chart:
 
 def charts(report: Report) -> Iterator[Chart]:
     """Yield the charts that say something: none of scores that have only one or two values."""
-    found = {name: distribution(name, stats, report["cases"]) for name, stats in report["metrics"].items()}
+    found = distributions(report["metrics"], report["cases"])
     spread = {name: bins for name, bins in found.items() if sum(own.count > 0 for own in bins) > 2}
     if spread:
         yield _distributions(spread)
@@ -120,7 +120,7 @@ def _times(report: Report) -> Iterator[Chart]:
     timed = {name: scores[name] for name, stats in metrics.items() if name in scores and is_unit(stats)}
     if not timed:
         return
-    largest = sorted(timed, key=lambda name: -len(timed[name]))[:TIMED_METRICS]
+    largest = sorted(timed, key=lambda name: -len(timed[name][0]))[:TIMED_METRICS]
     drawn = {name: circles(timed[name]) for name in timed if name in largest}
     yield Chart(
         name="times",

@@ -36,13 +36,16 @@ from pytest_queryeval.reports.sections import (
     weaknesses,
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF, is_accidental, shown_interval
-from pytest_queryeval.results.verdict import cases_text, changes_text, verdict
+from pytest_queryeval.results.aggregation import totals as totals_of
+from pytest_queryeval.results.case_store import fit_in_memory
+from pytest_queryeval.results.verdict import cases_text, changes_text, listed_text, verdict, with_worst_cases
 from pytest_queryeval.text.formatting import minute_of
 
 SCRIPTS = ("text", "values", "terms", "texts_differ", "layout", "cells", "cases", "case_page", "themes", "start")
 LINKS_SHOWN = 200
 GATES_SHOWN = 6
 WEAK_CASES_SHOWN = 50
+CASES_LISTED = 5_000  # of more than fit in memory
 WEAKNESSES_SHOWN = 7
 VALUES_SHOWN, METRICS_SHOWN = 20, 12  # of a group
 # The filters of the list of cases by name, and their words.
@@ -80,6 +83,7 @@ class View:
 def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     baseline = report.get("baseline")
+    listed = report if fit_in_memory(report["cases"]) else with_worst_cases(report, CASES_LISTED)
     return template("report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
@@ -93,7 +97,8 @@ def page(report: Report) -> str:
         weak_shown=WEAKNESSES_SHOWN,
         changes=changes_text(report, line),
         cautions=[text_sentence(caution) for caution in cautions(report)],
-        views=_views(report),
+        views=_views(listed),
+        listed=listed_text(listed, report),
         metrics=metrics_table(report, ("mean", "95 % interval", "median", "n", "missed")),
         is_unit=is_unit,
         shown_interval=shown_interval,
@@ -104,7 +109,7 @@ def page(report: Report) -> str:
         groups=list(_groups(report)),
         charts=list(charts(report)),
         facts=list(_facts(report)),
-        packed=list(packed_cases(report)),
+        packed=list(packed_cases(listed)),
         **(_comparison(baseline) if baseline else {}),
         link=link,
         links_shown=LINKS_SHOWN,
@@ -143,15 +148,15 @@ def _about(report: Report) -> Iterator[str]:
 
 def _views(report: Report) -> list[View]:
     """Return the filters that have cases, and that of all cases."""
-    totals, cases = report["totals"], report["cases"]
-    baseline = report.get("baseline")
+    cases, baseline = report["cases"], report.get("baseline")
+    totals, nodeids = totals_of(cases), {case["nodeid"] for case in cases}
     wrong = faults(totals)
     counts: dict[str, int] = {
-        "regressions": len(baseline["regressions"]) if baseline else 0,
-        "new-errors": len(baseline["errors"]) if baseline else 0,
+        "regressions": len(nodeids.intersection(baseline["regressions"])) if baseline else 0,
+        "new-errors": len(nodeids.intersection(baseline["errors"])) if baseline else 0,
         # the same as one of the next three where the others have no cases
         "faults": wrong if wrong not in (totals["failed"], totals["errors"], totals["missed"]) else 0,
-        "fixes": len(baseline["fixes"]) if baseline else 0,
+        "fixes": len(nodeids.intersection(baseline["fixes"])) if baseline else 0,
         "ties": sum(case["depends_on_tie"] for case in cases),
         "accidental": sum(map(is_accidental, cases)),
         "all": len(cases),

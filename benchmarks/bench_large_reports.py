@@ -1,0 +1,78 @@
+"""Reports of 100,000 and 1,000,000 cases, 3 of 10 of them wrong: `python benchmarks/bench_large_reports.py [CASES …]`.
+
+Each size is measured in a process of its own: cases are made one by one and counted, gates are evaluated, the report is
+written in each format, and read back. Prints the seconds of each step, the peak of memory so far, and the size of what
+was written.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_queryeval.core.report import CaseReport
+from pytest_queryeval.reports import REPORTS, write_report
+from pytest_queryeval.reports.summary import summary_lines
+from pytest_queryeval.results.case_store import gathered
+from pytest_queryeval.results.gated_report import gated_report
+from pytest_queryeval.results.report_file import read_report
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from report_maker import THIRD_WRONG, make_case, make_gate
+from samples import HEAD
+
+T = TypeVar("T")
+
+
+def main() -> None:
+    sizes = sys.argv[1:] or ["100000", "1000000"]
+    if len(sizes) == 1:
+        measure(int(sizes[0]))
+    for size in sizes if len(sizes) > 1 else ():
+        subprocess.run([sys.executable, __file__, size], check=True)
+
+
+def measure(size: int) -> None:
+    gates = [make_gate(metric=metric) for metric in ("pass_rate", "execution_accuracy", "row_matching_f1")]
+    about = HEAD | {"created": "2025-01-01T00:00:00+00:00"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print(f"{size:,} cases, {peak()} MiB before")
+        cases = timed("made and kept", lambda: gathered(made(size)))
+        report = timed("three gates, counted", lambda: gated_report(cases, gates, about))
+        timed("summary of the terminal", lambda: list(summary_lines(report, width=100)))
+        for form in REPORTS.installed():
+            path = folder / f"report.{form}"
+            timed(f"{form} written", partial(write_report, report, path))
+        for path in sorted(folder.iterdir()):
+            print(f"  {path.name}: {path.stat().st_size / 2**20:,.1f} MiB")
+        timed("read", lambda: read_report(folder / "report.json"))
+
+
+def made(size: int) -> Iterator[CaseReport]:
+    chance = random.Random(7)
+    return (make_case(number, chance, THIRD_WRONG) for number in range(size))
+
+
+def timed(what: str, run: Callable[[], T]) -> T:
+    started, busy = time.perf_counter(), time.process_time()
+    found = run()
+    seconds, own = time.perf_counter() - started, time.process_time() - busy
+    print(f"{what}: {seconds:.1f} s (busy {own:.1f} s), peak so far {peak()} MiB", flush=True)
+    return found
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+if __name__ == "__main__":
+    main()
