@@ -100,10 +100,19 @@ def test_the_first_run_of_a_lasting_fall_is_found():
     assert (found["fall"]["before"], found["fall"]["after"], found["fall"]["common"]) == (1.0, 0.5, 20)
     assert found["fall"]["p"] == pytest.approx(4 * 0.5**10)  # one-sided, 10 of 10, for each run before the last
     assert " ".join(sentences(found)) == (
-        "pass_rate fell from 1.000 in model 2 of 2025-03-03 09:30 to 0.500 in model 3 of 2025-03-04 09:30, and has "
-        "not recovered (p 0.004 over 20 cases); against the run before it has 10 regressions and 0 fixes; the suite "
+        "pass_rate fell from 1.000 in model 2 of 2025-03-03 09:30 to 0.500 in model 3 of 2025-03-04 09:30 over 20 "
+        "cases, and has not recovered (p 0.004); against the run before it has 10 regressions and 0 fixes; the suite "
         "did not change"
     )
+
+
+def test_a_run_of_the_fall_needs_no_more_than_a_test_against_the_best_one():
+    good, bad, worse = "1" * 20, "0" * 6 + "1" * 14, "0" * 10 + "1" * 10
+
+    found = runs(good, good, bad, worse, worse)
+
+    assert found["fall"]["since"] == 2  # 1 / 64, which times the 4 runs before the last is above 0.05
+    assert found["fall"]["p"] == pytest.approx(4 * 0.5**10)
 
 
 def test_a_fall_that_was_made_up_for_is_none():

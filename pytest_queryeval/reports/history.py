@@ -66,7 +66,7 @@ def findings(found: History) -> Iterator[Sentence]:
             *(Untrusted(found["metric"]), f" {'rose' if found['better'] == 'lower' else 'fell'} from "),
             *(f"{format_score(fall['before'])} in ", *_named(runs[fall["best"]])),
             *(f" to {format_score(fall['after'])} in ", *_named(runs[fall["since"]])),
-            f", and has not recovered (p {p_text(fall['p'])} over {pluralize(fall['common'], 'case')})",
+            f" over {pluralize(fall['common'], 'case')}, and has not recovered (p {p_text(fall['p'])})",
             *_what_changed(runs[fall["since"]]),
         )
         told.add(fall["since"])

@@ -87,8 +87,8 @@ class PastRun(TypedDict):
 class Fall(TypedDict):
     """A metric that is worse in all runs from `since` on than in the run `best`, by their numbers from 0.
 
-    `before` and `after` are the means in these two over their `common` cases, `p` that of the one-sided paired test,
-    multiplied by the number of runs that the last one was compared with.
+    `before` and `after` are the means in these two over their `common` cases. `p` is that of the one-sided paired test
+    of the last run against the run `best`, multiplied by the number of runs that the last one was compared with.
     """
 
     since: int
@@ -253,7 +253,8 @@ def _fall(columns: Columns, whole: Sequence[int], *, is_cost: bool) -> Fall | No
     """Return since when a metric is worse than in an earlier run, None where the last of the `whole` runs is not.
 
     The last run is compared with every one before it, and the test that says most of them decides; its p is multiplied
-    by their number, since by chance alone one of many earlier runs is better.
+    by their number, since by chance alone one of many earlier runs is better. Once that is settled, each run between
+    the two is compared with the better one only.
     """
     scored = [number for number in whole if any(score is not None for score in columns[number])] if columns else []
     if len(scored) < 2:
@@ -272,17 +273,17 @@ def _fall(columns: Columns, whole: Sequence[int], *, is_cost: bool) -> Fall | No
 
     def p_of(old: int, new: int) -> float:
         pairs = pairs_of(old, new)
-        return fall_p(pairs.negated if is_cost else pairs) * len(earlier)
+        return fall_p(pairs.negated if is_cost else pairs)
 
     best = min(earlier, key=lambda number: (p_of(number, last), -number))
-    since, p = last, p_of(best, last)
+    p = p_of(best, last) * len(earlier)
     if p > ALPHA:
         return None
+    since = last
     for number in reversed(scored[scored.index(best) + 1 : -1]):
-        own = p_of(best, number)
-        if own > ALPHA:
+        if p_of(best, number) > ALPHA:
             break
-        since, p = number, own
+        since = number
     pairs = pairs_of(best, since)
     return {
         "since": since,
