@@ -1,7 +1,7 @@
 # make quick:       lint, types, and the tests that start no server, no browser and hardly a process; for between edits.
 # make test:        lint, types and all tests but the slow ones.
 # make test-slow:   slow tests, and property tests with many examples.
-# make test-engines: the tests of Spark, which it installs first (450 MB), and of all servers that are installed.
+# make test-engines: tests of Spark (450 MB), ClickHouse, Trino, which it installs, and Virtuoso, as far as there are servers.
 # make test-oldest: the plugin's tests on the oldest pytest that is claimed.
 # make test-pythons: the plugin's tests on other versions of Python: make test-pythons PYTHONS="python3.12 python3.13"
 # make dist:        the wheel and the sdist.
@@ -37,8 +37,8 @@ test-slow: $(TEST)/.installed
 
 # On one processor: Spark takes the rest.
 test-engines: $(TEST)/.installed
-	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]'
-	$(TEST)/bin/python -m pytest tests/test_spark.py tests/test_virtuoso.py tests/test_sql_engines.py tests/test_sql_order.py
+	$(TEST)/bin/python $(PIP) --constraint constraints.txt --editable '.[spark]' clickhouse-sqlalchemy 'trino[sqlalchemy]'
+	$(TEST)/bin/python -m pytest $(patsubst %,tests/test_%.py,clickhouse spark sql_engines sql_order virtuoso warehouses)
 
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" tests/plugin \

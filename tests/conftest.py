@@ -19,15 +19,17 @@ settings.register_profile("thorough", settings.get_profile("small"), max_example
 settings.load_profile("small")
 
 
-SERVERS = {"cluster", "mariadb", "virtuoso", "loaded", "clickhouse"}
+SERVERS = {"cluster", "mariadb", "virtuoso", "clickhouse"}
+SLOW_SERVERS = {"virtuoso", "clickhouse"}
 # Plugins that take longer to import than all else that a run of pytest in a process of its own does.
 WITHOUT_OTHERS = "-p no:hypothesispytest -p no:anyio"
 
 
 def pytest_itemcollected(item):
-    if SERVERS & set(getattr(item, "fixturenames", ())):
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if SERVERS & fixtures:
         item.add_marker("server")
-    if "spark" in getattr(getattr(item, "callspec", None), "params", {}).values():
+    if SLOW_SERVERS & fixtures or "spark" in getattr(getattr(item, "callspec", None), "params", {}).values():
         item.add_marker("slow")
 
 

@@ -86,7 +86,7 @@ def serving(service: Service, path: str = "/") -> Iterator[Running]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = answer  # noqa: N815 - names of the standard library
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815 - names of the standard library
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

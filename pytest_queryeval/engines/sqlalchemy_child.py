@@ -6,6 +6,8 @@ Loaded by `host_child.py`. The transaction is read-only where a recipe below mak
 from __future__ import annotations
 
 import logging
+import math
+import re
 import sqlite3
 import warnings
 from collections import OrderedDict
@@ -34,7 +36,7 @@ MEMORY = ("", ":memory:")
 
 
 class Recipe(NamedTuple):
-    """Commands for a new connection, before and after each query; `{seconds}` and `{milliseconds}` are its limit."""
+    """Commands for a new connection, before and after each query; `{seconds}` and the like are its limit."""
 
     connected: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
@@ -52,7 +54,9 @@ RECIPES = {
         before=("SET SESSION max_statement_time = {seconds}", "START TRANSACTION READ ONLY"),
         after=("ROLLBACK",),
     ),
+    "snowflake": Recipe(before=("ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = {whole_seconds}",)),
     "sqlite": Recipe(("PRAGMA query_only = ON",)),
+    "trino": Recipe(before=("SET SESSION query_max_run_time = '{milliseconds}ms'",)),
 }
 DUCKDB = {"enable_external_access": "false", "lock_configuration": "true"}
 # By the error number of the drivers of MySQL and MariaDB; others are invalid.
@@ -62,6 +66,15 @@ MYSQL_VERDICTS = {
     **dict.fromkeys((1021, 1037, 1038, 1041, 1114, 1153, 1301), "too_large"),
     **dict.fromkeys((1040, 1045, 1049, 1053, 1129, 1130, 1194, 1205, 1213, 2002, 2003, 2006, 2013, 2055), "fault"),
 }
+# By the code in the messages of ClickHouse; others are invalid.
+CLICKHOUSE_VERDICTS = {
+    **dict.fromkeys((159, 160, 394), "timeout"),
+    **dict.fromkeys((164, 291, 446, 497), "unsafe"),
+    **dict.fromkeys((158, 241, 307, 396), "too_large"),
+    **dict.fromkeys((81, 192, 193, 194, 195, 202, 209, 210, 516), "fault"),
+}
+CLICKHOUSE_CODE = re.compile(r"\bCode: (\d+)")
+STACK = re.compile(r"[,.]* (?:Stack trace:|e\.what\(\) =).*", re.DOTALL)
 SQLITE_FAULTS = ("BUSY", "CANTOPEN", "CORRUPT", "IOERR", "LOCKED", "NOTADB", "PERM", "PROTOCOL")
 
 
@@ -194,7 +207,11 @@ def recipe_of(connection: sqlalchemy.Connection) -> Recipe:
 def begin(connection: sqlalchemy.Connection, seconds: float) -> None:
     """Start the transaction of a query; raises what the driver raises."""
     connection.rollback()
-    limits = {"seconds": f"{max(seconds, 0.001):.3f}", "milliseconds": max(1, round(1000 * seconds))}
+    limits = {
+        "seconds": f"{max(seconds, 0.001):.3f}",
+        "milliseconds": max(1, round(1000 * seconds)),
+        "whole_seconds": max(1, math.ceil(seconds)),
+    }
     command(connection, [text.format(**limits) for text in recipe_of(connection).before])
 
 
@@ -212,7 +229,9 @@ def command(connection: sqlalchemy.Connection, texts: Any) -> None:
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:
     """Return the function of a driver that stops a query from another thread; it does nothing where there is none."""
-    found = (getattr(driver_connection, name, None) for name in ("interrupt", "cancel"))
+    native = getattr(getattr(driver_connection, "transport", None), "connection", None)  # of ClickHouse
+    places = ((driver_connection, "interrupt"), (driver_connection, "cancel"), (native, "send_cancel"))
+    found = (getattr(place, name, None) for place, name in places)
     return next((stop for stop in found if callable(stop)), lambda: None)
 
 
@@ -222,9 +241,12 @@ def verdict(error: Exception) -> tuple[str, str]:
         return "fault", str(error)
     if isinstance(error, ValueError):
         return "invalid", str(error)
+    cause = cause_of(error)
+    if type(cause).__module__.startswith("clickhouse"):
+        code = CLICKHOUSE_CODE.search(str(cause))
+        return CLICKHOUSE_VERDICTS.get(int(code[1]) if code else 0, "invalid"), words(error)
     if not isinstance(error, DBAPIError):
         return ("fault" if not isinstance(error, SQLAlchemyError) else "invalid"), words(error)
-    cause = error.orig
     name = getattr(cause, "sqlite_errorname", "").removeprefix("SQLITE_")
     if error.connection_invalidated or name.startswith(SQLITE_FAULTS):
         return "fault", words(error)
@@ -236,8 +258,14 @@ def verdict(error: Exception) -> tuple[str, str]:
 
 def words(error: Exception) -> str:
     """Return the driver's message, without the statement that SQLAlchemy adds."""
-    cause = error.orig if isinstance(error, DBAPIError) else None
+    cause = cause_of(error)
     if cause is None:
         return f"{type(error).__name__}: {error}"
     numbered = len(cause.args) == 2 and isinstance(cause.args[0], int)
-    return str(cause.args[1] if numbered else cause)
+    return STACK.sub("", str(cause.args[1] if numbered else cause))
+
+
+def cause_of(error: Exception) -> BaseException | None:
+    """Return the driver's error within one of SQLAlchemy, or of a dialect that has errors of its own."""
+    is_wrapped = isinstance(error, DBAPIError) or type(error).__module__.startswith("clickhouse")
+    return getattr(error, "orig", None) if is_wrapped else None

@@ -78,7 +78,7 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
                 )
                 for each in columns
             ],
-            primary_keys[place]["constrained_columns"] if place in primary_keys else [],
+            primary_keys.get(place, {}).get("constrained_columns", []),
             [
                 ForeignKey(
                     key["constrained_columns"],

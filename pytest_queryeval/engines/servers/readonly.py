@@ -17,6 +17,8 @@ QUERIES = frozenset(("select", "with", "values", "table", "from"))
 UNREADABLE = "allowed: this cannot be read"  # in the message where sqlglot cannot parse a text, and in no other
 # What writes or locks, anywhere in a query.
 _FORBIDDEN = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.NextValueFor)
+# Clauses of ClickHouse that change settings, such as the time limit, or the form of the answer.
+_CLAUSES = ("settings", "format")
 # By dialect, functions within a query that access files, networks, locks, sequences or other sessions, or run a text as
 # SQL. No such list is complete: a role that may only read is what protects a database. U& writes names by the codes of
 # their letters.
@@ -34,8 +36,8 @@ _REACHING = {
     "tsql": rf"\b(openrowset|openquery|opendatasource|xp_\w+|sp_\w+){_CALL}",
     "oracle": rf"\b((?:utl_|dbms_|owa_)\w+(?=\"?\s*\.)|(?:httpuritype|dburitype){_CALL})|\.\s*(nextval)\b",
     "sqlite": r"\b(load_extension|fts3_tokenizer|readfile|writefile|edit)[\"`\]]?\s*\(",
-    "clickhouse": r"\b((?:url|file|s3|gcs|hdfs|remote|cluster|executable|azure|iceberg|delta|hudi|paimon)\w*"
-    r"|mysql|postgresql|mongodb|redis|sqlite|jdbc|odbc|merge|dictionary|input)[\"`]?\s*\(",
+    "clickhouse": r"\b((?:url|file|s3|gcs|hdfs|remote|cluster|executable|azure|iceberg|delta|hudi|paimon|catboost|model"
+    r")\w*|mysql|postgresql|mongodb|redis|sqlite|jdbc|odbc|merge|dictionary|input)[\"`]?\s*\(",
     "snowflake": rf"\b(system\$\w+){_CALL}|\.\s*(nextval)\b",
     "bigquery": rf"\b(external_query){_CALL}",
     "trino": r"\b(system\W+query)\b",
@@ -109,6 +111,8 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     if not isinstance(tree, exp.Query | exp.Values):
         return _unsafe(tree.key.upper())
     for node in tree.walk():
+        if isinstance(node, exp.Query) and any(map(node.args.get, _CLAUSES)):
+            return _unsafe(next(name for name in _CLAUSES if node.args.get(name)).upper())
         if isinstance(node, _FORBIDDEN) and not isinstance(node, exp.Query):  # which may be DDL, as it may hold some
             return _unsafe(node.key.upper())
     return None

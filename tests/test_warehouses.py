@@ -1,0 +1,168 @@
+"""Trino, Snowflake and BigQuery through SQLAlchemy: against what stands in for servers that nobody has at hand."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from http_services import Said, serving
+
+from pytest_queryeval.core.model import Source
+from pytest_queryeval.engines import ENGINES
+from pytest_queryeval.engines.servers.readonly import UNREADABLE, refusal
+from pytest_queryeval.engines.sqlalchemy import dialect
+
+SECONDS = 20
+COLUMNS = [
+    {"name": "id", "type": "integer", "typeSignature": {"rawType": "integer", "arguments": []}},
+    {
+        "name": "name",
+        "type": "varchar(25)",
+        "typeSignature": {"rawType": "varchar", "arguments": [{"kind": "LONG", "value": 25}]},
+    },
+]
+
+
+def page(origin, state, headers=None, **more):
+    document = {"id": "q1", "infoUri": f"{origin}/ui", "stats": {"state": state}, **more}
+    return Said(document, headers=headers or {})
+
+
+def coordinator(asked):
+    """Answers as Trino does: https://trino.io/docs/current/develop/client-protocol.html."""
+    statement, origin = asked.body, asked.origin
+    if found := re.match(r"SET SESSION (\w+) = '(\w+)'", statement):
+        return page(origin, "FINISHED", {"X-Trino-Set-Session": f"{found[1]}={found[2]}"}, updateType="SET SESSION")
+    if "endless" in statement or asked.method == "GET":
+        return page(origin, "RUNNING", nextUri=f"{origin}/v1/statement/executing/1")
+    if "nowhere" in statement:
+        error = {"message": "Table 'nowhere' does not exist", "errorCode": 46, "errorName": "TABLE_NOT_FOUND"}
+        return page(origin, "FAILED", error={**error, "errorType": "USER_ERROR", "failureInfo": {}})
+    return page(origin, "FINISHED", columns=COLUMNS, data=[[1, "Graz"], [2, None]])
+
+
+@pytest.fixture
+def trino(hosts):
+    """An engine on a coordinator, and what that was asked."""
+    pytest.importorskip("trino", reason="pip install 'trino[sqlalchemy]'")
+    with serving(coordinator) as service:
+        settings = {"url": service.url.replace("http://", "trino://reader@") + "tpch/tiny"}
+        source = Source(name="m", engine="sqlalchemy", settings=settings, folder=Path())
+        yield ENGINES["sqlalchemy"].open(source, hosts), service.asked
+
+
+def test_query_has_its_limit_as_a_property_of_its_session(trino):
+    engine, asked = trino
+
+    execution = engine.execute("select id, name from nation", timeout=SECONDS, max_rows=10)
+
+    assert execution.error is None, execution.error
+    assert (execution.answer.columns, execution.answer.rows) == (("id", "name"), [(1, "Graz"), (2, None)])
+    query = asked[-1]
+    assert query.body == "select id, name from nation"
+    assert query.headers["x-trino-session"] == f"query_max_run_time={SECONDS * 1000}ms"
+    assert (query.headers["x-trino-catalog"], query.headers["x-trino-schema"]) == ("tpch", "tiny")
+
+
+def test_error_of_trino_is_one_of_the_query(trino):
+    error = trino[0].execute("select * from nowhere", timeout=SECONDS, max_rows=10).error
+
+    assert error.kind == "invalid"
+    assert "Table 'nowhere' does not exist" in error.message
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "insert into nation values (1)",
+        "create table memory.default.x as select 1",
+        "call system.sync_partition_metadata('a', 'b', 'FULL')",
+        "select * from table(postgresql.system.query(query => 'drop table x'))",
+        "select 1; drop table nation",
+        "set session query_max_run_time = '1d'",
+        "grant select on nation to public",
+        "execute immediate 'drop table nation'",
+    ],
+)
+def test_what_does_more_than_read_never_reaches_trino(trino, query):
+    engine, asked = trino
+
+    assert engine.execute(query, timeout=SECONDS, max_rows=10).error.kind == "unsafe"
+    assert asked == []
+
+
+def test_late_query_is_given_up(trino):
+    engine, asked = trino
+    engine.execute("select 1", timeout=SECONDS, max_rows=10)
+
+    error = engine.execute("select endless from nation", timeout=1, max_rows=10).error
+
+    assert error.kind == "timeout"
+    assert [each.headers["x-trino-session"] for each in asked if "endless" in each.body] == [
+        "query_max_run_time=1000ms"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        ("snowflake", ["ALTER SESSION SET STATEMENT_TIMEOUT_IN_SECONDS = 3"]),
+        ("trino", ["SET SESSION query_max_run_time = '2500ms'"]),
+        ("bigquery", []),
+    ],
+)
+def test_database_is_told_the_limit_before_each_query(name, commands):
+    child = pytest.importorskip("pytest_queryeval.engines.sqlalchemy_child")
+    told = []
+
+    def told_to(text):
+        told.append(text)
+        return SimpleNamespace(close=lambda: None)
+
+    stand_in = SimpleNamespace(
+        dialect=SimpleNamespace(name=name), exec_driver_sql=told_to, rollback=lambda: told.append("rollback")
+    )
+    child.begin(stand_in, 2.5)
+
+    assert told == ["rollback", *commands]
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("trino://reader@host/catalog/schema", "trino"),
+        ("snowflake://reader:password@account/db/schema?warehouse=small&role=reader", "snowflake"),
+        ("bigquery://project/dataset", "bigquery"),
+        ("clickhouse+native://reader@host/db", "clickhouse"),
+        ("clickhousedb://reader@host/db", "clickhouse"),
+    ],
+)
+def test_dialect_of_queries_is_that_of_the_url(url, name):
+    assert dialect({"url": url}) == name
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("select system$cancel_query('x')", "snowflake"),
+        ("select * from table(result_scan('x')) ; drop table x", "snowflake"),
+        ("copy into @stage from x", "snowflake"),
+        ("put file:///etc/passwd @stage", "snowflake"),
+        ("select sequence.nextval", "snowflake"),
+        ("export data options(uri='gs://x/*') as select 1", "bigquery"),
+        ("select * from external_query('x', 'drop table y')", "bigquery"),
+        ("create temp function f() as (1); select f()", "bigquery"),
+        ("begin select 1; end", "bigquery"),
+        ("select 1 settings max_execution_time = 0", "clickhouse"),
+        ("select 1 format JSON", "clickhouse"),
+    ],
+)
+def test_statements_of_warehouses_that_reach_further_are_refused(query, name):
+    assert refusal(query, name).kind in ("unsafe", "invalid")
+
+
+def test_text_on_which_the_parser_fails_is_refused():
+    failure = refusal("select * from range(5) |> limit 2 |> tablesample (10 percent)", "spark")
+
+    assert failure.kind == "unsafe"
+    assert UNREADABLE in failure.message
