@@ -78,7 +78,7 @@ def statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
                 )
                 for each in columns
             ],
-            primary_keys.get(place, {}).get("constrained_columns", []),
+            primary_keys[place].get("constrained_columns", []) if place in primary_keys else [],
             [
                 ForeignKey(
                     key["constrained_columns"],
