@@ -23,7 +23,9 @@ from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results import case_store, report_file
 from pytest_queryeval.results.aggregation import aggregate
+from pytest_queryeval.results.baseline.comparison import compare_reports
 from pytest_queryeval.results.case_store import StoredCases
+from pytest_queryeval.results.gates import evaluate_gates
 from pytest_queryeval.results.merging import merge
 from pytest_queryeval.results.report_file import SCHEMA_FILE, read_report
 from pytest_queryeval.results.verdict import with_worst_cases
@@ -341,3 +343,23 @@ def test_the_summary_of_stored_cases_is_that_of_cases_in_memory():
 
     assert [*summary_lines(stored, width=100, verbosity=1)] == [*summary_lines(whole(stored), width=100, verbosity=1)]
     assert [*annotation_lines(stored, Path())] == [*annotation_lines(whole(stored), Path())]
+
+
+def test_a_baseline_of_stored_cases_is_compared_as_one_in_memory(monkeypatch):
+    earlier = made(60)
+    now = {"tags": [], "outcome": "passed"}
+    later = report_maker.report_of([case | (now if place % 3 else {}) for place, case in enumerate(earlier["cases"])])
+    gates = [
+        report_maker.make_gate(type="max_regressions", min=None, max_regressions=0),
+        report_maker.make_gate(
+            type="no_regression", min=None, better="higher", no_regression={"alpha": 0.05, "max_drop": 0.0}
+        ),
+    ]
+    found = compare_reports(earlier, later, path="main.json")
+    results = evaluate_gates(gates, later["cases"], baseline=earlier)
+
+    monkeypatch.undo()
+    assert type(earlier["cases"]) is type(later["cases"]) is StoredCases
+    assert found == compare_reports(whole(earlier), whole(later), path="main.json")
+    assert results == evaluate_gates(gates, whole(later)["cases"], baseline=whole(earlier))
+    assert (found["fixes"], found["changes"]) != ([], [])

@@ -120,15 +120,6 @@ def _totals(counts: Counter[TotalName]) -> Totals:
     }
 
 
-def causes(cases: Iterable[CaseReport]) -> dict[str, int]:
-    """Return how many cases have a cause that begins with each label, the most frequent first, equal ones by name."""
-    return _by_frequency(Counter(case["cause"]["edits"][0]["label"] for case in cases if case["cause"] is not None))
-
-
-def _by_frequency(found: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-
 def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics]:
     """Return per metric the `statistics` of its scores, the mean with errors, and how many thresholds were `missed`.
 
@@ -231,7 +222,8 @@ class CaseCounts:
         for value, name, column in self._split("causes", members):
             found[value]["causes"][name] = len(column.values)
         for group_report in found.values():
-            group_report["causes"] = _by_frequency(group_report["causes"])
+            by_frequency = sorted(group_report["causes"].items(), key=lambda cause: (-cause[1], cause[0]))
+            group_report["causes"] = dict(by_frequency)
         return found
 
     def _split(self, kind: Counted, members: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, Column]]:

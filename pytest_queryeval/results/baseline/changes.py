@@ -43,19 +43,21 @@ _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
 
 def changes(before: RunResults, after: RunResults, found: MatchedCases) -> list[SuiteChange]:
     """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
-    cases = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped}
-    # Most cases are as they were, which is quickly seen.
-    differing = [
-        (old, new)
-        for old, new in found.common
-        if old["scores"].keys() != new["scores"].keys() or any(old[name] != new[name] for name in COMPARED)
-    ]
-    cases |= _by_metrics("thresholds lowered", ((new["nodeid"], _lowered(old, new)) for old, new in differing))
-    cases |= _by_metrics("thresholds raised", ((new["nodeid"], _lowered(new, old)) for old, new in differing))
-    cases |= {
-        what: [new["nodeid"] for old, new in differing if is_changed(old, new)]
-        for what, is_changed in CASE_CHANGES.items()
-    }
+    cases: dict[str, Sequence[str]] = {REMOVED: found.removed, LEFT_OUT: found.left_out, SKIPPED: found.skipped}
+    lowered: defaultdict[str, list[str]] = defaultdict(list)
+    raised: defaultdict[str, list[str]] = defaultdict(list)
+    edited: dict[str, list[str]] = {what: [] for what in CASE_CHANGES}
+    for old, new in found.common:
+        if old["scores"].keys() == new["scores"].keys() and all(old[name] == new[name] for name in COMPARED):
+            continue  # as most cases
+        if metrics := _lowered(old, new):
+            lowered[f"thresholds lowered: {', '.join(metrics)}"].append(new["nodeid"])
+        if metrics := _lowered(new, old):
+            raised[f"thresholds raised: {', '.join(metrics)}"].append(new["nodeid"])
+        for what, is_changed in CASE_CHANGES.items():
+            if is_changed(old, new):
+                edited[what].append(new["nodeid"])
+    cases |= {**lowered, **raised, **edited}
     named: list[SuiteChange] = [{"what": what, "cases": list(nodeids)} for what, nodeids in cases.items() if nodeids]
     others = (*_smaller_files(before, after, found), *_loosened_gates(before, after), *_conditions(before, after))
     return [*named, *(SuiteChange(what=what, cases=[]) for what in others)]
@@ -95,15 +97,6 @@ def _is_marked(case: CaseReport) -> bool:
     """Return whether a case is expected to fail by more than its `on_miss`, as far as its outcome shows."""
     on_miss = None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
     return case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
-
-
-def _by_metrics(what: str, changed: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
-    """Return the node ids of cases by a change that names its metrics, which may be none."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for nodeid, metrics in changed:
-        if metrics:
-            found[f"{what}: {', '.join(metrics)}"].append(nodeid)
-    return found
 
 
 def _lowered(old: CaseReport, new: CaseReport) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 from pathlib import PurePath
+from typing import TypeAlias
 
 from pytest_queryeval.core.model import ALPHA, PASS_RATE
 from pytest_queryeval.core.report import (
@@ -15,13 +18,15 @@ from pytest_queryeval.core.report import (
     Report,
     RunResults,
 )
-from pytest_queryeval.results.aggregation import causes, costs
+from pytest_queryeval.results.aggregation import costs
 from pytest_queryeval.results.baseline.changes import changes, fingerprints
-from pytest_queryeval.results.baseline.flips import match_cases, paired_scores
+from pytest_queryeval.results.baseline.flips import match_cases, score_of
 from pytest_queryeval.text.escaping import utf8_safe
 from pytest_queryeval.text.redaction import redact
 from pytest_queryeval.text.truncation import truncate
 
+# The scores of cases in both reports, before and after.
+Scores: TypeAlias = "tuple[array[float], array[float]]"
 EARLIER_CASES = 500  # of the regressions, and of the fixes
 EARLIER_CHARACTERS = 4_000  # of what was predicted for one of them
 
@@ -32,8 +37,22 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     `path` is the name of the baseline; of an absolute path only the last part is kept.
     """
     found = match_cases(before, after)
-    old = {new["nodeid"]: case for case, new in found.common}
-    flipped = (*found.regressions[:EARLIER_CASES], *found.fixes[:EARLIER_CASES])
+    flipped = dict.fromkeys((*found.regressions[:EARLIER_CASES], *found.fixes[:EARLIER_CASES]))
+    earlier: dict[str, EarlierCase] = {}
+    unknown = 0
+    labels = Counter[str](), Counter[str]()
+    scores: defaultdict[str, Scores] = defaultdict(lambda: (array("d"), array("d")))
+    for pair in found.common:
+        old, new = pair
+        unknown += fingerprints(old, new) is None
+        if new["nodeid"] in flipped:
+            earlier[new["nodeid"]] = _earlier(old)
+        for case, counts in zip(pair, labels, strict=True):
+            counts.update([case["cause"]["edits"][0]["label"]] if case["cause"] is not None else [])
+        for name in dict.fromkeys((PASS_RATE, *new["scores"], *old["scores"])):
+            both = score_of(name, old), score_of(name, new)
+            for score, own in zip(both, scores[name], strict=True):
+                own.extend([score] if score is not None and None not in both else [])
     return {
         "path": PurePath(path).name if PurePath(path).is_absolute() else path,
         "created": before["created"],
@@ -46,15 +65,15 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
             "not_run": len(found.not_run),
             "skipped": len(found.skipped),
             "errors": len(found.errors),
-            "unknown": sum(fingerprints(old, new) is None for old, new in found.common),
+            "unknown": unknown,
         },
         "fixes": found.fixes,
         "regressions": found.regressions,
         "errors": found.errors,
-        "metrics": _metric_changes(found.common, costs(before["metrics"])),
-        "causes": _cause_changes(found.common),
+        "metrics": _metric_changes(scores, costs(before["metrics"])),
+        "causes": _cause_changes(*labels),
         "changes": changes(before, after, found),
-        "earlier": {nodeid: _earlier(old[nodeid]) for nodeid in flipped},
+        "earlier": {nodeid: earlier[nodeid] for nodeid in flipped},
     }
 
 
@@ -75,22 +94,20 @@ def _earlier(case: CaseReport) -> EarlierCase:
     }
 
 
-def _cause_changes(common: Sequence[tuple[CaseReport, CaseReport]]) -> dict[str, CauseChange]:
+def _cause_changes(before: Counter[str], after: Counter[str]) -> dict[str, CauseChange]:
     """Return how often each cause was and is the first one of a case in both reports, the most frequent ones first."""
-    before, after = causes(old for old, _ in common), causes(new for _, new in common)
-    changed = {name: CauseChange(before=before.get(name, 0), after=after.get(name, 0)) for name in after | before}
+    changed = {name: CauseChange(before=before[name], after=after[name]) for name in after | before}
     return dict(sorted(changed.items(), key=lambda item: (-item[1]["after"], -item[1]["before"], item[0])))
 
 
-def _metric_changes(common: Sequence[tuple[CaseReport, CaseReport]], lower: Collection[str]) -> dict[str, MetricChange]:
+def _metric_changes(scores: Mapping[str, Scores], lower: Collection[str]) -> dict[str, MetricChange]:
     """Return the change of the pass rate and of each metric, over the cases that have a score in both reports.
 
     `change` is the mean after less that before, `ci95` its interval, `p` of the two-sided paired test, `p_holm`
     adjusted for all metrics, and `detectable` the smallest drop that the adjusted test would have found in 4 of 5 runs;
     of metrics that are better when `lower`, the smallest rise.
     """
-    names = dict.fromkeys((PASS_RATE, *(name for old, new in common for name in (*new["scores"], *old["scores"]))))
-    scored = {name: scores for name in names if (scores := paired_scores(name, common))}
+    scored = {name: both for name, both in scores.items() if both[0]}
     if not scored:
         return {}
     # scipy.stats takes long to import.
@@ -105,10 +122,10 @@ def _metric_changes(common: Sequence[tuple[CaseReport, CaseReport]], lower: Coll
     )
 
     found: dict[str, MetricChange] = {}
-    for name, scores in scored.items():
-        pairs = Pairs(before=[old for old, _ in scores], after=[new for _, new in scores])
+    for name, (before, after) in scored.items():
+        pairs = Pairs(before=before, after=after)
         found[name] = {
-            "n": len(scores),
+            "n": len(before),
             "before": mean(pairs.before),
             "after": mean(pairs.after),
             "change": pairs.change,

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
+from typing import NamedTuple, overload
 
 from pytest_queryeval.core.model import PASS_RATE, Outcome
 from pytest_queryeval.core.report import CaseReport, RunFacts, RunResults
+from pytest_queryeval.results.case_store import select
 from pytest_queryeval.results.scope import is_below
 
 # Whether the thresholds were met. An expected failure is one all the same, so `xfail` hides no flip.
@@ -26,6 +28,9 @@ class MatchedCases:
     `not_run` have no result in the run for another reason: a selection, an early end, gates that were decided before
     them, a file that could not be read or was not requested. Of these, `left_out` are in files that the run has read
     and were selected in the baseline, but not in the run: they may have other tags now, or be taken out.
+
+    Of the common cases `regressions` met their thresholds and no longer do, `fixes` the other way round; `errors` and
+    `skipped` are so now and were not.
     """
 
     common: Sequence[tuple[CaseReport, CaseReport]]
@@ -33,60 +38,82 @@ class MatchedCases:
     removed: Sequence[str]
     not_run: Sequence[str]
     left_out: Sequence[str]
+    regressions: list[str]
+    fixes: list[str]
+    errors: list[str]
+    skipped: list[str]
 
-    @property
-    def regressions(self) -> list[str]:
-        """The cases that met their thresholds and no longer do."""
-        return self._flipped(met=False)
 
-    @property
-    def fixes(self) -> list[str]:
-        """The cases that meet their thresholds and did not."""
-        return self._flipped(met=True)
+class CasePairs(Sequence[tuple[CaseReport, CaseReport]]):
+    """The same cases before and after, which are read one by one where a report has more than fit in memory."""
 
-    @property
-    def errors(self) -> list[str]:
-        """The cases that are in error now and were not."""
-        return [new["nodeid"] for old, new in self.common if new["outcome"] == "error" and old["outcome"] != "error"]
+    def __init__(self, before: Sequence[CaseReport], after: Sequence[CaseReport]) -> None:
+        self._before, self._after = before, after
 
-    @property
-    def skipped(self) -> list[str]:
-        """The cases that are skipped now and were not."""
-        return [
-            new["nodeid"] for old, new in self.common if new["outcome"] == "skipped" and old["outcome"] != "skipped"
-        ]
+    def __len__(self) -> int:
+        return len(self._before)
 
-    def _flipped(self, *, met: bool) -> list[str]:
-        return [
-            new["nodeid"]
-            for old, new in self.common
-            if MET.get(new["outcome"]) is met and MET.get(old["outcome"]) is (not met)
-        ]
+    @overload
+    def __getitem__(self, place: int) -> tuple[CaseReport, CaseReport]: ...
+    @overload
+    def __getitem__(self, place: slice) -> CasePairs: ...
+    def __getitem__(self, place: int | slice) -> tuple[CaseReport, CaseReport] | CasePairs:
+        if isinstance(place, slice):
+            return CasePairs(self._before[place], self._after[place])
+        return self._before[place], self._after[place]
+
+
+class _Place(NamedTuple):
+    """Where a report has a case, and what decides how it is matched."""
+
+    number: int
+    path: str
+    outcome: Outcome
 
 
 def match_cases(before: RunResults, after: RunResults) -> MatchedCases:
     """Match the cases of two reports by node id, in the order of their files."""
-
-    def by_nodeid(run: RunResults) -> dict[str, CaseReport]:
-        ordered = sorted(run["cases"], key=lambda case: (case["path"], case["line"], case.get("row", 0), case["id"]))
-        return {case["nodeid"]: case for case in ordered}
-
-    old, new = by_nodeid(before), by_nodeid(after)
-    both = [(case, new[nodeid]) for nodeid, case in old.items() if nodeid in new]
-    gone = [case for nodeid, case in old.items() if nodeid not in new]
+    old, new = _places(before), _places(after)
+    both = {nodeid: (then, new[nodeid]) for nodeid, then in old.items() if nodeid in new}
+    common = {nodeid: pair for nodeid, pair in both.items() if "not_run" not in (pair[0].outcome, pair[1].outcome)}
+    gone = {nodeid: then.path for nodeid, then in old.items() if nodeid not in new}
     is_whole = not (after["selected"] or after["stopped"])
     is_selected = before["selected"] and after["selected"] and not after["stopped"]
-    removed = {case["nodeid"]: None for case in gone if is_whole and in_scope(case["path"], after)}
+    removed = {nodeid: None for nodeid, path in gone.items() if is_whole and in_scope(path, after)}
+
+    def flipped(*, met: bool) -> list[str]:
+        return [
+            nodeid
+            for nodeid, (then, now) in common.items()
+            if MET.get(now.outcome) is met and MET.get(then.outcome) is (not met)
+        ]
+
     return MatchedCases(
-        common=[pair for pair in both if "not_run" not in (pair[0]["outcome"], pair[1]["outcome"])],
+        common=CasePairs(
+            select(before["cases"], (then.number for then, _ in common.values())),
+            select(after["cases"], (now.number for _, now in common.values())),
+        ),
         added=[nodeid for nodeid in new if nodeid not in old],
         removed=list(removed),
         not_run=[
-            *(case["nodeid"] for case in gone if case["nodeid"] not in removed),
-            *(then["nodeid"] for then, now in both if now["outcome"] == "not_run" != then["outcome"]),
+            *(nodeid for nodeid in gone if nodeid not in removed),
+            *(nodeid for nodeid, (then, now) in both.items() if now.outcome == "not_run" != then.outcome),
         ],
-        left_out=[case["nodeid"] for case in gone if is_selected and case["path"] in after["collected"]],
+        left_out=[nodeid for nodeid, path in gone.items() if is_selected and path in after["collected"]],
+        regressions=flipped(met=False),
+        fixes=flipped(met=True),
+        errors=[nodeid for nodeid, (then, now) in common.items() if now.outcome == "error" != then.outcome],
+        skipped=[nodeid for nodeid, (then, now) in common.items() if now.outcome == "skipped" != then.outcome],
     )
+
+
+def _places(run: RunResults) -> dict[str, _Place]:
+    """Return where each case is by its node id, in the order of the report."""
+    found = (
+        (case["path"], case["line"], case.get("row", 0), case["id"], number, case["nodeid"], case["outcome"])
+        for number, case in enumerate(run["cases"])
+    )
+    return {nodeid: _Place(number, path, outcome) for path, _, _, _, number, nodeid, outcome in sorted(found)}
 
 
 def paired_scores(metric: str, common: Iterable[tuple[CaseReport, CaseReport]]) -> list[tuple[float, float]]:
