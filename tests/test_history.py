@@ -17,6 +17,7 @@ from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.blocks import text_sentence
 from pytest_queryeval.reports.history import findings, letters
 from pytest_queryeval.reports.html.history import history_page
+from pytest_queryeval.results import case_store
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.history import MAX_CASES, history
 from pytest_queryeval.results.gates import evaluate_gate
@@ -294,6 +295,18 @@ def test_a_folder_is_shown_with_a_line_for_each_run(folder, capsys):
         "model 1 2025-03-02 09:30 PASSED 20 1.000 0.839 to 1.000 0.000 1.000 0 0 0 of 1 0",
         "model 2 2025-03-03 09:30 FAILED 20 0.400 0.219 to 0.613 -0.600 < 0.001 0 12 1 of 1 0",
     ]
+
+
+def test_reports_with_their_cases_in_files_of_their_own_are_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(case_store, "MAX_IN_MEMORY", 5)
+    for day, outcomes in enumerate(("1" * 20, "0" * 20)):
+        write_report(run(day, outcomes), tmp_path / f"{day}.json")
+
+    assert main(["history", str(tmp_path), "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert len(list(tmp_path.iterdir())) == 4
+    assert (found["skipped"], found["fall"]["since"], found["flipped"]) == ([], 1, 20)
 
 
 def test_files_that_are_no_reports_are_named_and_the_others_count(folder, capsys):
