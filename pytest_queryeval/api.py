@@ -30,10 +30,10 @@ def evaluate(
     `cause` says on which sources the causes of wrong answers are looked for: `auto` on local ones, `full` on all.
 
     Queries are run and scored one after the other, or by the workers of an `executor`, such as a
-    `concurrent.futures.ProcessPoolExecutor`: see [Many workers](scale.md). The caller closes it.
+    `concurrent.futures.ProcessPoolExecutor`: see [Many cases](scale.md). The caller closes it.
     Raise `ExecutorBroken`, which has the report of what was done, where the executor breaks.
 
-    A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised.
+    A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised for it.
     """
     named = [_named(case) for case in cases]
     done: Cases = []

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from samples import answer, make_case
 
-from pytest_queryeval import METRICS, ExecutorBroken, QueryEvalError, evaluate, load_cases, register_secret
+from pytest_queryeval import METRICS, ExecutorBroken, QueryEvalError, evaluate, load_cases, register_secret, score_pairs
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.core.errors import Location, SourceError
 from pytest_queryeval.core.registry import Registration
@@ -309,6 +309,15 @@ def test_a_predictor_that_blocks_its_event_loop_is_an_error_of_its_cases(tmp_pat
 
     assert all("blocks its event loop" in message for message in messages(report).values())
     assert len(messages(report)) == 2
+
+
+def test_times_are_not_measured_by_several_workers():
+    case = make_case(metrics=("ves",))
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(QueryEvalError, match=r"metric 'ves' .* leave executor out"):
+        evaluate([case], executor=executor)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(QueryEvalError, match=r"metric 'ves' .* leave executor out"):
+        score_pairs([], metrics=["ves"], executor=executor)
 
 
 def test_one_case_may_be_listed_twice():

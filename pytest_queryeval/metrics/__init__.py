@@ -154,3 +154,12 @@ def options_of(case: Case, name: str) -> Mapping[str, JsonValue]:
     shared = case.options.get(case.kind, {})
     of_kind = {key: value for key, value in shared.items() if key in METRICS[name].options}
     return {**of_kind, **case.options.get(name, {})}
+
+
+def timing_conflict(cases: Iterable[Case], workers: str) -> str:
+    """Return why a metric of times cannot be measured under the option `workers`; empty where there is none."""
+    for case in cases:
+        if name := next((name for name in case.requested_metrics if "timer" in METRICS[name].injected), ""):
+            spoilt = f"workers spoil each other's times, so leave {workers} out"
+            return f"metric '{name}' ({case.location}) cannot be measured with {workers}: {spoilt}"
+    return ""

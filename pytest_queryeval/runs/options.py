@@ -13,7 +13,7 @@ from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
 from pytest_queryeval.core.model import Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.evaluation.recording import Recording
-from pytest_queryeval.metrics import METRICS, applies_to
+from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import GateMode
 from pytest_queryeval.results.report_file import read_report
@@ -105,11 +105,7 @@ class RunOptions:
                     problem = unreachable_threshold(name, threshold)
             if problem:
                 return f"{self.prefix}threshold: {problem}"
-        for case in cases if workers else ():
-            if name := next((name for name in case.requested_metrics if "timer" in METRICS[name].injected), ""):
-                spoilt = f"workers spoil each other's times, so leave {workers} out"
-                return f"metric '{name}' ({case.location}) cannot be measured with {workers}: {spoilt}"
-        return ""
+        return timing_conflict(cases, workers) if workers else ""
 
     def applied(self, case: Case) -> Case:
         """Return the case with the options applied."""

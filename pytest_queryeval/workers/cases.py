@@ -17,6 +17,7 @@ from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.evaluation.calls.pool import PredictorPool
 from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, fault_text
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.metrics import timing_conflict
 from pytest_queryeval.results.case_json import case_json, redacted, result_json
 from pytest_queryeval.text.truncation import one_line
 from pytest_queryeval.workers.chunks import Job, WorkerSession
@@ -53,11 +54,13 @@ def evaluate_cases(
 
     Predictions are asked for ahead in this process, as many at once as their predictors allow; an executor runs and
     scores queries. A case whose gold, source or predictor fails, or that costs several workers, is yielded with the
-    outcome `error`. Raise `ExecutorBroken` where the executor does no more work. `tell` is called with a line where a
-    worker dies.
+    outcome `error`. Raise `ExecutorBroken` where the executor does no more work, and `QueryEvalError` for metrics that
+    workers cannot measure. `tell` is called with a line where a worker dies.
     """
-    session.predictors.register_cases([each.case for each in cases])
     to_run = [each for each in cases if each.case.skip is None]
+    if executor is not None and (conflict := timing_conflict((each.case for each in to_run), "executor")):
+        raise QueryEvalError(conflict)
+    session.predictors.register_cases([each.case for each in cases])
     if executor is None:
         session.predictors.prefetch([each.case for each in to_run])
         session.prepare(each.case for each in to_run)

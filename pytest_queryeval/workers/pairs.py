@@ -15,6 +15,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.evaluation import gold_error, score_prediction
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
+from pytest_queryeval.metrics import timing_conflict
 from pytest_queryeval.predictors.answer import read_answer
 from pytest_queryeval.suites.cases import case_of_settings
 from pytest_queryeval.text.redaction import redact
@@ -57,6 +58,8 @@ def score_pairs(
     """
     stated: dict[str, Any] = {"kind": "sql", "source": source, "metrics": metrics, **settings}
     case = case_of_settings({name: value for name, value in stated.items() if value is not None}, Path.cwd())
+    if executor is not None and (conflict := timing_conflict([case], "executor")):
+        raise QueryEvalError(conflict)
     return _scored_here(pairs, case) if executor is None else _scored_on(executor, pairs, case)
 
 
