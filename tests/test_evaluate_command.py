@@ -444,3 +444,55 @@ def test_options_are_those_of_the_plugin(capsys):
     settings = set(re.findall(r"^  queryeval_(\w+)", of_pytest.stdout, re.MULTILINE))
     assert ours >= plugins | {name.replace("_", "-") for name in settings}
     assert {"report", "gates"} <= plugins | settings
+
+
+NUMBERS = """
+from pathlib import Path
+
+
+async def answer(case):
+    with Path(__file__).with_name("calls.txt").open("a") as file:
+        file.write(case.id + "\\n")
+    return case.question
+"""
+
+
+@pytest.fixture
+def numbers(folder):
+    """A suite of 90 numbers, of which the first 4 are answered wrongly and 10 more are skipped."""
+    write(NUMBERS, "app.py")
+    write(
+        "kind: json\npredictor: app.py:answer\non_miss: xfail\ngates: [{metric: pass_rate, min: 0.5}]",
+        "queryeval.yaml",
+    )
+    cases = [{"id": f"c{n}", "question": str(n), "gold": str(n + (n < 4))} for n in range(90)]
+    cases += [{"id": f"s{n}", "question": str(n), "gold": str(n), "skip": "later"} for n in range(10)]
+    write(json.dumps({"cases": cases}))
+
+
+@pytest.mark.process
+def test_a_run_that_stops_once_it_is_decided_is_that_of_pytest(numbers, evaluate):
+    status, report, output = evaluate(".", "--stop=decided:3")
+    calls = Path("calls.txt").read_text().split()
+    ran, expected = with_pytest(".", "--stop=decided:3")
+
+    after = report["stop"]["after"]
+    assert same_in_all_runs(report) == same_in_all_runs(expected)
+    assert (status, verdicts(output.out)) == (ran.returncode, verdicts(ran.stdout))
+    assert (report["totals"]["skipped"], report["totals"]["not_run"]) == (10, 90 - after)
+    assert after <= len(calls) <= after + 8
+    assert after < 30
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--workers=2"], "after each case it is decided whether to go on, in one process: leave --workers out"),
+        (["--limit=5"], "no gate can be decided before all cases ran: pass_rate: only 5 of 90 cases are selected"),
+    ],
+)
+def test_a_run_that_cannot_stop_early_is_refused(numbers, evaluate, options, problem):
+    status, report, output = evaluate(".", "--stop=decided", *options)
+
+    assert (status, report) == (2, None)
+    assert f"--stop: {problem}" in output.err

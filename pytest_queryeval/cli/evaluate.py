@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,6 +19,7 @@ from pytest_queryeval.cli.output import Result
 from pytest_queryeval.cli.progress import teller, with_progress
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import ExecutorBroken, QueryEvalError, SuiteError, did_you_mean
+from pytest_queryeval.core.report import CaseReport
 from pytest_queryeval.documents.document import file_at
 from pytest_queryeval.documents.problems import Problems
 from pytest_queryeval.evaluation.session import Session
@@ -32,11 +33,12 @@ from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run
 from pytest_queryeval.runs.root import root_of
+from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run
 from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files
-from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
+from pytest_queryeval.workers.cases import NamedCase, evaluate_cases, evaluated
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest, but for an interrupted run.
@@ -62,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--record", metavar="DIR", help="keep predictions and executions in DIR, and use those it has")
     option("--replay", metavar="DIR", help="call nothing and run nothing: use what DIR has")
     option("--baseline", metavar="REPORT.json", help="compare with an earlier report, in gates as well")
+    stop = "run cases in random order, and stop once all gates are decided; SEED is 0; off: run all"
+    option("--stop", metavar="decided[:SEED]", help=stop)
     cause = "look for the causes of wrong answers on local sources (auto, the default), on all (full), or not (off)"
     option("--cause", choices=get_args(CauseMode), default="auto", help=cause)
     gates = "complete: evaluate gates if all of their cases ran; selection: on those that ran; off: as in a shard"
@@ -100,6 +104,7 @@ def run(arguments: argparse.Namespace) -> Result:
         baseline=arguments.baseline,
         cause=arguments.cause,
         gates=arguments.gates,
+        stop=arguments.stop,
     )
     options.check()
     targets = report_targets(arguments.report, option="--report", folder=Path(), layout=arguments.excel_layout)
@@ -109,18 +114,19 @@ def run(arguments: argparse.Namespace) -> Result:
     suites = RunSuites(options, warn=lambda message, place: _tell(f"{place}: {message}"))
     named = _collected(selections, suites)
     chosen = options.chosen([each.nodeid for each in named])
-    cases = [each for each in named if each.nodeid in chosen]
+    cases = sorted((each for each in named if each.nodeid in chosen), key=lambda each: options.place(each.nodeid))
     is_selected = len(cases) < len(named) or any(id_ for _, id_ in selections)
     to_run = [each.case for each in cases if each.case.skip is None]
     several = "--workers" if arguments.workers else "--on" if arguments.on else ""
     if misuse := options.misuse(to_run, suites.kinds, several):
         raise QueryEvalError(misuse)
+    early = early_stop(cases, suites, suite_files)
     results: Cases = []
     is_interrupted, faults = False, list[str]()
     with Session(_tell, recording=options.recording, cause=options.cause) as session:
         try:
             with executor as workers:
-                done = evaluate_cases(cases, session, executor=workers, tell=_tell)
+                done = _results(cases, session, workers, early)
                 for result in with_progress(done, _tell, total=len(cases)):
                     results = with_case(results, result)
         except KeyboardInterrupt:
@@ -139,6 +145,7 @@ def run(arguments: argparse.Namespace) -> Result:
         selected=is_selected,
         stopped=len(results) < len(cases),
         interrupted=is_interrupted,
+        stop=early,
     )
     written = targets.write(report)
     faults += written.problems
@@ -152,6 +159,27 @@ def run(arguments: argparse.Namespace) -> Result:
         data={**report, "cases": [*report["cases"]]} if arguments.json else {},
         ci_commands=annotation_lines(report, options.root) if targets.step_summary is not None else (),
     )
+
+
+def _results(
+    cases: Sequence[NamedCase], session: Session, executor: Executor | None, early: EarlyStop | None
+) -> Iterator[CaseReport]:
+    """Yield the report of each case; of those that are left once all gates are decided, that they were not run."""
+    done = evaluate_cases(cases, session, executor=executor, by_batch=early is not None, tell=_tell)
+    if early is None:
+        yield from done
+        return
+    for why in early.needs_all:
+        _tell(f"all cases run: {why}")
+    for each in cases:  # in whose order they are done
+        if each.case.skip is not None:
+            yield evaluated(each, session) if early.is_decided else next(done)
+        elif early.is_decided:
+            session.predictors.stop()
+            yield not_run(each)
+        else:
+            yield (result := next(done))
+            early.add(result)
 
 
 def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> list[NamedCase]:

@@ -31,11 +31,10 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(ErrorFolding(collector), "queryeval-folding")
     config.pluginmanager.register(LastFailed(collector), "queryeval-last-failed")
     config.pluginmanager.register(VerdictPrinter(collector), "queryeval-verdict")
-    if config.getoption("queryeval_stop") or config.getini("queryeval_stop"):
+    if (config.getoption("queryeval_stop") or config.getini("queryeval_stop")) and run.options.stop_seed is not None:
         from pytest_queryeval.plugin.stopping import StopWhenDecided
 
-        if (seed := run.options.stop_seed) is not None:
-            config.pluginmanager.register(StopWhenDecided(run, collector, seed), "queryeval-stop")
+        config.pluginmanager.register(StopWhenDecided(run, collector), "queryeval-stop")
 
 
 def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
@@ -47,7 +46,7 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
     given = config.getoption("queryeval_report")
     names = [name for name in given or config.getini("queryeval_report") if name]
     is_used = any(value is not None for name, value in vars(config.option).items() if name.startswith("queryeval_"))
-    if not names and not is_used:
+    if not names and not is_used and not config.getini("queryeval_stop"):
         return None
     from pytest_queryeval.core.errors import QueryEvalError
     from pytest_queryeval.reports import JUNIT, is_folder

@@ -7,32 +7,23 @@ from functools import partial
 
 import pytest
 
+from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.plugin.collector import ReportCollector
 from pytest_queryeval.plugin.run import Run
 from pytest_queryeval.plugin.stash import is_case_item
 from pytest_queryeval.plugin.suite_files import collected_below
-from pytest_queryeval.results.gates import merge_gates
-from pytest_queryeval.runs.left_out import with_numbers_of_cases
-from pytest_queryeval.runs.stopping import EarlyStop, not_run, random_place
+from pytest_queryeval.runs.stopping import early_stop, not_run
 from pytest_queryeval.text.escaping import log_line
 from pytest_queryeval.workers.cases import NamedCase
-
-OPTION = "--queryeval-stop"
 
 
 class StopWhenDecided:
     """Runs all other tests first, then the cases in random order, until all gates are decided."""
 
-    def __init__(self, run: Run, collector: ReportCollector, seed: int) -> None:
+    def __init__(self, run: Run, collector: ReportCollector) -> None:
         self._run = run
         self._collector = collector
-        self._seed = seed
         self._to_run: set[str] = set()
-        if run.config.getoption("dist", "no") != "no":
-            remedy = f"leave -n out, or add {OPTION}=off"
-            raise pytest.UsageError(
-                f"{OPTION}: after each case it is decided whether to go on, in one process: {remedy}"
-            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -42,24 +33,17 @@ class StopWhenDecided:
             return
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             return
-        items.sort(key=lambda item: random_place(item.nodeid, self._seed))
+        suites = self._run.suites
+        items.sort(key=lambda item: suites.options.place(item.nodeid))
         session.items[:] = [*(item for item in session.items if not is_case_item(item)), *items]
-        suites, options = self._run.suites, self._run.options
-        cases = [
-            NamedCase(item.case, item.nodeid, suites.relative(item.case.location.path))
-            for item in items
-            if item.case.skip is None
-        ]
-        files_below = partial(collected_below, session=session)
-        gates = with_numbers_of_cases(merge_gates([suites.gates()]), suites, (), suites.collected, files_below)
-        has_baseline = options.baseline is not None
-        early = EarlyStop(self._seed, gates, cases, mode=options.gates, has_baseline=has_baseline)
-        if early.problem:
-            remedy = f"run all cases with {OPTION}=off"
-            raise pytest.UsageError(f"{OPTION}: no gate can be decided before all cases ran: {early.problem}; {remedy}")
-        if early.needs_all:
+        cases = [NamedCase(item.case, item.nodeid, suites.relative(item.case.location.path)) for item in items]
+        try:
+            early = early_stop(cases, suites, partial(collected_below, session=session))
+        except QueryEvalError as error:
+            raise pytest.UsageError(str(error)) from error
+        if early is not None and early.needs_all:
             self._run.show_line(f"queryeval: all cases run: {'; '.join(map(log_line, early.needs_all))}")
-        self._to_run = {named.nodeid for named in cases}
+        self._to_run = {named.nodeid for named in cases if named.case.skip is None}
         self._run.early_stop = early
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

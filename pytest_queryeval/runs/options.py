@@ -17,7 +17,7 @@ from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
 from pytest_queryeval.predictors import PREDICTORS
 from pytest_queryeval.results.gates import GateMode
 from pytest_queryeval.results.report_file import read_report
-from pytest_queryeval.runs.sample import sample_of
+from pytest_queryeval.runs.sample import random_place, sample_of
 from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
 
@@ -105,7 +105,14 @@ class RunOptions:
                     problem = unreachable_threshold(name, threshold)
             if problem:
                 return f"{self.prefix}threshold: {problem}"
+        if workers and self.stop_seed is not None:
+            why = "after each case it is decided whether to go on, in one process"
+            return f"{self.prefix}stop: {why}: leave {workers} out, or add {self.prefix}stop=off"
         return timing_conflict(cases, workers) if workers else ""
+
+    def place(self, nodeid: str) -> bytes:
+        """Return what the cases that run are ordered by: at random where the run may stop, else all alike."""
+        return b"" if self.stop_seed is None else random_place(nodeid, self.stop_seed)
 
     def applied(self, case: Case) -> Case:
         """Return the case with the options applied."""

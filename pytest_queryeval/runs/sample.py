@@ -1,4 +1,4 @@
-"""A random sample of the cases of a run, in proportion to their files."""
+"""Chance in a run: the order of its cases, and a sample of them in proportion to their files."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def sample_of(nodeids: Sequence[str], number: int, seed: int) -> set[str]:
     start = Random(seed).randrange(len(ordered)) if ordered else 0  # noqa: S311 - no secret
     number = min(number, len(ordered))
     return {ordered[(at * len(ordered) + start) // number] for at in range(number)}
+
+
+def random_place(nodeid: str, seed: int) -> bytes:
+    """Return what to order cases by at random; it depends on the seed and the case only, and on no sample."""
+    return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
+from pathlib import Path
 
+from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import ALPHA, OF_TRIALS, PASS_RATE, Threshold
 from pytest_queryeval.core.report import CaseReport, PendingGate, StopReport
 from pytest_queryeval.evaluation.sequential import MeanTest
@@ -18,17 +19,15 @@ from pytest_queryeval.results.gates import (
     gate_subject,
     is_about,
     is_relative,
+    merge_gates,
     score_with_errors,
     will_be_about,
 )
+from pytest_queryeval.runs.left_out import with_numbers_of_cases
+from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.workers.cases import NamedCase
 
 MAX_NAMED = 3  # gates in a message
-
-
-def random_place(nodeid: str, seed: int) -> bytes:
-    """Return what to sort the cases of a run by, for a random order that depends on the seed and their names only."""
-    return sha256(f"stop {seed} {nodeid}".encode(errors="backslashreplace")).digest()
 
 
 def not_run(named: NamedCase) -> CaseReport:
@@ -124,6 +123,25 @@ class EarlyStop:
     def report(self) -> StopReport:
         """Return the rule, and how far the run came."""
         return {"rule": "decided", "seed": self._seed, "alpha": ALPHA, "after": self._after, "of": self._of}
+
+
+def early_stop(
+    cases: Sequence[NamedCase], suites: RunSuites, files_below: Callable[[Path], Iterable[Path]]
+) -> EarlyStop | None:
+    """Return the early stop of a run of these cases; None where no option asks for one, or there is no case.
+
+    `files_below` finds the suite files below a folder. Raise `QueryEvalError` where no gate can be decided early.
+    """
+    options, to_run = suites.options, [named for named in cases if named.case.skip is None]
+    if options.stop_seed is None or not to_run:
+        return None
+    gates = with_numbers_of_cases(merge_gates([suites.gates()]), suites, (), suites.collected, files_below)
+    early = EarlyStop(options.stop_seed, gates, to_run, mode=options.gates, has_baseline=options.baseline is not None)
+    if early.problem:
+        option = f"{options.prefix}stop"
+        problem = f"no gate can be decided before all cases ran: {early.problem}"
+        raise QueryEvalError(f"{option}: {problem}; run all cases with {option}=off")
+    return early
 
 
 def _why_not_evaluated(gate: PendingGate, will_run: int, mode: GateMode, *, has_baseline: bool) -> str:

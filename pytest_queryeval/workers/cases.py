@@ -48,21 +48,23 @@ def evaluate_cases(
     session: Session,
     *,
     executor: Executor | None = None,
+    by_batch: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CaseReport]:
     """Yield the report of each case as soon as it is there: in their order, but with an `executor` as they are done.
 
-    Predictions are asked for ahead in this process, as many at once as their predictors allow; an executor runs and
-    scores queries. A case whose gold, source or predictor fails, or that costs several workers, is yielded with the
-    outcome `error`. Raise `ExecutorBroken` where the executor does no more work, and `QueryEvalError` for metrics that
-    workers cannot measure. `tell` is called with a line where a worker dies.
+    Predictions are asked for ahead in this process, as many at once as their predictors allow, `by_batch` no more than
+    that beyond the case at hand; an executor runs and scores queries. A case whose gold, source or predictor fails, or
+    that costs several workers, is yielded with the outcome `error`. Raise `ExecutorBroken` where the executor does no
+    more work, and `QueryEvalError` for metrics that workers cannot measure. `tell` is called with a line where a worker
+    dies.
     """
     to_run = [each for each in cases if each.case.skip is None]
     if executor is not None and (conflict := timing_conflict((each.case for each in to_run), "executor")):
         raise QueryEvalError(conflict)
     session.predictors.register_cases([each.case for each in cases])
     if executor is None:
-        session.predictors.prefetch([each.case for each in to_run])
+        session.predictors.prefetch([each.case for each in to_run], by_batch=by_batch)
         session.prepare(each.case for each in to_run)
         for each in cases:
             yield evaluated(each, session)

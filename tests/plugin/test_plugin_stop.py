@@ -180,7 +180,7 @@ def test_workers_are_a_usage_error(numbers, run):
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     expected = "--queryeval-stop: after each case it is decided whether to go on, in one process: leave -n out"
-    assert expected in "\n".join(result.errlines)
+    assert expected in "\n".join(result.outlines)
 
 
 def test_the_ini_file_may_say_so_and_the_option_may_undo_it(numbers, write, run_and_parse):
@@ -192,6 +192,25 @@ def test_the_ini_file_may_say_so_and_the_option_may_undo_it(numbers, write, run_
     assert stopped.report["stop"]["seed"] == 4
     assert "stop" not in whole.report
     assert whole.report["totals"]["passed"] == 120
+
+
+def test_a_value_of_the_ini_file_that_cannot_be_read_is_a_usage_error(numbers, write, run):
+    numbers(5)
+    write("pytest.ini", "[pytest]\nqueryeval_stop = early\n")
+
+    result = run()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "expected decided, decided:SEED with a whole number, or off, found 'early'" in "\n".join(result.errlines)
+
+
+def test_without_the_option_nothing_is_moved(numbers, write, run):
+    numbers(3)
+    write("queries/test_other.py", "def test_other():\n    pass\n")
+
+    for options in ([], ["--queryeval-stop=off"]):
+        lines = [line for line in run("-v", *options).outlines if " PASSED " in line]
+        assert [line.split("::")[1].split()[0] for line in lines] == ["c0", "c1", "c2", "test_other"]
 
 
 def test_other_tests_need_no_gate(write, run):
