@@ -19,7 +19,7 @@ from pytest_queryeval.workers.chunks import ChunkResult, Job, WorkerId, close_id
 
 T = TypeVar("T")
 R = TypeVar("R")
-CHUNK_SECONDS = 0.5  # that a chunk is to take
+CHUNK_SECONDS = 1.0  # that a chunk is to take
 CHUNK_BYTES = 4 * 2**20
 FIRST_ITEMS = 4  # of a chunk, before it is known how long an item takes
 MAX_ITEMS = 20_000
@@ -30,6 +30,7 @@ MAX_AHEAD = 200_000  # items between the first that is not done and the last tha
 QUIET_SECONDS = 60.0  # without a result, until that is told
 MAX_DEATHS_IN_A_ROW = 50  # with no chunk done in between, until the executor is given up
 MAX_DEATHS = 3  # of workers with a single item, until it is given up
+DASK_LOGS = "the logs of Dask's workers say more"
 
 
 class WorkerDied(Exception):  # noqa: N818 - no error of the work
@@ -168,17 +169,21 @@ class Dispatcher(Generic[T, R]):
             done = wait(self._pending, timeout, FIRST_COMPLETED).done
             if timeout and not done:
                 self._tell(f"no worker has answered for {timeout:.0f} s")
-            for future in done:
+            for future in sorted(done, key=lambda future: future.cancelled() or future.exception() is not None):
                 chunk = self._pending.pop(future)
                 try:
                     found = future.result()
                 except (BrokenExecutor, CancelledError) as error:
                     raise _broken(error) from error
+                except WorkerDied as error:
+                    self._lose(chunk, str(error), deaths=1, is_sure=True)
+                    continue
                 except Exception as error:
-                    killed = getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", WorkerDied)  # by Dask
-                    if not isinstance(error, WorkerDied | killed):
+                    killed = getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", ())
+                    if not isinstance(error, killed):
                         raise
-                    self._lose(chunk, error)
+                    # Dask has tried it several times, and counts a death for all that the worker had.
+                    self._lose(chunk, DASK_LOGS, deaths=error.allowed_failures + 1, is_sure=chunk.alone)
                     continue
                 self._learn(found, len(chunk.items))
                 results: Sequence[R] = pickle.loads(found.results)  # noqa: S301 - of our own
@@ -198,29 +203,27 @@ class Dispatcher(Generic[T, R]):
         fitting = min(CHUNK_SECONDS / (self._item_seconds + 1e-9), CHUNK_BYTES / (self._item_bytes + 1), MAX_ITEMS)
         self._size = max(1, min(int(fitting), GROWTH * self._size))
 
-    def _lose(self, chunk: Chunk[T], error: Exception) -> None:
-        """Have a lost chunk done again: in halves, and an item alone until it has cost too many workers.
+    def _lose(self, chunk: Chunk[T], reason: str, *, deaths: int, is_sure: bool) -> None:
+        """Have a chunk that workers died of done again: in halves, and an item alone until it has cost too many.
 
-        Raise `ExecutorBroken` where workers do nothing but die.
+        It `is_sure` where they had nothing else. Raise `ExecutorBroken` where workers do nothing but die.
         """
         self._deaths_in_a_row += 1
         if self._deaths_in_a_row >= MAX_DEATHS_IN_A_ROW:
-            problem = f"{MAX_DEATHS_IN_A_ROW} workers died one after the other: {one_line(str(error))}"
-            raise ExecutorBroken(f"{problem}: evaluate in a single process to see why") from error
-        self._tell(f"a worker died, {pluralize(len(chunk.items), 'item')} will be tried again: {one_line(str(error))}")
+            problem = f"{MAX_DEATHS_IN_A_ROW} workers died one after the other: {reason}"
+            raise ExecutorBroken(f"{problem}: evaluate in a single process to see why")
+        self._tell(f"a worker died, {pluralize(len(chunk.items), 'item')} will be tried again: {reason}")
         if len(chunk.items) > 1:
             self._again.extend(chunk.halves())
             return
-        # Dask counts a death for everything that the worker had, and gives up after several: tried alone, it is sure.
-        deaths = chunk.deaths + (1 if isinstance(error, WorkerDied) else error.allowed_failures + 1)  # type: ignore[attr-defined]
-        chunk = replace(chunk, deaths=deaths)
-        if deaths < MAX_DEATHS:
+        chunk = replace(chunk, deaths=chunk.deaths + deaths)
+        if chunk.deaths < MAX_DEATHS:
             self._again.append(chunk)
-        elif isinstance(error, WorkerDied) or chunk.alone:
-            remedy = "evaluate it in a single process to see why"
-            self._give_up(chunk, f"its worker died {deaths} times: {one_line(str(error))}: {remedy}")
-        else:
+        elif not is_sure:
             self._suspects.append(chunk)
+        else:
+            remedy = "evaluate it in a single process to see why"
+            self._give_up(chunk, f"its worker died {chunk.deaths} times: {reason}: {remedy}")
 
     def _give_up(self, chunk: Chunk[T], reason: str) -> None:
         self._given_up.append((chunk.first, self._failed(chunk.items[0], reason)))
