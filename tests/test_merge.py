@@ -141,6 +141,15 @@ def test_a_gate_that_was_decided_in_a_part_with_all_of_its_cases_stays_decided()
     assert (more["ok"], "decided" in more) == (None, False)
 
 
+def test_a_gate_of_a_part_that_says_it_was_decided_without_a_score_is_open():
+    cases = [case("a", scores={}), case("b", outcome="not_run", scores={})]
+    claimed = evaluate_gate(GATE | {"cases": 2}, cases) | {"ok": True, "decided": {"after": 1, "of": 2}}
+
+    (found,) = merged(part(*cases) | {"gates": [claimed]})["gates"]
+
+    assert (found["ok"], "decided" in found) == (None, False)
+
+
 def test_of_a_part_that_is_given_twice_the_last_place_counts(write, capsys):
     old, new = write("old.json", part(case("a", 0.0))), write("new.json", part(case("a", 1.0)))
 

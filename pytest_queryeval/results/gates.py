@@ -273,7 +273,7 @@ class GateEvidence:
             reason = OFF
         elif is_relative(gate) and self._earlier is None:
             reason = NO_BASELINE
-        elif self._decision is not None and self._is_cut:
+        elif self._decision is not None and self._is_cut and self._scores_with_errors:
             found = self._decided(self._decision)
             ok, reason = self._decision.is_met, ""
         else:
