@@ -1,21 +1,26 @@
 """1034 real predictions with four execution metrics in one pytest run, against running their queries and nothing else.
 
-Needs QUERYEVAL_CONFORMANCE. Prints a ratio of medians, and milliseconds a case within pytest, golds cached or not.
+Needs QUERYEVAL_CONFORMANCE. Prints a ratio of medians, and milliseconds a case within pytest, golds cached or not; then
+the CPU time of `queryeval evaluate` on the four metrics, and on its start, against that of pytest, in runs that alternate:
+`python benchmarks/bench_spider.py [RUNS]`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 METRICS = ["execution_accuracy", "execution_accuracy_spider", "execution_accuracy_bird", "row_matching_f1"]
+WITHOUT = ["-p", "no:hypothesispytest", "-p", "no:anyio"]  # plugins of the environment of tests
 THREE = ["execution_accuracy", "row_matching_f1", "valid_query"]
 
 
@@ -41,6 +46,29 @@ def main() -> None:
         f"a case that states both answers, pytest and its start included: {bare:.2f} ms; its two queries add {first:.2f} ms"
     )
     print(f"the same case once more in one run, its gold cached, pytest's own time included: {again:.2f} ms")
+    compare_commands(spider, pairs, runs)
+
+
+def compare_commands(spider: Path, pairs: list[dict[str, str]], runs: int) -> None:
+    """Print the CPU time of `queryeval evaluate` against that of pytest."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, some in {"start": pairs[:1], "all": pairs}.items():
+            suite = Path(folder) / name
+            write_suite(suite, spider, some, METRICS, 1)
+            evaluate = [Path(sys.executable).with_name("queryeval"), "evaluate", suite]
+            by_pytest, by_command = zip(
+                *((cpu([*pytest_command(suite), *WITHOUT]), cpu(evaluate)) for _ in range(runs)), strict=True
+            )
+            took = f"{min(by_command):.2f} s, pytest {min(by_pytest):.2f} s"
+            print(f"queryeval evaluate, CPU of {len(some)} pairs: {took}: {min(by_command) / min(by_pytest):.2f} x")
+
+
+def cpu(command: Sequence[str | Path]) -> float:
+    """Return the CPU seconds of a command and of the processes that it starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def write_suite(folder: Path, spider: Path, pairs: list[dict[str, str]], metrics: list[str], times: int) -> None:
@@ -65,10 +93,13 @@ def case(pair: dict[str, str], spider: Path, again: int, *, states: bool) -> dic
     }
 
 
+def pytest_command(folder: Path) -> list[str | Path]:
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", folder]
+
+
 def run(folder: Path) -> float:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", str(folder)]
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, cwd=folder)
+    done = subprocess.run(pytest_command(folder), capture_output=True, cwd=folder)
     if done.returncode != 0:
         raise SystemExit(done.stdout.decode()[-2000:])
     return time.perf_counter() - start

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,17 @@ INTERRUPTING = """
 def answer(case):
     if case.id == "two":
         raise KeyboardInterrupt
+    return "SELECT name FROM singer"
+"""
+WAITING = """
+import time
+from pathlib import Path
+
+
+def answer(case):
+    if case.id == "two":
+        Path("waits").touch()
+        time.sleep(60)
     return "SELECT name FROM singer"
 """
 GOOD = """
@@ -357,6 +370,25 @@ def test_an_interrupted_run_keeps_what_was_done(folder, evaluate):
     assert verdicts(output.out) == [
         "queryeval: INTERRUPTED: 1 of 2 cases: 1 passed (the run was interrupted)",
     ]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupted_run_leaves_a_report_and_no_processes(folder, number):
+    write(WAITING, "p.py")
+    write(GOOD)
+    program = "import sys; from pytest_queryeval.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "evaluate", ".", "--workers=2", "--report=report.json"]
+
+    with subprocess.Popen([*command, "--predictor=p.py:answer"], start_new_session=True) as process:
+        while not Path("waits").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == 130
+
+    assert read_report(Path("report.json"))["interrupted"] is True
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def test_a_report_that_cannot_be_written_fails_a_good_run(folder, evaluate, monkeypatch):

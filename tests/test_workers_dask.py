@@ -1,9 +1,12 @@
 """A Dask cluster of two processes on this machine."""
 
+import json
+
 import pytest
 from test_workers import assert_same, deadly_cases, messages, registries  # noqa: F401 - a fixture
 
 from pytest_queryeval import QueryEvalError, evaluate
+from pytest_queryeval.cli import main
 from pytest_queryeval.workers.dask import dask_executor
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*:ResourceWarning")]
@@ -40,6 +43,20 @@ def test_a_case_that_kills_its_workers_is_an_error_and_the_others_are_right(addr
     assert list(messages(report)) == ["c1"]
     assert "its worker died 4 times" in messages(report)["c1"]
     assert (report["totals"]["passed"], report["totals"]["failed"]) == (1, 1)
+
+
+def test_the_command_evaluates_suites_on_a_cluster(address, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cases = [{"id": f"c{n}", "gold": f"SELECT {n % 3}", "predicted": f"SELECT {n % 2}"} for n in range(20)]
+    suite = {"kind": "sql", "source": {"sqlite": {"script": "t.sql"}}, "cases": cases}
+    (tmp_path / "t.sql").write_text("CREATE TABLE t (n)", encoding="utf-8")
+    (tmp_path / "s.queryeval.yaml").write_text(json.dumps(suite), encoding="utf-8")
+
+    statuses = [main(["evaluate", ".", "--json", *where]) for where in ([], [f"--on={address}"])]
+
+    here, there = map(json.loads, capsys.readouterr().out.splitlines())
+    assert statuses == [1, 1]
+    assert_same(there, here)
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error_with_its_remedy(monkeypatch):
