@@ -53,8 +53,21 @@ def test_collection_of_a_sql_suite_loads_no_parser_and_no_engine(suite, loaded_b
 def test_help_names_every_option():
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    options = ("report=PATH", "predictor=SPEC", "threshold=METRIC=VALUE", "limit=N", "sample=N[:SEED]")
+    options = (
+        "report=PATH",
+        "predictor=SPEC",
+        "threshold=METRIC=VALUE",
+        "limit=N",
+        "sample=N[:SEED]",
+        "stop=decided[:SEED]",
+    )
     for option in (*options, "name=TEXT", "cause=auto|off|full"):
         assert f"--queryeval-{option}" in result.stdout
-    for setting in ("queryeval_report", "queryeval_gates", "queryeval_excel_layout", "queryeval_cause"):
+    for setting in (
+        "queryeval_report",
+        "queryeval_gates",
+        "queryeval_excel_layout",
+        "queryeval_cause",
+        "queryeval_stop",
+    ):
         assert setting in result.stdout
