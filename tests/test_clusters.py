@@ -1,7 +1,9 @@
 """Intervals of means of cases that share sources."""
 
 import random
+from collections import Counter
 
+import numpy as np
 import pytest
 from report_maker import make_report
 from samples import HEAD, entry
@@ -9,11 +11,11 @@ from scipy.special import stdtrit
 
 from pytest_queryeval.reports.html.page import page
 from pytest_queryeval.reports.markdown import render_markdown
-from pytest_queryeval.reports.sections import interval_note
+from pytest_queryeval.reports.sections import interval_note, pass_rate
 from pytest_queryeval.reports.summary import summary_lines
 from pytest_queryeval.results.aggregation import aggregate, metric_statistics
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
-from pytest_queryeval.results.clusters import clustered_interval, t_quantile
+from pytest_queryeval.results.clusters import clustered_interval, t_freedom, t_quantile
 from pytest_queryeval.text.formatting import format_interval
 
 
@@ -54,7 +56,8 @@ def test_the_standard_error_is_that_of_inspect_ai(seed, expected):
 
     low, high = clustered_interval(scores, sources)
 
-    assert (high - low) / 2 / t_quantile(len({*sources}) - 1) == pytest.approx(expected, rel=1e-12)
+    freedom = t_freedom([*Counter(sources).values()])
+    assert (high - low) / 2 / t_quantile(freedom) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_standard_error_computed_by_hand():
@@ -71,9 +74,21 @@ def test_the_interval_is_that_of_students_t_with_one_degree_less_than_there_are_
     assert (high - low) / 2 == pytest.approx(2.776445 * (2.8 * 5 / 4) ** 0.5 / 10, rel=4e-4)
 
 
-@pytest.mark.parametrize("freedom", [4, 5, 7, 10, 19, 30, 100, 10_000])
+@pytest.mark.parametrize("freedom", [2, 3.5, 4, 5, 7, 10, 14.4, 19, 30, 100, 10_000])
 def test_the_quantile_is_that_of_scipy(freedom):
-    assert t_quantile(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=4e-4 if freedom < 10 else 4e-6)
+    rel = 1e-2 if freedom < 4 else 4e-4 if freedom < 10 else 4e-6
+    assert t_quantile(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=rel)
+
+
+@pytest.mark.parametrize("sizes", [[4, 4, 4, 4, 4], [1, 2, 3, 40, 5], [120, 92, 84, 16, 15, 4, 1, 1], [1] * 9 + [300]])
+def test_the_degrees_of_freedom_are_those_of_the_squared_error(sizes):
+    sizes = np.array(sizes, dtype=float)
+    deviations = np.diag(sizes) @ (np.eye(len(sizes)) - sizes / sizes.sum())  # of the means of clusters
+    covariance = deviations @ deviations.T
+
+    expected = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
+
+    assert t_freedom(sizes.tolist()) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -191,3 +206,23 @@ def test_a_leaderboard_has_the_interval_of_clusters():
     best = leaderboard({"a": report, "b": report}, "soft_f1")["systems"][0]
 
     assert best["score"]["ci95"] == report["metrics"]["soft_f1"]["ci95_clustered"]
+
+
+def test_the_interval_of_the_pass_rate_is_clustered_too():
+    cases = [
+        entry(id=f"{source} {at}", source=source, outcome="passed" if number % 3 else "failed")
+        for number, source in enumerate("abcdefghij")
+        for at in range(20)
+    ]
+    skipped = entry(id="skipped", source="a", outcome="skipped")
+    report = aggregate([*cases, entry(id="alone", source=None, outcome="failed"), skipped], gates=(), about=HEAD)
+
+    found = pass_rate(report["totals"], report["groups"]["source"])
+
+    scores = [(float(case["outcome"] == "passed"), case["source"]) for case in cases]
+    assert found["n"] == 201
+    assert found["mean"] == pytest.approx(120 / 201)
+    assert found["ci95_clustered"] == pytest.approx(clustered_interval(*zip(*scores, (0.0, None), strict=True)))
+    low, high = (f"{100 * end:.1f}" for end in found["ci95_clustered"])
+    assert f"95 % interval {low} to {high}" in render_markdown(report).decode()
+    assert f"{low} to {high}" in page(report)

@@ -18,7 +18,7 @@ RUNS_HEADER = (
 )
 NOTE = (
     "change: to the run before, over the cases of both; p: two-sided paired test of 'nothing changed', not adjusted "
-    "for the number of runs"
+    "for the number of runs; intervals: clustered by sources where there are five or more"
 )
 CHANGED_RUNS = 10  # of which the terminal says what changed besides the system
 CASES_LISTED = 5

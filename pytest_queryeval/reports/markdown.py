@@ -33,6 +33,7 @@ from pytest_queryeval.reports.sections import (
     points,
     spider_lines,
 )
+from pytest_queryeval.results.aggregation import shown_interval
 from pytest_queryeval.results.gates import GATE_WORDS, gate_text
 from pytest_queryeval.results.verdict import finding, verdict, worst_first
 from pytest_queryeval.text.formatting import format_interval, pluralize
@@ -117,8 +118,9 @@ def _head(report: Report) -> Iterator[str]:
     yield f"## {markdown_sentence(heading)}"
     found = verdict(report, code_span)
     yield f"**{found.state}: {found.counts}** ({found.rule})"
-    if (rate := pass_rate(report["totals"])) is not None:
-        interval = f" (95 % interval {format_interval(rate['ci95'], percent)})" if rate["ci95"] else ""
+    if (rate := pass_rate(report["totals"], report["groups"]["source"])) is not None:
+        ends = shown_interval(rate)
+        interval = f" (95 % interval {format_interval(ends, percent)})" if ends else ""
         change = report["baseline"]["metrics"].get(PASS_RATE) if "baseline" in report else None
         since = (
             f", {points(change['change'])} points in {pluralize(change['n'], 'case')} of the baseline" if change else ""

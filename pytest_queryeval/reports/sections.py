@@ -113,10 +113,21 @@ def by_weight(report: Report) -> list[str]:
     return sorted(metrics, key=lambda name: (name not in gated, not metrics[name]["missed"], -metrics[name]["n"]))
 
 
-def pass_rate(totals: Totals) -> ScoreStatistics | None:
-    """Return the share of the cases that passed with its interval; expected failures and skipped cases do not count."""
-    passed, others = totals["passed"], faults(totals)
-    return statistics([1.0] * passed + [0.0] * others) if passed + others else None
+def pass_rate(totals: Totals, sources: Mapping[str, GroupReport] | None = None) -> ScoreStatistics | None:
+    """Return the share of the cases that passed with its interval; expected failures and skipped cases do not count.
+
+    `sources` are the groups of the sources of these cases, by which the interval is clustered.
+    """
+    scores: list[float] = []
+    clusters: list[str] = []
+    for source, of_source in (sources or {}).items():
+        own = of_source["totals"]
+        scores += [1.0] * own["passed"] + [0.0] * faults(own)
+        clusters += [source] * (len(scores) - len(clusters))
+    passed = totals["passed"] - int(sum(scores))
+    others = totals["passed"] + faults(totals) - len(scores) - passed
+    scores += [1.0] * passed + [0.0] * others
+    return statistics(scores, [*clusters, *([""] * (passed + others))]) if scores else None
 
 
 def percent(share: float) -> str:

@@ -16,8 +16,8 @@ def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> 
 
     A score whose source is None or empty is a cluster of its own. The standard error is the clustered one of Miller
     (2024, "Adding Error Bars to Evals", appendix A) times √(C / (C - 1)) for C clusters, as in Cameron and Miller
-    (2015) and inspect_ai; the interval is mean ± t with C - 1 degrees of freedom. None below `MIN_SOURCES` sources,
-    where no two scores share one, and where clusters do not differ, which says nothing about their spread.
+    (2015) and inspect_ai; the interval is mean ± t with the degrees of freedom of `t_freedom`. None below `MIN_SOURCES`
+    sources, where no two scores share one, and where clusters do not differ, which says nothing about their spread.
 
     >>> low, high = clustered_interval([1, 1, 0, 0, 1, 0, 1, 1, 0, 1], "aabbccddee")
     >>> round(low, 3), round(high, 3)
@@ -34,12 +34,34 @@ def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> 
     error = math.sqrt(math.fsum(math.fsum(own) ** 2 for own in clusters.values()) * number / (number - 1)) / n
     if number == n or error <= ROUNDING * max(map(abs, scores)):
         return None
-    half = t_quantile(number - 1) * error
+    half = t_quantile(t_freedom([len(own) for own in clusters.values()])) * error
     return [mean - half, mean + half]
 
 
-def t_quantile(freedom: int) -> float:
-    """Return the 97.5 % point of Student's t, within 0.04 % from 4 degrees of freedom on.
+def t_freedom(sizes: Sequence[int]) -> float:
+    """Return the degrees of freedom of a clustered standard error: C - 1 for C clusters of one size, else fewer.
+
+    Those of the chi-square distribution with the mean and the variance of the squared error (Satterthwaite, 1946) if
+    all scores of a cluster are the same: large clusters decide then, as in Carter, Schnepel and Steigerwald (2017).
+
+    >>> round(t_freedom([5] * 20), 9), round(t_freedom([50, *[5] * 19]), 2)
+    (19.0, 1.89)
+    """
+    n = sum(sizes)
+    shares = [size / n for size in sizes]
+    # Sums of deviations have the covariances n_g n_h ((1 if g is h, else 0) - s_g - s_h + s), with s the sum of s_g².
+    s = math.fsum(share * share for share in shares)
+    zero, first, second = (
+        math.fsum(size**2 * share**power for size, share in zip(sizes, shares, strict=True)) for power in range(3)
+    )
+    variances = [size**2 * (1 - 2 * share + s) for size, share in zip(sizes, shares, strict=True)]
+    same = math.fsum(size**4 * (1 + 2 * (s - 2 * share)) for size, share in zip(sizes, shares, strict=True))
+    squares = (s * zero) ** 2 + 2 * zero * second - 4 * s * zero * first + 2 * first**2 + same
+    return math.fsum(variances) ** 2 / squares
+
+
+def t_quantile(freedom: float) -> float:
+    """Return the 97.5 % point of Student's t, within 1 % from 2 degrees of freedom on.
 
     By the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), since scipy.special takes long to import.
 
@@ -54,4 +76,4 @@ def t_quantile(freedom: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return sum(term / float(freedom) ** power for power, term in enumerate(terms))
+    return sum(term / freedom**power for power, term in enumerate(terms))

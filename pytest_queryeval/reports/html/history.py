@@ -104,15 +104,11 @@ def _trends(found: History) -> Iterator[Trend]:
                 points.append(None)
                 continue
             text = f"{_caption(run)}: {number(value['mean'])}"
-            if interval := format_interval(value["ci95"]):
-                text += f" ({interval})"
-            if clustered := format_interval(value["ci95_clustered"]):
-                text += f"; {clustered} with sources as clusters"
+            if interval := value["ci95"]:
+                text += f" ({format_interval(interval)})"
             if run["step"] is not None and (changes := besides(run["step"])):
                 text += f"; changed besides the system: {line(''.join(changes))}"
-            ends = (
-                None if value["ci95"] is None else (100 - scale.at(value["ci95"][0]), 100 - scale.at(value["ci95"][1]))
-            )
+            ends = (100 - scale.at(interval[0]), 100 - scale.at(interval[1])) if interval else None
             x = round(100 * (place + 0.5) / len(runs), 2)
             points.append(Point(run=place, x=x, y=100 - scale.at(value["mean"]), ends=ends, text=text))
         summary = f"{name} over {pluralize(len(means), 'run')}"

@@ -84,12 +84,14 @@ def page(report: Report) -> str:
     """Return the HTML of a report. Text from a model or a database is escaped, or packed in base64."""
     baseline = report.get("baseline")
     listed = report if fit_in_memory(report["cases"]) else with_worst_cases(report, CASES_LISTED)
+    rate = pass_rate(report["totals"], report["groups"]["source"])
     return template("report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),
         name=line(report["name"]) or "queryeval",
         about=list(_about(report)),
-        rate=pass_rate(report["totals"]),
+        rate=rate,
+        rate_interval=shown_interval(rate) if rate else None,
         change=baseline["metrics"].get(PASS_RATE) if baseline else None,
         gates=gate_rows(report),
         gates_shown=GATES_SHOWN,

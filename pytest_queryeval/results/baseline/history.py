@@ -21,7 +21,7 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
-from pytest_queryeval.results.aggregation import costs, statistics_of
+from pytest_queryeval.results.aggregation import costs, shown_interval, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
 from pytest_queryeval.results.baseline.flips import MET, match_cases, paired_scores, score_of
 from pytest_queryeval.results.baseline.leaderboard import Mean
@@ -58,15 +58,6 @@ class Step(TypedDict):
     changes: list[SuiteChange]
 
 
-class RunMean(Mean):
-    """The mean of a metric or a measure in a run; `ci95_clustered` is its interval with sources as clusters.
-
-    Both intervals are None where they are not known.
-    """
-
-    ci95_clustered: list[float] | None
-
-
 class PastRun(TypedDict):
     """A run in a history; `state` is that of its verdict, `step` None for the first run."""
 
@@ -78,8 +69,8 @@ class PastRun(TypedDict):
     stopped: bool
     state: str
     totals: Totals
-    metrics: dict[str, RunMean]
-    measures: dict[str, RunMean]
+    metrics: dict[str, Mean]
+    measures: dict[str, Mean]
     gates: list[GateReport]
     step: Step | None
 
@@ -202,17 +193,11 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         "state": verdict(report).state,
         "totals": report["totals"],
         "metrics": {
-            name: {
-                "mean": own["mean"],
-                "n": own["n"],
-                "ci95": own["ci95"],
-                "ci95_clustered": own.get("ci95_clustered"),
-            }
+            name: {"mean": own["mean"], "n": own["n"], "ci95": shown_interval(own)}
             for name, own in {**rate, **report["metrics"]}.items()
         },
         "measures": {
-            name: {"mean": own["mean"], "n": own["n"], "ci95": None, "ci95_clustered": None}
-            for name, own in report["measures"].items()
+            name: {"mean": own["mean"], "n": own["n"], "ci95": None} for name, own in report["measures"].items()
         },
         "gates": report["gates"],
         "step": None,
