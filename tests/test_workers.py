@@ -464,6 +464,14 @@ def test_workers_that_do_nothing_but_die_break_the_executor():
         run_doubled(executor, range(1000))
 
 
+def test_a_lost_chunk_is_done_again_before_others_are_sent_too_far_ahead(monkeypatch):
+    monkeypatch.setattr(dispatch, "MAX_AHEAD", 4)
+
+    results = run_doubled(InlineExecutor(deadly=[0]), range(12))
+
+    assert results[1:] == [2 * number for number in range(1, 12)]
+
+
 def test_no_items_have_no_results():
     assert run_doubled(InlineExecutor(), []) == []
 

@@ -102,9 +102,12 @@ class Dispatcher(Generic[T, R]):
         try:
             while True:
                 is_waiting = False
-                while self._again and self._has_room(sent):
+                while self._again and self._has_room:
                     self._submit(self._again.popleft())
-                while not (is_last or is_waiting or self._suspects) and self._has_room(sent):
+                while not (is_last or is_waiting or self._suspects) and self._has_room:
+                    oldest = min((chunk.first for chunk in (*self._pending.values(), *self._again)), default=sent)
+                    if sent - oldest >= MAX_AHEAD:
+                        break
                     try:
                         chunk = next(chunks)
                     except StopIteration:
@@ -141,9 +144,9 @@ class Dispatcher(Generic[T, R]):
         if filling:
             yield Chunk(first, filling)
 
-    def _has_room(self, sent: int) -> bool:
-        oldest = min((chunk.first for chunk in (*self._pending.values(), *self._again)), default=sent)
-        return len(self._pending) < max(FIRST_CHUNKS, 2 * len(self._workers) + 2) and sent - oldest < MAX_AHEAD
+    @property
+    def _has_room(self) -> bool:
+        return len(self._pending) < max(FIRST_CHUNKS, 2 * len(self._workers) + 2)
 
     def _submit(self, chunk: Chunk[T]) -> None:
         try:
