@@ -14,6 +14,8 @@ import pytest
 import report_maker
 from samples import HEAD, entry
 
+from pytest_queryeval.cli import main
+from pytest_queryeval.cli.reported_case import find_reported
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.reports import REPORTS, write_report
 from pytest_queryeval.reports.annotations import annotation_lines
@@ -363,3 +365,42 @@ def test_a_baseline_of_stored_cases_is_compared_as_one_in_memory(monkeypatch):
     assert found == compare_reports(whole(earlier), whole(later), path="main.json")
     assert results == evaluate_gates(gates, whole(later)["cases"], baseline=whole(earlier))
     assert (found["fixes"], found["changes"]) != ([], [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["merge", "later.json"],
+        ["merge", "later.json", "--baseline", "earlier.json"],
+        ["render", "later.json", "-o", "out.json", "-o", "out.csv"],
+        ["render", "later.json", "later.json", "-o", "out.md"],
+        ["compare", "earlier.json", "later.json"],
+        ["history", "earlier.json", "later.json"],
+        ["export", "sql.json", "-f", "bird", "-o", "out"],
+    ],
+    ids=" ".join,
+)
+def test_commands_read_both_forms_alike(command, tmp_path, monkeypatch, capsys):
+    earlier, later = made(40), report_maker.make_compared(40)
+    sql = report_maker.report_of([case for case in earlier["cases"] if case["kind"] == "sql"])
+    printed, written = [], []
+    for limit, folder in ((5, tmp_path / "stored"), (500, tmp_path / "inline")):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(case_store, "MAX_IN_MEMORY", limit)
+        write_report(earlier, folder / "earlier.json")
+        write_report(later | {"created": "2025-06-01T00:00:00+00:00"}, folder / "later.json")
+        write_report(sql, folder / "sql.json")
+        status = main(command)
+        printed.append((status, capsys.readouterr()))
+        written.append({path.name: path.read_bytes() for path in folder.glob("out*") if "json" not in path.name})
+
+    assert printed[0] == printed[1]
+    assert written[0] == written[1]
+    assert {path.name for path in (tmp_path / "stored").glob("*.jsonl")} >= {"earlier.cases.jsonl", "later.cases.jsonl"}
+
+
+def test_a_case_is_found_by_its_id_in_either_form(written):
+    case = made(8)["cases"][3]
+
+    assert find_reported(read_report(written), case["id"]) == case

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 from pytest_queryeval.core.errors import ReportError
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import CaseReport, JoinedRun, Report, TrialReport, ViolationReport
+from pytest_queryeval.results.case_store import Cases, CasesByNodeid, with_case
 from pytest_queryeval.results.merging import check_versions, report_of_all
 from pytest_queryeval.text.truncation import one_line
 
@@ -32,18 +34,18 @@ def join(runs: Mapping[str, Report]) -> Report:
     question, gold or prediction, or in the score of a metric that several runs have.
     """
     check_versions(runs)
-    found: dict[str, dict[str, CaseReport]] = {}
-    for name, run in runs.items():
-        for case in run["cases"]:
-            found.setdefault(case["nodeid"], {})[name] = case
+    by_nodeid = {name: CasesByNodeid(run["cases"]) for name, run in runs.items()}
+    joined_cases: Cases = []
     first_of: dict[str, str] = {}
-    for cases in found.values():
+    for nodeid in dict.fromkeys(chain.from_iterable(by_nodeid.values())):
+        cases = {name: own[nodeid] for name, own in by_nodeid.items() if nodeid in own}
         _check(cases)
         for name, case in cases.items():
             for metric, score in case["scores"].items():
                 if score is not None:
                     first_of.setdefault(metric, name)
-    report = report_of_all(list(runs.values()), [_joined(list(cases.values())) for cases in found.values()])
+        joined_cases = with_case(joined_cases, _joined(list(cases.values())))
+    report = report_of_all(list(runs.values()), joined_cases)
     joined: list[JoinedRun] = [
         {
             "name": name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from pytest_queryeval.core.errors import ReportError, did_you_mean
@@ -21,6 +21,7 @@ from pytest_queryeval.results.aggregation import (
 )
 from pytest_queryeval.results.baseline.changes import METRICS, SKIPPED, XFAIL, changes
 from pytest_queryeval.results.baseline.flips import match_cases, score_of
+from pytest_queryeval.results.case_store import CasesByNodeid
 
 NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be the same"
 EASED = (SKIPPED, XFAIL, METRICS)  # changes that are found in one direction only
@@ -107,7 +108,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
 
     Raise `ReportError` where no report has the metric, and where none of its cases is in all reports.
     """
-    by_nodeid = {name: {case["nodeid"]: case for case in report["cases"]} for name, report in reports.items()}
+    by_nodeid = {name: CasesByNodeid(report["cases"]) for name, report in reports.items()}
     known = dict.fromkeys([PASS_RATE, *(each for report in reports.values() for each in report["metrics"])])
     if metric not in known:
         raise ReportError(f"no report has a score of '{metric}'{did_you_mean(metric, known)}")
@@ -158,7 +159,7 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
         "scored": len(scored),
         "common": len(common),
         "systems": systems,
-        "groups": _groups(reports[best], [by_nodeid[best][nodeid] for nodeid in common], values, sign),
+        "groups": _groups(reports[best], map(by_nodeid[best].__getitem__, common), values, sign),
         "differing": _differing(common, values, sign),
     }
 
@@ -209,15 +210,16 @@ def _changes(best: Report, other: Report) -> list[SuiteChange]:
 
 
 def _groups(
-    best: Report, common: Sequence[CaseReport], values: Mapping[str, Sequence[float]], sign: float
+    best: Report, common: Iterable[CaseReport], values: Mapping[str, Sequence[float]], sign: float
 ) -> dict[GroupName, dict[str, GroupMeans]]:
     """Return the means by the groups of the best system's report, in its order."""
     found: dict[GroupName, dict[str, GroupMeans]] = {}
-    for group in GROUPS:
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, case in enumerate(common):
+    every: dict[GroupName, defaultdict[str, list[int]]] = {group: defaultdict(list) for group in GROUPS}
+    for place, case in enumerate(common):
+        for group, places in every.items():
             for value in group_values(case, group):
                 places[value].append(place)
+    for group, places in every.items():
         large = [value for value in best["groups"].get(group, {}) if len(places[value]) >= MIN_GROUP]
         if len(large) < 2:
             continue
