@@ -130,3 +130,9 @@ def test_a_full_disk_is_an_error_that_names_the_folder_and_loses_no_case(few, tm
 def test_a_case_that_is_no_json_is_refused():
     with pytest.raises(ValueError, match="Out of range float"):
         StoredCases([entry(scores={"f1": float("nan")})])
+
+
+def test_cases_of_one_place_in_several_suites_are_in_the_order_of_their_node_ids():
+    one, other = (entry(nodeid=f"{suite}.queryeval.yaml::a") for suite in "ab")
+
+    assert [*in_report_order([other, one])] == [*in_report_order([one, other])] == [one, other]

@@ -56,7 +56,7 @@ def aggregate(
     about: RunFacts,
     better: Mapping[str, Better] | None = None,
 ) -> Report:
-    """Return the report of a run, its cases ordered by path, line, row and id; `about` is its head.
+    """Return the report of a run, its cases ordered by path, line, row, id and node id; `about` is its head.
 
     `better` says whether higher or lower scores of a metric are better, for metrics that may be unknown here.
     """

@@ -127,9 +127,9 @@ def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseR
 
 
 def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
-    """Return the cases ordered by path, line, row and id."""
+    """Return the cases ordered by path, line, row, id and node id."""
     found = gathered(cases)
-    keys = [(case["path"], case["line"], case.get("row", 0), case["id"]) for case in found]
+    keys = [(case["path"], case["line"], case.get("row", 0), case["id"], case["nodeid"]) for case in found]
     return select(found, sorted(range(len(keys)), key=keys.__getitem__))
 
 
