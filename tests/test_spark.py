@@ -1,15 +1,19 @@
 """The engine `spark`: settings, and with PySpark and Java tables, values, limits and hostile statements."""
 
 import datetime
+import importlib.util
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hostile_spark import ANSWER, HOSTILE
+from hostile_spark import ANSWER, COMMANDS, HARMLESS, HOSTILE, REACHING, WRONG
+from servers import free_port
 
 from pytest_queryeval.core.errors import SettingError, SourceError
 from pytest_queryeval.core.model import Source
@@ -314,3 +318,107 @@ def test_java_ends_with_its_process_and_the_next_query_starts_both_again(engine)
         time.sleep(0.1)
     assert not descendants() & ours
     assert rows(engine, "select count(*) from hall") == [(3,)]
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """The address of a Spark Connect server on which `hall` is a table, and the process."""
+    try:
+        spark.check({"connect": "sc://h"})
+        spark.check({"tables": TABLES})
+    except SettingError as error:
+        pytest.skip(str(error))
+    port = free_port()
+    home = Path(importlib.util.find_spec("pyspark").origin).parent
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.sql.warehouse.dir": folder / "warehouse",
+        "spark.ui.enabled": "false",
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    entry = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    process = subprocess.Popen(
+        [str(home / "bin" / "spark-submit"), "--class", entry, "--master", "local[2]", *options, "spark-internal"],
+        env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 300
+        while process.poll() is None and time.monotonic() < deadline:
+            with socket.socket() as client:
+                if not client.connect_ex(("127.0.0.1", port)):
+                    break
+            time.sleep(0.5)
+        prepare = f"""
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote("sc://127.0.0.1:{port}").getOrCreate()
+halls = "(1, 'Große Halle', 400), (2, 'Keller', 60) as h(hall_id, name, seats)"
+session.sql(f"create table hall using parquet as values {{halls}}")
+"""
+        subprocess.run([sys.executable, "-W", "ignore", "-c", prepare], check=True, timeout=300)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def connected(server, folder):
+    with Hosts() as hosts:
+        yield opened(hosts, folder, connect=server)
+
+
+@pytest.mark.slow
+def test_server_answers_and_lists_its_tables(connected):
+    assert rows(connected, "select * from hall order by hall_id") == [(1, "Große Halle", 400), (2, "Keller", 60)]
+    assert rows(connected, "select array(1, 2), named_struct('a', 1.50), interval '36' hour") == [
+        ("[1, 2]", '{"a": 1.5}', "P1DT12H")
+    ]
+    assert connected.schema(timeout=SECONDS).tables == {"hall": ("hall_id", "name", "seats")}
+    assert "CREATE TABLE `hall` (" in connected.ddl(timeout=SECONDS)
+
+
+@pytest.mark.slow
+def test_late_query_is_interrupted_on_the_server(connected):
+    rows(connected, "select 1")
+    before = connected._host.pid
+
+    error = connected.execute(HOSTILE["cartesian join"][0], timeout=LATE, max_rows=10).error
+
+    assert error.kind == "timeout"
+    assert connected._host.pid == before
+    servers = descendants()
+    taken = processor_seconds(servers)
+    time.sleep(2)
+    assert processor_seconds(servers) - taken < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*COMMANDS, *REACHING, *HARMLESS, *WRONG])
+def test_hostile_statements_leave_a_server_alone(connected, folder, listening, name):
+    query, kinds = HOSTILE[name]
+    address = "{}:{}".format(*listening.getsockname())
+    written = query.replace("{folder}", str(folder)).replace("{address}", address)
+
+    execution = connected.execute(written, timeout=SECONDS, max_rows=1000)
+
+    # What sqlglot cannot read is not sent.
+    assert (execution.error.kind if execution.error else ANSWER) in {*kinds, "unsafe"}, execution.error
+    assert "swordfish" not in repr(execution)
+    assert not (folder / "written").exists()
+    assert rows(connected, "select count(*), sum(seats) from hall") == [(2, 460)]
+
+
+@pytest.mark.slow
+def test_server_that_is_not_there_is_a_source_error(folder, server, monkeypatch):
+    monkeypatch.setattr(spark, "CONNECT_SECONDS", 3.0)
+    with Hosts() as hosts, pytest.raises(SourceError, match=r"^source 'm': "):
+        opened(hosts, folder, connect=f"sc://127.0.0.1:{free_port()}").execute("select 1", timeout=3, max_rows=1)

@@ -30,6 +30,7 @@ MASTER = "local[2]"
 MEMORY_BYTES = 24 * 2**30
 FILE_BYTES = 16 * 2**30  # of each file that sorts and joins write to the folder of the process
 START_SECONDS = 300.0  # of a JVM on a busy machine, which then reads the tables
+CONNECT_SECONDS = 30.0
 CANCEL_SECONDS = 3.0  # a session that must start again takes longer
 PROBE = "SELECT 1"
 # Has the JVM load what most queries need, which takes longer than they do.
@@ -136,7 +137,8 @@ class SparkEngine:
     def _start(self) -> None:
         """Start the session outside of the time of any query; raises `SourceError`."""
         if self._pid is None or self._pid != self._host.pid:
-            started = self._remote.execute(Question(WARM_UP, self._settings), timeout=START_SECONDS, max_rows=2)
+            seconds = CONNECT_SECONDS if "connect" in self._settings else START_SECONDS
+            started = self._remote.execute(Question(WARM_UP, self._settings), timeout=seconds, max_rows=2)
             if started.error:
                 raise SourceError(f"source '{self._name}': Spark does not start: {started.error.message}")
             self._pid = self._host.pid

@@ -108,9 +108,10 @@ METADATA = "__file_source_metadata_col"
 FAULTS = ("CANNOT_READ_FILE", "FAILED_READ_FILE", "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 # Types that PySpark cannot fetch.
 TEXTUAL = re.compile(r"interval( year.*| month)?|variant|geometry.*|geography.*")
-TOO_LARGE = ("OutOfMemoryError", "maxResultSize")
-LOST = ("SparkConnectGrpcException", "RetriesExceeded")  # of Spark Connect, where no query is at fault
+TOO_LARGE = ("OutOfMemoryError", "Java heap space", "maxResultSize")
+LOST = ("UNAUTHENTICATED", "UNAVAILABLE")  # of a server of Spark Connect
 CLASS = re.compile(r'"class":"([^"]+)"')
+DETAILS = re.compile(r"^\s+details = \"(.*)\"$", re.MULTILINE)  # of gRPC
 EXCEPTION = re.compile(r"^[\w.]+(Exception|Error): ")
 SQLSTATE = re.compile(r"\s*SQLSTATE: .*", re.DOTALL)
 
@@ -185,10 +186,11 @@ class Driver(driver.TableDriver):
                 os.kill(os.getpid(), signal.SIGKILL)
             case PySparkException() if (error.getCondition() or "").startswith(FAULTS):
                 return "fault", text
-            case PySparkException() if type(error).__name__ in LOST:
-                return "fault", text
         if any(name in str(error) for name in TOO_LARGE):
             return "failure", "too_large", text
+        status = getattr(error, "getGrpcStatusCode", lambda: None)()
+        if getattr(status, "name", "") in LOST or type(error).__name__ == "RetriesExceeded":
+            return "fault", text
         return "failure", "invalid", text
 
     def _tables(self, settings: dict[str, Any]) -> Iterator[tuple[str, StructType]]:
@@ -291,4 +293,6 @@ def words(error: Exception) -> str:
     """Return the first line of Spark's message, without the names of Java and SQL for the kind of error."""
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())
+    if details := DETAILS.search(text):
+        text = details[1]
     return SQLSTATE.sub("", EXCEPTION.sub("", text.strip().partition("\n")[0]))

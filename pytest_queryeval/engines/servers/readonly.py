@@ -30,7 +30,10 @@ _MYSQL = (
     r"|next\s+value\s+for|into\s+(?:outfile|dumpfile)|lock\s+in\s+share\s+mode"
     r"|(?:found_rows|row_count)(?=`?\s*\()|last_insert_id(?=`?\s*\(\s*[^)\s]))"
 )
-_SPARK = rf"\b(reflect|try_reflect|java_method|read_files|http_request){_CALL}"
+_SPARK = (
+    rf"\b((?:reflect|try_reflect|java_method|read_files|http_request|identifier|input_file_\w+|from_protobuf){_CALL}"
+    r"|_metadata\b|using(?=\s*['\"]))"  # where a file is; the program of TRANSFORM
+)
 _REACHING = {
     **dict.fromkeys(("mysql", "doris", "starrocks", "singlestore"), _MYSQL),
     "tsql": rf"\b(openrowset|openquery|opendatasource|xp_\w+|sp_\w+){_CALL}",
@@ -111,6 +114,8 @@ def _found_by_parser(query: str, dialect: str) -> Failure | None:
     if not isinstance(tree, exp.Query | exp.Values):
         return _unsafe(tree.key.upper())
     for node in tree.walk():
+        if isinstance(node, exp.Table) and "/" in node.name and _REACHING.get(dialect) is _SPARK:
+            return _unsafe("a path in place of a table")
         if isinstance(node, exp.Query) and any(map(node.args.get, _CLAUSES)):
             return _unsafe(next(name for name in _CLAUSES if node.args.get(name)).upper())
         if isinstance(node, _FORBIDDEN) and not isinstance(node, exp.Query):  # which may be DDL, as it may hold some
