@@ -20,7 +20,7 @@ from pytest_queryeval.core.model import Source
 from pytest_queryeval.engines import ENGINES, spark
 from pytest_queryeval.sandbox.host import Hosts
 
-SECONDS = 30.0  # for queries of no time: each runs as a job of Spark
+SECONDS = 120.0  # for queries of no time: each runs as a job of Spark
 LATE = 1.0
 HALLS = 'hall_id,name,seats,opened\n1,Große Halle,400,2024-02-29\n2,"Keller, ""unten""",60,\n3,Garten,,2024-03-01\n'
 EVENTS = '{"id": 1, "tags": ["a", "b"], "place": {"row": 2, "seat": 7.5}}\n{"id": 2, "tags": [], "place": null}\n'

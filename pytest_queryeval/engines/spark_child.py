@@ -163,13 +163,14 @@ class Driver(driver.TableDriver):
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
         """List the statements that would make the tables and views; raises like `run`."""
-        return make_answer(
-            ("sql",),
-            (
-                (create_table(TableDefinition(name, [*map(definition, schema)]), quoted),)
-                for name, schema in self._tables(settings)
-            ),
+        tables = (
+            TableDefinition(
+                name,
+                [ColumnDefinition(field.name, field.dataType.simpleString(), not field.nullable) for field in schema],
+            )
+            for name, schema in self._tables(settings)
         )
+        return make_answer(("sql",), ((create_table(table, quoted),) for table in tables))
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of the other methods."""
@@ -277,11 +278,6 @@ def plain_value(value: Any) -> Any:
         case dict():
             return {plain_value(name): plain_value(inner) for name, inner in value.items()}
     return value
-
-
-def definition(field: StructField) -> ColumnDefinition:
-    """Return the column as CREATE TABLE has it."""
-    return ColumnDefinition(field.name, field.dataType.simpleString(), not field.nullable)
 
 
 def quoted(name: str) -> str:
