@@ -24,9 +24,9 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from pytest_queryeval import load_cases
-from pytest_queryeval.api import evaluate
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.languages.sparql.mutants import mutants as sparql_mutants
+from pytest_queryeval.runs.evaluate import evaluate
 
 REAL = ("dail_gpt4", "c3_chatgpt", "graphix_t5")
 OPERATORS = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT, exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from pytest_queryeval import load_cases, score_pairs
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
-from pytest_queryeval.workers.chunks import Job
-from pytest_queryeval.workers.dispatch import Dispatcher
+from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
+from pytest_queryeval.runs.workers.chunks import Job
+from pytest_queryeval.runs.workers.dispatch import Dispatcher
 
 IDLE_SECONDS = 2.0
 WAYS = ("one process", "pytest", "pytest -n 2", "--workers 2", "Dask, 2 workers")
@@ -89,14 +89,14 @@ def run(way: str, folder: Path) -> None:
 @contextmanager
 def opened(way: str):
     if way.startswith("--workers"):
-        from pytest_queryeval.workers.processes import WorkerProcesses
+        from pytest_queryeval.runs.workers.processes import WorkerProcesses
 
         with WorkerProcesses(2) as executor:
             yield executor
     else:
         from distributed import LocalCluster
 
-        from pytest_queryeval.workers.dask import dask_executor
+        from pytest_queryeval.runs.workers.dask import dask_executor
 
         settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "host": "127.0.0.1"}
         with (

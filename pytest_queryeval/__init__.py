@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_queryeval.api import evaluate
     from pytest_queryeval.core.case_view import CaseView
     from pytest_queryeval.core.errors import ExecutorBroken, PredictorError, QueryEvalError, QueryEvalWarning
     from pytest_queryeval.core.model import Case, Prediction, QueryOrAnswer
     from pytest_queryeval.metrics import METRICS
+    from pytest_queryeval.runs.evaluate import evaluate
+    from pytest_queryeval.runs.pairs import PairScore, score_pairs
     from pytest_queryeval.suites import load_cases
     from pytest_queryeval.text.redaction import register_secret
-    from pytest_queryeval.workers.pairs import PairScore, score_pairs
 
 _HOMES = {
     "Case": "core.model",
     "CaseView": "core.case_view",
     "ExecutorBroken": "core.errors",
     "METRICS": "metrics",
-    "PairScore": "workers.pairs",
+    "PairScore": "runs.pairs",
     "Prediction": "core.model",
     "PredictorError": "core.errors",
     "QueryEvalError": "core.errors",
     "QueryEvalWarning": "core.errors",
     "QueryOrAnswer": "core.model",
-    "evaluate": "api",
+    "evaluate": "runs.evaluate",
     "load_cases": "suites",
     "register_secret": "text.redaction",
-    "score_pairs": "workers.pairs",
+    "score_pairs": "runs.pairs",
 }
 
 __all__ = [

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from samples import answer, make_case, query
 
-from pytest_queryeval.api import evaluate
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.json_value import JsonAnswer
 from pytest_queryeval.core.model import QueryOrAnswer, Source
@@ -20,6 +19,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.languages.sql.edits import SqlEdits, sql_edits
 from pytest_queryeval.results.case_json import result_json
+from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.text.redaction import MARK
 
 SCRIPT = """

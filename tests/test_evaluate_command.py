@@ -20,8 +20,8 @@ from pytest_queryeval import METRICS
 from pytest_queryeval.cli import main
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.runs.cases import evaluated
 from pytest_queryeval.runs.root import root_of
-from pytest_queryeval.workers.cases import evaluated
 
 EXAMPLE = Path(__file__).parent.parent / "example_suite"
 LIVE = "sparql/live"  # its servers are started by a hook of pytest

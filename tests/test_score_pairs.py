@@ -7,7 +7,7 @@ import pytest
 from samples import table
 
 from pytest_queryeval import PairScore, QueryEvalError, register_secret, score_pairs
-from pytest_queryeval.workers import dispatch
+from pytest_queryeval.runs.workers import dispatch
 
 ONE = {"columns": ["n"], "rows": [[1]]}
 TWO = {"columns": ["n"], "rows": [[2]]}

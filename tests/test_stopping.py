@@ -8,10 +8,10 @@ from samples import FINGERPRINT, entry, make_case
 from pytest_queryeval.core.errors import Location, QueryEvalError
 from pytest_queryeval.core.model import Gate, NoRegression
 from pytest_queryeval.results.gates import pending_gate
+from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.sample import random_place
 from pytest_queryeval.runs.stopping import EarlyStop
-from pytest_queryeval.workers.cases import NamedCase
 
 PATH = "music/s.queryeval.yaml"
 

@@ -20,12 +20,12 @@ from pytest_queryeval.core.errors import Location, SourceError
 from pytest_queryeval.core.registry import Registration
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.workers import dispatch
-from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
-from pytest_queryeval.workers.chunks import Job
-from pytest_queryeval.workers.dask import dask_executor
-from pytest_queryeval.workers.dispatch import Dispatcher, WorkerDied
-from pytest_queryeval.workers.processes import WorkerProcesses
+from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
+from pytest_queryeval.runs.workers import dispatch
+from pytest_queryeval.runs.workers.chunks import Job
+from pytest_queryeval.runs.workers.dask import dask_executor
+from pytest_queryeval.runs.workers.dispatch import Dispatcher, WorkerDied
+from pytest_queryeval.runs.workers.processes import WorkerProcesses
 
 EXAMPLES = Path(__file__).parents[1] / "example_suite"
 TIMES = {"seconds", "created", "prediction_seconds", "execution_seconds", "scoring_seconds"}
@@ -501,7 +501,7 @@ import os
 import signal
 import subprocess
 import time
-from pytest_queryeval.workers.processes import WorkerProcesses
+from pytest_queryeval.runs.workers.processes import WorkerProcesses
 
 if __name__ == "__main__":
     with WorkerProcesses(2) as executor:

@@ -29,6 +29,7 @@ from pytest_queryeval.reports.summary import summary_lines, verdict_line
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.gates import GateMode, merge_gates
 from pytest_queryeval.results.verdict import verdict
+from pytest_queryeval.runs.cases import NamedCase, evaluate_cases, evaluated
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.options import RunOptions
 from pytest_queryeval.runs.report import engine_versions, report_of_run
@@ -38,7 +39,6 @@ from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
 from pytest_queryeval.suites.requirements import MissingExtraError
 from pytest_queryeval.suites.suites import suite_files
-from pytest_queryeval.workers.cases import NamedCase, evaluate_cases, evaluated
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest, but for an interrupted run.
@@ -213,13 +213,13 @@ def _collected(selections: Iterable[tuple[Path, str]], suites: RunSuites) -> lis
 def _executor(workers: int | None, address: str | None) -> AbstractContextManager[Executor | None]:
     """Return what runs queries: processes of this machine, a cluster, or neither, which is this process."""
     if address is not None:
-        from pytest_queryeval.workers.dask import dask_executor
+        from pytest_queryeval.runs.workers.dask import dask_executor
 
         return dask_executor(address)
     if workers is None:
         return nullcontext()
     if workers < 1:
         raise QueryEvalError(f"--workers: expected a whole number from 1, found {workers}")
-    from pytest_queryeval.workers.processes import WorkerProcesses
+    from pytest_queryeval.runs.workers.processes import WorkerProcesses
 
     return WorkerProcesses(workers)

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_queryeval.api import evaluate
 from pytest_queryeval.cli.conftests import import_conftests
 from pytest_queryeval.cli.output import Result, writing
 from pytest_queryeval.cli.reported_case import case_of, find_reported, one_of, read_suite
@@ -30,6 +29,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.reports.explanation import counterexample_lines, explanation_lines
 from pytest_queryeval.results.case_json import QUERY_CHARACTERS, counterexample_json
 from pytest_queryeval.results.report_file import read_report
+from pytest_queryeval.runs.evaluate import evaluate
 from pytest_queryeval.suites.keys import KEYS
 from pytest_queryeval.suites.levels import CaseLevels, read_levels
 from pytest_queryeval.suites.suites import load_suites

@@ -1,1 +1,1 @@
-"""Runs of suites, by pytest or by `queryeval evaluate`: their options, the suites that they collect, their report."""
+"""Runs of cases: without pytest, here or by workers, and what such runs share with those of pytest."""

@@ -23,9 +23,9 @@ from pytest_queryeval.results.gates import (
     score_with_errors,
     will_be_about,
 )
+from pytest_queryeval.runs.cases import NamedCase
 from pytest_queryeval.runs.left_out import with_numbers_of_cases
 from pytest_queryeval.runs.suites import RunSuites
-from pytest_queryeval.workers.cases import NamedCase
 
 MAX_NAMED = 3  # gates in a message
 

@@ -20,8 +20,8 @@ from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.core.model import Case, Prediction
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
+from pytest_queryeval.runs.workers.registrations import Registered, register_again, registered
 from pytest_queryeval.text.redaction import register_secret
-from pytest_queryeval.workers.registrations import Registered, register_again, registered
 
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)

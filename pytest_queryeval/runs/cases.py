@@ -19,9 +19,9 @@ from pytest_queryeval.evaluation.evaluation import CaseProgress, evaluate_case, 
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import timing_conflict
 from pytest_queryeval.results.case_json import case_json, redacted, result_json
+from pytest_queryeval.runs.workers.chunks import Job, WorkerSession
+from pytest_queryeval.runs.workers.dispatch import Dispatcher
 from pytest_queryeval.text.truncation import one_line
-from pytest_queryeval.workers.chunks import Job, WorkerSession
-from pytest_queryeval.workers.dispatch import Dispatcher
 
 POLL_SECONDS = 0.1  # between two looks at predictions that nobody answers
 LOOKED_AT = 64  # cases

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
+from pytest_queryeval.runs.workers.chunks import ChunkResult, Job, WorkerId, close_idle_sessions, do_chunk
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import secrets_in
 from pytest_queryeval.text.truncation import one_line
-from pytest_queryeval.workers.chunks import ChunkResult, Job, WorkerId, close_idle_sessions, do_chunk
 
 T = TypeVar("T")
 R = TypeVar("R")

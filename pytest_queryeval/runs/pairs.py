@@ -17,10 +17,10 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import timing_conflict
 from pytest_queryeval.predictors.answer import read_answer
+from pytest_queryeval.runs.workers.chunks import Job
+from pytest_queryeval.runs.workers.dispatch import Dispatcher
 from pytest_queryeval.suites.cases import case_of_settings
 from pytest_queryeval.text.redaction import redact
-from pytest_queryeval.workers.chunks import Job
-from pytest_queryeval.workers.dispatch import Dispatcher
 
 Pair: TypeAlias = tuple[object, object]  # gold and predicted
 

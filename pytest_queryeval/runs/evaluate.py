@@ -15,7 +15,7 @@ from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_store import Cases, with_case
 from pytest_queryeval.results.run_name import predictor_of, run_name
-from pytest_queryeval.workers.cases import NamedCase, evaluate_cases
+from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
 
 
 def evaluate(

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 from pytest_queryeval.core.errors import QueryEvalError
+from pytest_queryeval.runs.workers.chunks import close_idle_sessions
 from pytest_queryeval.text.truncation import one_line
-from pytest_queryeval.workers.chunks import close_idle_sessions
 
 CONNECT_SECONDS = 10.0
 START_SECONDS = 60.0  # for the first worker of the cluster

@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_queryeval.workers.chunks import close_idle_sessions
-from pytest_queryeval.workers.dispatch import WorkerDied
+from pytest_queryeval.runs.workers.chunks import close_idle_sessions
+from pytest_queryeval.runs.workers.dispatch import WorkerDied
 
 T = TypeVar("T")
 END_SECONDS = 2.0  # for a process to clean up
@@ -33,7 +33,7 @@ class WorkerProcesses(Executor):
 
     def __init__(self, number: int) -> None:
         self._context = get_context("forkserver")
-        self._context.set_forkserver_preload([f"{__package__}.cases"])
+        self._context.set_forkserver_preload(["pytest_queryeval.runs.cases"])
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="queryeval-worker")
         self._own = threading.local()
         self._workers: list[_Worker] = []

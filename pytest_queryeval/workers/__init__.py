@@ -1,1 +1,0 @@
-"""Cases are evaluated without pytest: in this process, or in other ones."""
