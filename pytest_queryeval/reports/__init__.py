@@ -58,7 +58,7 @@ REPORTS = ReportRegistry(
         "json": f"{__name__}.json:JSON",
         "md": f"{__name__}.markdown:render_markdown",
         "csv": f"{__name__}.csv:CSV",
-        "codequality": f"{__name__}.code_quality:render_code_quality",
+        "codequality": f"{__name__}.code_quality:CODE_QUALITY",
         "html": f"{__name__}.html:HTML",
         "xlsx": f"{__name__}.excel:EXCEL",
     },

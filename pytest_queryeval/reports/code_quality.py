@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from textwrap import indent
 
 from pytest_queryeval.core.model import Outcome
 from pytest_queryeval.core.report import Report
+from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.results.verdict import finding, worst_first
 from pytest_queryeval.text.truncation import escape_line
 
@@ -20,14 +22,23 @@ def render_code_quality(report: Report) -> bytes:
 
     A fingerprint is that of the node id alone, by which GitLab tells whether the target branch has the case as well.
     """
-    issues = [
-        {
+    return b"".join(_parts(report))
+
+
+def _parts(report: Report) -> Iterator[bytes]:
+    """Yield the list in parts, which are not all in memory at once."""
+    before = "["
+    for case in worst_first(report):
+        issue = {
             "description": escape_line(f"{case['id']}: {finding(case)}", DESCRIPTION_CHARACTERS),
             "check_name": f"queryeval.{case['outcome']}",
             "fingerprint": sha256(case["nodeid"].encode(errors="backslashreplace")).hexdigest(),
             "severity": SEVERITIES[case["outcome"]],
             "location": {"path": case["path"], "lines": {"begin": max(case["line"], 1)}},
         }
-        for case in worst_first(report)
-    ]
-    return (json.dumps(issues, indent=1) + "\n").encode()
+        yield (before + indent(f"\n{json.dumps(issue, indent=1)}", " ")).encode()
+        before = ","
+    yield b"[]\n" if before == "[" else b"\n]\n"
+
+
+CODE_QUALITY = ReportFormat(render=render_code_quality, write=lambda report, path: write_whole(path, _parts(report)))
