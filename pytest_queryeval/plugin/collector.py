@@ -14,12 +14,12 @@ import pytest
 
 from pytest_queryeval.plugin.stash import RUN, is_case
 from pytest_queryeval.plugin.terminal import MIN_VERBOSITY, junit_plugin, record_in_junit
-from pytest_queryeval.results.case_store import CasesByNodeid
 
 if TYPE_CHECKING:
     from pytest_queryeval.core.report import CaseReport, Environment, Report
     from pytest_queryeval.plugin.run import Run
     from pytest_queryeval.plugin.worker_summary import WorkerSummary
+    from pytest_queryeval.results.case_store import CasesByNodeid
     from pytest_queryeval.runs.targets import ReportTargets
 
 PROGRESS_SECONDS = 30.0
@@ -33,7 +33,7 @@ class ReportCollector:
     def __init__(self, config: pytest.Config, targets: ReportTargets | None) -> None:
         self.config = config
         self.targets = targets
-        self.cases = CasesByNodeid()
+        self.cases: dict[str, CaseReport] | CasesByNodeid = {}  # a dict as long as it is empty, which needs no import
         self._passed = 0
         self.report: Report | None = None
         self.has_suites = False
@@ -87,7 +87,9 @@ class ReportCollector:
     def keep(self, nodeid: str, case: CaseReport) -> None:
         """Keep the result of a case in place of an earlier one; end the run where a file of many results is full."""
         from pytest_queryeval.core.errors import ReportError
+        from pytest_queryeval.results.case_store import CasesByNodeid
 
+        self.cases = self.cases or CasesByNodeid()
         earlier = self.cases.get(nodeid)
         try:
             self.cases[nodeid] = case
@@ -183,7 +185,8 @@ class ReportCollector:
         from pytest_queryeval.results.gates import merge_gates
         from pytest_queryeval.runs.report import report_of_run
 
-        run, option, cases = self.config.stash[RUN], self.config.option, self.cases.cases
+        run, option = self.config.stash[RUN], self.config.option
+        cases = [] if isinstance(self.cases, dict) else self.cases.cases
         is_cut = bool(session.shouldstop or session.shouldfail) or session.exitstatus not in WHOLE
         collected = {path: number for known in summaries for path, number in known["collected"].items()}
         gates = merge_gates(known["gates"] for known in summaries)
