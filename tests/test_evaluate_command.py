@@ -326,6 +326,17 @@ def test_gates_count_the_suites_beside_the_path(ugly, evaluate):
     assert report["requested_paths"] == {"paths": ["deep"], "ignored": []}
 
 
+@pytest.mark.parametrize("path", ["cases.yaml", ".hidden"])
+def test_gates_count_a_suite_that_is_found_by_its_path_only(path, folder, evaluate):
+    write("gates: [{metric: execution_accuracy, min: 0.5}]\n", "queryeval.yaml")
+    write(GOOD, "cases.yaml" if path == "cases.yaml" else f"{path}/a.queryeval.yaml")
+    write(SCRIPT, ".hidden/singers.sql")
+
+    status, report, _ = evaluate(path)
+
+    assert (status, [(gate["ran"], gate["ok"]) for gate in report["gates"]]) == (0, [(2, True)])
+
+
 def test_what_weakens_a_suite_is_told(folder, evaluate):
     write(NEVER)
 

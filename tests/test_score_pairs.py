@@ -62,6 +62,8 @@ def test_a_prediction_that_fails_has_a_failure_and_the_worst_score(music):
         ((3, "SELECT 1"), "gold is int, neither a query nor a table with `columns` and `rows`"),
         ((ONE, None), "predicted is NoneType, neither a query nor a table"),
         ((ONE, {"columns": ["a"], "rows": [[1, 2]]}), "predicted has a row that is not as long as its columns"),
+        ((ONE, {"columns": ["a"], "rows": [1]}), "predicted has `columns`, `rows` or a row that is no list"),
+        (({"columns": None, "rows": []}, ONE), "gold has `columns`, `rows` or a row that is no list"),
     ],
 )
 def test_what_cannot_be_scored_has_an_error_and_the_others_go_on(pair, error, music):

@@ -38,7 +38,7 @@ from pytest_queryeval.runs.stopping import EarlyStop, early_stop, not_run
 from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.runs.targets import report_targets
 from pytest_queryeval.suites.requirements import MissingExtraError
-from pytest_queryeval.suites.suites import suite_files
+from pytest_queryeval.suites.suites import suite_files, suites_below
 
 EXAMPLE = "queryeval evaluate suites --workers 4 --report report.html"
 # The exit statuses of pytest, but for an interrupted run.
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> Result:
     several = "--workers" if arguments.workers else "--on" if arguments.on else ""
     if misuse := options.misuse(to_run, suites.kinds, several):
         raise QueryEvalError(misuse)
-    early = early_stop(cases, suites, suite_files)
+    early = early_stop(cases, suites, suites_below)
     results: Cases = []
     is_interrupted, faults = False, list[str]()
     with Session(_tell, recording=options.recording, cause=options.cause) as session:
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace) -> Result:
         unused = [] if is_selected else session.predictors.unused()
     report = report_of_run(
         results,
-        with_numbers_of_cases(merge_gates([suites.gates()]), suites, results, suites.collected, suite_files),
+        with_numbers_of_cases(merge_gates([suites.gates()]), suites, results, suites.collected, suites_below),
         options,
         environment={"engines": engine_versions(to_run)},
         requested_paths={"paths": [suites.relative(path) for path in paths], "ignored": suites.left_out},

@@ -58,9 +58,10 @@ class StopWhenDecided:
         session = item.session
         if early.is_decided and not (session.shouldstop or session.shouldfail):
             self._run.stop()
-            rest = [each for each in session.items if is_case_item(each) and each.nodeid in self._to_run]
-            for each in rest:
-                path = self._run.suites.relative(each.case.location.path)
-                self._collector.keep(each.nodeid, not_run(NamedCase(each.case, each.nodeid, path)))
-            session.items[:] = [each for each in session.items if each not in rest]  # pytest runs what is in this list
+            for each in session.items:
+                if is_case_item(each) and each.nodeid in self._to_run:
+                    path = self._run.suites.relative(each.case.location.path)
+                    self._collector.keep(each.nodeid, not_run(NamedCase(each.case, each.nodeid, path)))
+            # pytest runs what is in this list.
+            session.items[:] = [each for each in session.items if each.nodeid not in self._to_run]
         return result

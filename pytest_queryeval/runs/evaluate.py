@@ -35,7 +35,8 @@ def evaluate(
 
     A case whose gold, source or predictor fails is in the report with the outcome `error`; nothing is raised for it.
     """
-    named = [_named(case) for case in cases]
+    paths = ((case, case.location.path.as_posix()) for case in cases)
+    named = [NamedCase(case, nodeid=f"{path}::{case.id}", path=path) for case, path in paths]
     done: Cases = []
     with Session(cause=cause) as session:
         try:
@@ -62,8 +63,3 @@ def _report(cases: Sequence[CaseReport], name: str, *, interrupted: bool = False
         "interrupted": interrupted,
     }
     return aggregate(cases, gates=(), about=about)
-
-
-def _named(case: Case) -> NamedCase:
-    path = case.location.path.as_posix()
-    return NamedCase(case, nodeid=f"{path}::{case.id}", path=path)

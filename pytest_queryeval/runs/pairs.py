@@ -111,7 +111,10 @@ def _stated(value: object, kind: str, by: str) -> QueryOrAnswer:
         return read_answer(value, kind, by=by)
     if not isinstance(value, Mapping) or value.keys() != {"columns", "rows"}:
         raise PredictorError(f"{by} is {type(value).__name__}, neither a query nor a table with `columns` and `rows`")
-    columns, rows = tuple(value["columns"]), [tuple(row) for row in value["rows"]]
+    try:
+        columns, rows = tuple(value["columns"]), [tuple(row) for row in value["rows"]]
+    except TypeError:
+        raise PredictorError(f"{by} has `columns`, `rows` or a row that is no list") from None
     if any(len(row) != len(columns) for row in rows):
         raise PredictorError(f"{by} has a row that is not as long as its columns")
     return QueryOrAnswer(answer=Table(columns=columns, rows=rows))

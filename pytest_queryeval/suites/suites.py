@@ -133,13 +133,16 @@ def suite_files(path: Path) -> list[Path]:
         if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
             raise SuiteError([file_at(path).problem(f"is no suite: {SUITE_NAMES}")])
         return [path]
-    found: list[Path] = []
-    for place, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [file for name in names if is_suite_file(file := Path(place, name))]
-    if not found:
+    if not (found := sorted(suites_below(path))):
         raise SuiteError([file_at(path).problem(f"no suite below: {SUITE_NAMES}")])
-    return sorted(found)
+    return found
+
+
+def suites_below(folder: Path) -> Iterator[Path]:
+    """Yield the suite files below a folder, which may have none, but for those in hidden folders."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (path for name in names if is_suite_file(path := Path(place, name)))
 
 
 def _jsonl_cases(file: File, shared: Values, problems: Problems, *, require_prediction: bool) -> list[Case]:

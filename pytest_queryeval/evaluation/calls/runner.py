@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, wait
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from pytest_queryeval.core.errors import PredictorError, SourceError, TimeLimitExceeded
@@ -80,8 +79,8 @@ class PredictorRunner:
     def _start(self, loop: EventLoopThread, call: PredictionCall) -> None:
         self._prefetched[call.key] = call
         call.answer = loop.start(self._answer(call))
-        if self._on_answer is not None:
-            call.answer.add_done_callback(partial(_call_with, self._on_answer, call.case))
+        if (on_answer := self._on_answer) is not None:
+            call.answer.add_done_callback(lambda _: on_answer(call.case))
 
     def has_answer(self, case: Case, trial: int) -> bool:
         """Return whether `prediction` would wait for no call that was started ahead."""
@@ -117,10 +116,11 @@ class PredictorRunner:
             raise PredictorError("the run was stopped before there was an answer") from None
         except PredictorError:
             # One trial failed, so those that have not begun decide nothing.
-            for other in [each for each in self._prefetched.values() if each.case is call.case and not each.has_begun]:
-                self._prefetched.pop(other.key).answer.cancel()
             for trial in range(call.trial + 1, call.case.trials + 1):
-                self._places.pop((id(call.case), trial), None)
+                key = id(call.case), trial
+                self._places.pop(key, None)
+                if key in self._prefetched and not self._prefetched[key].has_begun:
+                    self._prefetched.pop(key).answer.cancel()
             raise
 
     def stop(self) -> None:
@@ -228,10 +228,6 @@ class PredictorRunner:
             if self._is_async:
                 return await self._predictor.predict(call.view(), call.trial)  # type: ignore[misc]
             return await asyncio.to_thread(self._predict, call)
-
-
-def _call_with(function: Callable[[Case], None], case: Case, _: object) -> None:
-    function(case)
 
 
 def _take_exception(task: asyncio.Task[Any]) -> None:

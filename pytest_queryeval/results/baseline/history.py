@@ -170,9 +170,7 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
         "fall": _fall(list(zip(*scores.values(), strict=True)), whole, is_cost=metric in lower),
         "missed_gates": _missed_gates(runs),
         "flipped": len(cases),
-        "cases": sorted(cases, key=lambda case: (-case["flips"], _rights(case["outcomes"])[-1], case["nodeid"]))[
-            :MAX_CASES
-        ],
+        "cases": cases[:MAX_CASES],
     }
 
 
