@@ -54,6 +54,7 @@ def test_the_report_can_be_written_and_says_when_it_was_made(suite):
     assert report["name"] == "mine"
     assert datetime.fromisoformat(report["created"]).utcoffset().total_seconds() == 0
     assert (report["schema"], report["gates"]) == (2, [])
+    assert report["environment"].keys() == {"python", "pytest_queryeval", "platform"}
 
 
 @pytest.mark.parametrize(

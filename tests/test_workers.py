@@ -506,7 +506,7 @@ from pytest_queryeval.runs.workers.processes import WorkerProcesses
 if __name__ == "__main__":
     with WorkerProcesses(2) as executor:
         pids = {future.result() for future in [executor.submit(os.getpid) for _ in range(9)]}
-        busy = executor.submit(time.sleep, 3)
+        busy = executor.submit(time.sleep, 1.5)
         time.sleep(0.2)
         print(*pids, flush=True)
         busy.result()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.core.model import Case
-from pytest_queryeval.core.report import CaseReport, Report, RunFacts
+from pytest_queryeval.core.report import CaseReport, Report
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.case_store import Cases, with_case
-from pytest_queryeval.results.run_name import predictor_of, run_name
 from pytest_queryeval.runs.cases import NamedCase, evaluate_cases
+from pytest_queryeval.runs.options import RunOptions
+from pytest_queryeval.runs.report import report_of_run
 
 
 def evaluate(
@@ -49,17 +48,16 @@ def evaluate(
 
 
 def _report(cases: Sequence[CaseReport], name: str, *, interrupted: bool = False) -> Report:
-    predictor = predictor_of(cases)
-    about: RunFacts = {
-        "name": run_name(name, predictor, Path.cwd()),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": {},
-        "predictor": predictor,
-        "requested_paths": {"paths": ["."], "ignored": []},
-        "collected": {},
-        "unreadable_files": [],
-        "selected": False,
-        "stopped": False,
-        "interrupted": interrupted,
-    }
-    return aggregate(cases, gates=(), about=about)
+    here = Path.cwd()
+    return report_of_run(
+        cases,
+        (),
+        RunOptions(prefix="", folder=here, root=here, name=name),
+        environment={},
+        requested_paths={"paths": ["."], "ignored": []},
+        collected={},
+        unreadable_files=(),
+        selected=False,
+        stopped=False,
+        interrupted=interrupted,
+    )

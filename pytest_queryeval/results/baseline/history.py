@@ -21,10 +21,10 @@ from pytest_queryeval.core.report import (
     SuiteChange,
     Totals,
 )
-from pytest_queryeval.results.aggregation import costs, shown_interval, statistics_of
+from pytest_queryeval.results.aggregation import costs, statistics_of
 from pytest_queryeval.results.baseline.changes import changes
 from pytest_queryeval.results.baseline.flips import MET, match_cases, paired_scores, score_of
-from pytest_queryeval.results.baseline.leaderboard import Mean
+from pytest_queryeval.results.baseline.leaderboard import Mean, mean_of
 from pytest_queryeval.results.verdict import verdict
 
 MAX_CASES = 200  # of those that flipped
@@ -190,10 +190,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
         "stopped": report["stopped"] or report["interrupted"],
         "state": verdict(report).state,
         "totals": report["totals"],
-        "metrics": {
-            name: {"mean": own["mean"], "n": own["n"], "ci95": shown_interval(own)}
-            for name, own in {**rate, **report["metrics"]}.items()
-        },
+        "metrics": {name: mean_of(own) for name, own in {**rate, **report["metrics"]}.items()},
         "measures": {
             name: {"mean": own["mean"], "n": own["n"], "ci95": None} for name, own in report["measures"].items()
         },

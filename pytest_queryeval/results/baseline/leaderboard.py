@@ -140,9 +140,9 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
                 "name": name,
                 "rank": 1 + sum(other > points[name] for other in points.values()) if found else None,
                 "totals": totals(reports[name]["cases"]),
-                "score": _mean(found) if found else None,
+                "score": mean_of(found) if found else None,
                 "difference": differences.get(name),
-                "metrics": {each: _mean(one) for each, one in others_means.items() if each != metric},
+                "metrics": {each: mean_of(one) for each, one in others_means.items() if each != metric},
                 "left_out": _left_out([nodeid for nodeid in scored if nodeid not in scores[name]], cases),
                 "changes": _changes(reports[best], reports[name]) if name != best else [],
                 "eased": [
@@ -164,7 +164,8 @@ def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leade
     }
 
 
-def _mean(found: ScoreStatistics) -> Mean:
+def mean_of(found: ScoreStatistics) -> Mean:
+    """Return the mean of scores with the interval that reports show."""
     return {"mean": found["mean"], "n": found["n"], "ci95": shown_interval(found)}
 
 
