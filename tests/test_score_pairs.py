@@ -12,6 +12,7 @@ from pytest_queryeval.runs.workers import dispatch
 ONE = {"columns": ["n"], "rows": [[1]]}
 TWO = {"columns": ["n"], "rows": [[2]]}
 ACCURACY = ["execution_accuracy"]
+NO_PAIR = "expected a pair: a tuple or a list of gold and predicted"
 
 
 @pytest.fixture
@@ -64,6 +65,14 @@ def test_a_prediction_that_fails_has_a_failure_and_the_worst_score(music):
         ((ONE, {"columns": ["a"], "rows": [[1, 2]]}), "predicted has a row that is not as long as its columns"),
         ((ONE, {"columns": ["a"], "rows": [1]}), "predicted has `columns`, `rows` or a row that is no list"),
         (({"columns": None, "rows": []}, ONE), "gold has `columns`, `rows` or a row that is no list"),
+        (({"columns": "ab", "rows": [[1, 2]]}, ONE), "gold has `columns` or `rows` that is no list"),
+        (({"columns": ["a"], "rows": {"b": 1}}, ONE), "gold has `columns` or `rows` that is no list"),
+        (None, NO_PAIR),
+        ((), NO_PAIR),
+        ("ab", NO_PAIR),
+        ((ONE,), NO_PAIR),
+        ((ONE, ONE, ONE), NO_PAIR),
+        ({"gold": "SELECT 1", "predicted": "SELECT 1"}, NO_PAIR),
     ],
 )
 def test_what_cannot_be_scored_has_an_error_and_the_others_go_on(pair, error, music):
@@ -72,6 +81,8 @@ def test_what_cannot_be_scored_has_an_error_and_the_others_go_on(pair, error, mu
     assert (first.scores, first.failure) == ({}, None)
     assert re.match(error, first.error)
     assert second == PairScore({"execution_accuracy": 1.0})
+    with ThreadPoolExecutor(1) as executor:
+        assert list(score_pairs([pair, (ONE, ONE)], music, ACCURACY, executor=executor)) == [first, second]
 
 
 def test_a_source_that_is_missing_is_an_error_of_each_pair(tmp_path):

@@ -214,5 +214,5 @@ def test_anything_else_is_no_option(given):
     with pytest.raises(QueryEvalError) as error:
         options.check()
 
-    expected = "expected decided, decided:SEED with a whole number, or off"
+    expected = "expected decided, decided:SEED with a whole number of at most 15 digits, or off"
     assert str(error.value) == f"--stop: {expected}, found '{given}'"

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -343,6 +344,22 @@ def test_what_cannot_be_sent_is_an_error_of_its_case():
     }
 
 
+class Unreadable:
+    """Raises in each process that reads it."""
+
+    def __reduce__(self):
+        return int, ("swordfish",)
+
+
+def test_what_no_worker_can_read_is_an_error_of_its_item():
+    with ThreadPoolExecutor(1) as executor:
+        found = run_doubled(executor, [0, 1, Unreadable(), 3])
+
+    reason = "it cannot be sent to a worker: ValueError: invalid literal for int() with base 10: 'swordfish'"
+    assert [found[0], found[1], found[3]] == [0, 2, 6]
+    assert found[2].endswith(f": {reason}")
+
+
 def test_workers_record_and_replay(ugly, tmp_path):
     named = [NamedCase(case, case.id, "s") for case in ugly if case.id != "secret"]
 
@@ -384,10 +401,18 @@ def test_an_error_in_a_worker_is_raised_with_its_traceback(own_processes):
     assert "_serve" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize("address", ["tcp://a:1", "dask://", "dask://a:1/x", "localhost:8786"])
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://a:1", "dask://", "dask://a:1/x", "localhost:8786", "dask://a", "dask://a:b", "dask://a:1?b", "dask://[::1"],
+)
 def test_an_address_that_is_none_of_a_scheduler_is_refused(address):
-    with pytest.raises(QueryEvalError, match=f"expected dask://HOST:PORT, .* found '{address}'"):
+    with pytest.raises(QueryEvalError, match=f"expected dask://HOST:PORT, .* found '{re.escape(address)}'"):
         dask_executor(address).__enter__()
+
+
+def test_the_password_in_an_address_is_in_no_message():
+    with pytest.raises(QueryEvalError, match=r"found 'dask://a:1'$"):
+        dask_executor("dask://me:swordfish@a:1").__enter__()
 
 
 def test_dask_that_is_not_installed_is_an_error_with_its_remedy(monkeypatch):

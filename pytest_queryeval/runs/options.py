@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,12 @@ from pytest_queryeval.results.report_file import read_report
 from pytest_queryeval.runs.sample import random_place, sample_of
 from pytest_queryeval.suites.metric_keys import check_metric, unreachable_threshold
 from pytest_queryeval.suites.predictors import check_predictor_files, predictor_of_text
+from pytest_queryeval.text.truncation import one_line
+
+MAX_QUOTED = 60
+SEED = r"(?::(?P<seed>[0-9]{1,15}))?"
+SAMPLE = re.compile(rf"(?P<number>0*[1-9][0-9]{{0,14}}){SEED}")
+STOP = re.compile(rf"decided{SEED}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,22 +150,22 @@ class RunOptions:
         """How many cases are chosen at random, and the seed; None for all."""
         if self.sample is None:
             return None
-        number, colon, seed = self.sample.partition(":")
-        if not (number.isdecimal() and int(number) and (seed.isdecimal() or not colon)):
-            expected = "expected N or N:SEED, whole numbers, N from 1 on"
-            raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{self.sample}'")
-        return int(number), int(seed or 0)
+        found = SAMPLE.fullmatch(self.sample)
+        if found is None:
+            expected = "expected N or N:SEED, whole numbers of at most 15 digits, N from 1 on"
+            raise QueryEvalError(f"{self.prefix}sample: {expected}, found '{one_line(self.sample, MAX_QUOTED)}'")
+        return int(found["number"]), int(found["seed"] or 0)
 
     @cached_property
     def stop_seed(self) -> int | None:
         """The seed of the order of cases in a run that stops once its gates are decided; None for other runs."""
         if self.stop is None or self.stop == "off":
             return None
-        rule, colon, seed = self.stop.partition(":")
-        if rule != "decided" or not (seed.isdecimal() or not colon):
-            expected = "expected decided, decided:SEED with a whole number, or off"
-            raise QueryEvalError(f"{self.prefix}stop: {expected}, found '{self.stop}'")
-        return int(seed or 0)
+        found = STOP.fullmatch(self.stop)
+        if found is None:
+            expected = "expected decided, decided:SEED with a whole number of at most 15 digits, or off"
+            raise QueryEvalError(f"{self.prefix}stop: {expected}, found '{one_line(self.stop, MAX_QUOTED)}'")
+        return int(found["seed"] or 0)
 
     @cached_property
     def recording(self) -> Recording | None:

@@ -48,10 +48,11 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Yield the scores of each pair of gold and predicted, in their order, while the pairs are read.
 
-    Each of a pair is the text of a query, or an answer: a `Table`, `{"columns": [...], "rows": [...]}`, or for kinds
-    without queries a value. `source` is what suites write under `source`, with paths relative to the current folder;
-    pairs of answers need none. `metrics` are those of the kind by default. `settings` are other keys of suites: `kind`
-    (`sql` by default), `compare`, `options`, `timeout`, `max_rows` and so on.
+    A pair is a tuple or a list. Each of its two is the text of a query, or an answer: a `Table`, a mapping
+    `{"columns": [...], "rows": [...]}`, or for kinds without queries a value. `source` is what suites write under
+    `source`, with paths relative to the current folder; pairs of answers need none. `metrics` are those of the kind by
+    default. `settings` are other keys of suites: `kind` (`sql` by default), `compare`, `options`, `timeout`, `max_rows`
+    and so on.
 
     With an `executor` its workers do the work, and pairs are read ahead; the caller closes it. Raise `QueryEvalError`
     for settings that cannot be right, and while scores are read `ExecutorBroken` where the executor breaks.
@@ -71,12 +72,13 @@ def _scored_here(pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
 
 def _scored_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterator[PairScore]:
     job = Job(work=partial(score_chunk, case))
-    dispatcher: Dispatcher[Pair, PairScore] = Dispatcher(
-        executor, job, failed=lambda _, reason: PairScore({}, error=reason), redacted=_redacted
+    dispatcher: Dispatcher[object, PairScore] = Dispatcher(
+        executor, job, failed=lambda _, reason: PairScore({}, error=redact(reason)), redacted=_redacted
     )
+    known = (() if pair is None else pair for pair in pairs)  # a None would say that the next pair is not known yet
     done: dict[int, Sequence[PairScore]] = {}  # by the number of their first pair
     expected = 0
-    for first, scores in dispatcher.run(pairs):
+    for first, scores in dispatcher.run(known):
         done[first] = scores
         while expected in done:
             own = done.pop(expected)
@@ -84,13 +86,15 @@ def _scored_on(executor: Executor, pairs: Iterable[Pair], case: Case) -> Iterato
             yield from own
 
 
-def score_chunk(case: Case, pairs: Sequence[Pair], session: Session) -> list[PairScore]:
+def score_chunk(case: Case, pairs: Sequence[object], session: Session) -> list[PairScore]:
     """Return the scores of pairs, in a worker."""
     return [_score(pair, case, session) for pair in pairs]
 
 
-def _score(pair: Pair, case: Case, session: Session) -> PairScore:
+def _score(pair: object, case: Case, session: Session) -> PairScore:
     try:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:  # such as a text, whose parts would be characters
+            raise PredictorError("expected a pair: a tuple or a list of gold and predicted")
         stated, predicted = (_stated(each, case.kind, by) for each, by in zip(pair, ("gold", "predicted"), strict=True))
         gold = session.execute_cached(stated, case)
         if gold.error is not None:
@@ -111,6 +115,8 @@ def _stated(value: object, kind: str, by: str) -> QueryOrAnswer:
         return read_answer(value, kind, by=by)
     if not isinstance(value, Mapping) or value.keys() != {"columns", "rows"}:
         raise PredictorError(f"{by} is {type(value).__name__}, neither a query nor a table with `columns` and `rows`")
+    if any(isinstance(part, str | Mapping) for part in value.values()):  # whose parts would be characters or keys
+        raise PredictorError(f"{by} has `columns` or `rows` that is no list")
     try:
         columns, rows = tuple(value["columns"]), [tuple(row) for row in value["rows"]]
     except TypeError:

@@ -22,10 +22,15 @@ from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.runs.workers.registrations import Registered, register_again, registered
 from pytest_queryeval.text.redaction import register_secret
+from pytest_queryeval.text.truncation import one_line
 
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 IDLE_SECONDS = 60.0  # after which what another run has opened is closed
+
+
+class UnreadableItems(Exception):  # noqa: N818 - no error of the work
+    """A worker cannot unpickle what it was sent."""
 
 
 class WorkerSession(Session):
@@ -85,13 +90,17 @@ def do_chunk(job: bytes, items: bytes, secrets: Sequence[str], attempt: str) -> 
     """Do the work of a job on pickled items, in a worker.
 
     `secrets` are those in the items that only the sender may know. No two attempts have the same name: Dask does not
-    repeat what it has done.
+    repeat what it has done. Raise `UnreadableItems`, and what the work raises.
     """
     for secret in secrets:
         register_secret(secret)
     with _opened(job) as (work, session):
         began = time.perf_counter()
-        results = pickle.dumps(work(pickle.loads(items), session), pickle.HIGHEST_PROTOCOL)  # noqa: S301 - of our own
+        try:
+            received = pickle.loads(items)  # noqa: S301 - of our own
+        except Exception as error:  # objects of the user may raise anything
+            raise UnreadableItems(f"{type(error).__name__}: {one_line(str(error))}") from error
+        results = pickle.dumps(work(received, session), pickle.HIGHEST_PROTOCOL)
         seconds = time.perf_counter() - began
     return ChunkResult(results, seconds, WorkerId(socket.gethostname(), os.getpid(), threading.get_ident()))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
-from urllib.parse import urlsplit
 
 from pytest_queryeval.core.errors import QueryEvalError
 from pytest_queryeval.runs.workers.chunks import close_idle_sessions
 from pytest_queryeval.text.truncation import one_line
 
+ADDRESS = re.compile(r"dask://(?P<place>([\w.-]+|\[[0-9a-f:.%]+\]):[0-9]{1,5})/?", re.IGNORECASE)
+USER = re.compile(r"//.*@")  # and a password
 CONNECT_SECONDS = 10.0
 START_SECONDS = 60.0  # for the first worker of the cluster
 
@@ -18,16 +20,17 @@ START_SECONDS = 60.0  # for the first worker of the cluster
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
     """Yield an executor of the cluster whose scheduler is at `dask://HOST:PORT`; raise `QueryEvalError`."""
-    url = urlsplit(address)
-    if url.scheme != "dask" or not url.netloc or url.path.strip("/"):
-        raise QueryEvalError(f"expected dask://HOST:PORT, the address of a scheduler, found '{one_line(address)}'")
+    found = ADDRESS.fullmatch(address)
+    if found is None:
+        without_user = USER.sub("//", one_line(address))
+        raise QueryEvalError(f"expected dask://HOST:PORT, the address of a scheduler, found '{without_user}'")
     try:
         from distributed import Client
     except ImportError as error:
         remedy = "pip install 'pytest-queryeval[dask]'"
         raise QueryEvalError(f"{address} needs the package 'distributed', which is not installed: {remedy}") from error
     try:
-        client = Client(f"tcp://{url.netloc}", timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        client = Client(f"tcp://{found['place']}", timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         reason = one_line(str(error)) or "it does not answer"
         raise QueryEvalError(f"no Dask scheduler at {address}: {reason}: start one with `dask scheduler`") from error
@@ -35,7 +38,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
         try:
             client.wait_for_workers(1, timeout=START_SECONDS)
         except TimeoutError as error:
-            remedy = f"start some with `dask worker {url.netloc}`"
+            remedy = f"start some with `dask worker {found['place']}`"
             raise QueryEvalError(f"the Dask scheduler at {address} has no workers: {remedy}") from error
         executor = client.get_executor()  # type: ignore[no-untyped-call]
         try:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pytest_queryeval.core.errors import ExecutorBroken
-from pytest_queryeval.runs.workers.chunks import ChunkResult, Job, WorkerId, close_idle_sessions, do_chunk
+from pytest_queryeval.runs.workers.chunks import (
+    ChunkResult,
+    Job,
+    UnreadableItems,
+    WorkerId,
+    close_idle_sessions,
+    do_chunk,
+)
 from pytest_queryeval.text.formatting import pluralize
 from pytest_queryeval.text.redaction import secrets_in
 from pytest_queryeval.text.truncation import one_line
@@ -152,10 +159,7 @@ class Dispatcher(Generic[T, R]):
         try:
             items = pickle.dumps(chunk.items, pickle.HIGHEST_PROTOCOL)
         except Exception as error:  # noqa: BLE001 - objects of the user may raise anything
-            if len(chunk.items) > 1:
-                self._again.extend(chunk.halves())
-            else:
-                self._give_up(chunk, f"it cannot be sent to a worker: {type(error).__name__}: {one_line(str(error))}")
+            self._refuse(chunk, f"{type(error).__name__}: {one_line(str(error))}")
             return
         self._item_bytes = len(items) / len(chunk.items)
         self._attempts += 1
@@ -168,31 +172,33 @@ class Dispatcher(Generic[T, R]):
 
     def _done(self, timeout: float) -> Iterator[tuple[int, Sequence[R]]]:
         """Yield what is done, after so many seconds at most."""
-        if self._pending:
-            done = wait(self._pending, timeout, FIRST_COMPLETED).done
-            if timeout and not done:
-                self._tell(f"no worker has answered for {timeout:.0f} s")
-            for future in sorted(done, key=lambda future: future.cancelled() or future.exception() is not None):
-                chunk = self._pending.pop(future)
-                try:
-                    found = future.result()
-                except (BrokenExecutor, CancelledError) as error:
-                    raise _broken(error) from error
-                except WorkerDied as error:
-                    self._lose(chunk, str(error), deaths=1, is_sure=True)
-                    continue
-                except Exception as error:
-                    killed = getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", ())
-                    if not isinstance(error, killed):
-                        raise
-                    # Dask has tried it several times, and counts a death for all that the worker had.
-                    self._lose(chunk, DASK_LOGS, deaths=error.allowed_failures + 1, is_sure=chunk.alone)
-                    continue
-                self._learn(found, len(chunk.items))
-                results: Sequence[R] = pickle.loads(found.results)  # noqa: S301 - of our own
-                if secrets_in(found.results):
-                    results = [self._redacted(result) for result in results]
-                yield chunk.first, results
+        done = wait(self._pending, timeout, FIRST_COMPLETED).done
+        if self._pending and timeout and not done:
+            self._tell(f"no worker has answered for {timeout:.0f} s")
+        for future in sorted(done, key=lambda future: future.cancelled() or future.exception() is not None):
+            chunk = self._pending.pop(future)
+            try:
+                found = future.result()
+            except (BrokenExecutor, CancelledError) as error:
+                raise _broken(error) from error
+            except WorkerDied as error:
+                self._lose(chunk, str(error), deaths=1, is_sure=True)
+                continue
+            except UnreadableItems as error:
+                self._refuse(chunk, str(error))
+                continue
+            except Exception as error:
+                killed = getattr(sys.modules.get("distributed.scheduler"), "KilledWorker", ())
+                if not isinstance(error, killed):
+                    raise
+                # Dask has tried it several times, and counts a death for all that the worker had.
+                self._lose(chunk, DASK_LOGS, deaths=error.allowed_failures + 1, is_sure=chunk.alone)
+                continue
+            self._learn(found, len(chunk.items))
+            results: Sequence[R] = pickle.loads(found.results)  # noqa: S301 - of our own
+            if secrets_in(found.results):
+                results = [self._redacted(result) for result in results]
+            yield chunk.first, results
         while self._given_up:
             first, result = self._given_up.popleft()
             yield first, [result]
@@ -227,6 +233,13 @@ class Dispatcher(Generic[T, R]):
         else:
             remedy = "evaluate it in a single process to see why"
             self._give_up(chunk, f"its worker died {chunk.deaths} times: {reason}: {remedy}")
+
+    def _refuse(self, chunk: Chunk[T], reason: str) -> None:
+        """Have a chunk that cannot be sent tried in halves, until the item that is to blame is alone."""
+        if len(chunk.items) > 1:
+            self._again.extend(chunk.halves())
+        else:
+            self._give_up(chunk, f"it cannot be sent to a worker: {reason}")
 
     def _give_up(self, chunk: Chunk[T], reason: str) -> None:
         self._given_up.append((chunk.first, self._failed(chunk.items[0], reason)))
