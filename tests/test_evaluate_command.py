@@ -215,6 +215,7 @@ def test_a_run_whose_executor_breaks_keeps_what_was_done(folder, evaluate, monke
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_report_of_the_example_suite_is_that_of_pytest(tmp_path, monkeypatch, evaluate):
     monkeypatch.chdir(tmp_path)

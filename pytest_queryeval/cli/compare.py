@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> Result:
             hint = did_you_mean(target.suffix, FORMATS)
             raise ReportError(f"no comparison as '{target.suffix}' for {target}{hint}")
         if realpath(target) in map(realpath, paths):
-            raise ReportError(f"{target}: is a report to compare, and would be lost")
+            raise ReportError(f"{target}: is a report to compare, and would be lost: write to another file")
         check_place(target)
     has_page = any(target.suffix == ".html" for target in targets)
     reports = _named([(path, read_report(path) if has_page else _without_answers(read_report(path))) for path in paths])

@@ -60,7 +60,9 @@ def run(arguments: argparse.Namespace) -> Result:
         raise ReportError("scores are too large to be averaged") from error
     for path in (*(run["path"] for run in found["runs"]), *found["repeated"]):
         if realpath(path) in replaced:
-            raise ReportError(f"{replaced[realpath(path)]}: is a report of the history, and would be lost")
+            raise ReportError(
+                f"{replaced[realpath(path)]}: is a report of the history, and would be lost: write to another file"
+            )
     if not found["runs"]:
         more = f"; skipped: {skipped[0]}" if skipped else ""
         raise ReportError(f"no report below {' or '.join(map(str, arguments.paths))}{more}")

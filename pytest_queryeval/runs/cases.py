@@ -24,7 +24,7 @@ from pytest_queryeval.runs.workers.dispatch import Dispatcher
 from pytest_queryeval.text.truncation import one_line
 
 POLL_SECONDS = 0.1  # between two looks at predictions that nobody answers
-LOOKED_AT = 64  # cases
+POLLED_CASES = 64  # at each look
 
 
 class NamedCase(NamedTuple):
@@ -115,7 +115,7 @@ class _Predictions:
             except Empty:
                 yield None
                 self._predictors.tell_progress()
-                keys = list(islice(self._waiting, LOOKED_AT))  # a predictor may block its event loop
+                keys = list(islice(self._waiting, POLLED_CASES))  # a predictor may block its event loop
             for key in keys:
                 yield from self._answered(key)
 

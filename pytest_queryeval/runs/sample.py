@@ -1,4 +1,4 @@
-"""Chance in a run: the order of its cases, and a sample of them in proportion to their files."""
+"""Random samples of the cases of a run, in proportion to their files, and their random order."""
 
 from __future__ import annotations
 
