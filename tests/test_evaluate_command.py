@@ -536,7 +536,7 @@ def test_a_run_that_stops_once_it_is_decided_is_that_of_pytest(numbers, evaluate
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--workers=2"], "after each case it is decided whether to go on, in one process: leave --workers out"),
+        (["--workers=2"], "only one process can decide after each case whether to go on: leave --workers out"),
         (["--limit=5"], "no gate can be decided before all cases ran: pass_rate: only 5 of 90 cases are selected"),
     ],
 )

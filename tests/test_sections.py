@@ -3,7 +3,7 @@
 import re
 from html import unescape
 
-from report_maker import make_compared, make_report
+from report_maker import make_compared, make_report, report_of
 
 from pytest_queryeval.reports.html import render_html
 from pytest_queryeval.reports.markdown import render_markdown
@@ -40,6 +40,17 @@ def test_terminal_and_markdown_have_the_same_cells_of_metrics_and_groups():
     assert any(row[-1] == "-" for row in rows)
     assert rows <= in_terminal(report)
     assert rows <= in_markdown(report)
+
+
+def test_groups_count_the_cases_that_ran():
+    cases = make_report(60)["cases"]
+    report = report_of([*cases, *({**case, "outcome": "not_run", "scores": {}} for case in cases)])
+    rows = [row[:3] for row in group_table(report, "difficulty").rows]
+
+    assert rows == [row[:3] for row in group_table(make_report(60), "difficulty").rows]
+    assert rows
+    page = re.sub(r"<[^>]*>+", " ", render_html(report).decode())
+    assert all(re.search(r"\s+".join(row), page) for row in rows)
 
 
 def test_the_page_has_the_same_cells_of_metrics():

@@ -87,7 +87,7 @@ def group_table(report: Report, group: GroupName) -> Table:
     rows = [
         (
             Untrusted(value),
-            f"{member['totals']['cases']:,}",
+            f"{member['totals']['cases'] - member['totals']['not_run']:,}",
             f"{member['totals']['passed']:,}",
             *(format_score(mean_of(member, name)) for name in names),
         )

@@ -113,7 +113,7 @@ class RunOptions:
             if problem:
                 return f"{self.prefix}threshold: {problem}"
         if workers and self.stop_seed is not None:
-            why = "after each case it is decided whether to go on, in one process"
+            why = "only one process can decide after each case whether to go on"
             return f"{self.prefix}stop: {why}: leave {workers} out, or add {self.prefix}stop=off"
         return timing_conflict(cases, workers) if workers else ""
 

@@ -33,7 +33,7 @@ MAX_NAMED = 3  # gates in a message
 def not_run(named: NamedCase) -> CaseReport:
     """Return the report of a case of which the run had no need."""
     case, nodeid, path = named
-    return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message="all gates were decided before it")
+    return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message="all gates were decided before its turn")
 
 
 @dataclass(slots=True)
@@ -140,7 +140,11 @@ def early_stop(
     if early.problem:
         option = f"{options.prefix}stop"
         problem = f"no gate can be decided before all cases ran: {early.problem}"
-        raise QueryEvalError(f"{option}: {problem}; run all cases with {option}=off")
+        remedy = f"run without it with {option}=off"
+        if options.gates == "complete" and any(gate["cases"] and len(to_run) < gate["cases"] for gate in gates):
+            gates_option = "--gates" if options.prefix == "--" else "-o queryeval_gates"
+            remedy += f", or evaluate gates on the selection with {gates_option}=selection"
+        raise QueryEvalError(f"{option}: {problem}; {remedy}")
     return early
 
 

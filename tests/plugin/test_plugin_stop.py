@@ -146,12 +146,16 @@ def test_a_run_that_is_stopped_by_a_failure_is_no_run_that_was_decided(numbers, 
     assert len(run.report["cases"]) == 1
 
 
+WITHOUT = "run without it with --queryeval-stop=off"
+ON_SELECTION = "or evaluate gates on the selection with -o queryeval_gates=selection"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["-k", "c1"], "pass_rate: only 31 of 120 cases are selected"),
-        (["--queryeval-sample=20"], "pass_rate: only 20 of 120 cases are selected"),
-        (["-o", "queryeval_gates=off"], "pass_rate: gates are off"),
+        (["-k", "c1"], f"pass_rate: only 31 of 120 cases are selected; {WITHOUT}, {ON_SELECTION}\n"),
+        (["--queryeval-sample=20"], f"pass_rate: only 20 of 120 cases are selected; {WITHOUT}, {ON_SELECTION}\n"),
+        (["-o", "queryeval_gates=off"], f"pass_rate: gates are off; {WITHOUT}\n"),
     ],
 )
 def test_a_run_in_which_no_gate_can_be_decided_early_is_a_usage_error(numbers, run, arguments, problem):
@@ -161,7 +165,7 @@ def test_a_run_in_which_no_gate_can_be_decided_early_is_a_usage_error(numbers, r
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     what = "no gate can be decided before all cases ran"
-    assert f"--queryeval-stop: {what}: {problem}; run all cases with --queryeval-stop=off" in "\n".join(result.errlines)
+    assert f"--queryeval-stop: {what}: {problem}" in "\n".join([*result.errlines, ""])
 
 
 def test_a_selection_may_be_decided(numbers, run_and_parse):
@@ -179,7 +183,7 @@ def test_workers_are_a_usage_error(numbers, run):
     result = run(STOP, "-n1")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    expected = "--queryeval-stop: after each case it is decided whether to go on, in one process: leave -n out"
+    expected = "--queryeval-stop: only one process can decide after each case whether to go on: leave -n out"
     assert expected in "\n".join(result.outlines)
 
 

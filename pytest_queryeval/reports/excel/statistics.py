@@ -106,7 +106,7 @@ def _group(
     rows: list[list[Cell]] = [
         [
             value,
-            member["totals"]["cases"],
+            member["totals"]["cases"] - member["totals"]["not_run"],
             member["totals"]["passed"],
             *(value for name in names for value in _mean_and_n(member, name)),
         ]
