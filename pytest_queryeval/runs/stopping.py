@@ -33,7 +33,8 @@ MAX_NAMED = 3  # gates in a message
 def not_run(named: NamedCase) -> CaseReport:
     """Return the report of a case of which the run had no need."""
     case, nodeid, path = named
-    return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message="all gates were decided before its turn")
+    message = "all gates were decided before its turn"
+    return case_json(case, nodeid=nodeid, path=path, outcome="not_run", message=message)
 
 
 @dataclass(slots=True)
