@@ -127,6 +127,16 @@ def test_a_full_disk_is_an_error_that_names_the_folder_and_loses_no_case(few, tm
     assert [*found.values()] == made(8)
 
 
+def test_no_folder_of_temporary_files_is_an_error_with_its_remedy(monkeypatch):
+    def missing():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", missing)
+
+    with pytest.raises(ReportError, match=r"cases cannot be kept in .*: No usable temporary directory .*TMPDIR"):
+        StoredCases(made(1))
+
+
 def test_a_case_that_is_no_json_is_refused():
     with pytest.raises(ValueError, match="Out of range float"):
         StoredCases([entry(scores={"f1": float("nan")})])

@@ -417,15 +417,23 @@ def test_metrics_of_a_conftest_are_known(check):
     assert check(cases("gold: SELECT name FROM product, metrics: [kindness]"), folder=ONE) == (0, [])
 
 
-def test_a_conftest_that_fails_is_named(shop, capsys):
-    write("1 / 0", "conftest.py")
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(0)", "SystemExit: 0"),
+        ("import pytest; pytest.skip('later', allow_module_level=True)", "Skipped: later"),
+    ],
+)
+def test_a_conftest_that_fails_is_named(content, error, shop, capsys):
+    write(content, "conftest.py")
     write(cases("gold: SELECT 1"))
 
     with pytest.raises(SystemExit) as caught:
         main(["check", "."])
 
     assert caught.value.code == 2
-    assert "conftest.py: cannot be imported: ZeroDivisionError: division by zero" in capsys.readouterr().err
+    assert f"conftest.py: cannot be imported: {error}" in capsys.readouterr().err
 
 
 def test_what_a_database_says_is_no_command_of_a_terminal_or_a_ci_service(check, capsys):

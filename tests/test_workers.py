@@ -378,6 +378,16 @@ def test_workers_record_and_replay(ugly, tmp_path):
     assert outcomes[0] == outcomes[1]
 
 
+def test_processes_that_cannot_be_started_break_the_executor(monkeypatch):
+    def refuse(process):
+        raise OSError("AF_UNIX path too long")
+
+    monkeypatch.setattr("multiprocessing.context.ForkServerProcess.start", refuse)
+
+    with WorkerProcesses(1) as executor, pytest.raises(ExecutorBroken, match=r"AF_UNIX path too long: .*TMPDIR"):
+        executor.submit(int).result()
+
+
 @pytest.mark.process
 def test_closing_the_workers_ends_one_that_is_busy():
     executor = WorkerProcesses(2)

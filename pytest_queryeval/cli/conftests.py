@@ -48,6 +48,8 @@ def _import(path: Path) -> None:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # it may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also `sys.exit(0)`, which would look like a run in which all is right
         del sys.modules[name]
         raise QueryEvalError(f"{path}: cannot be imported: {type(error).__name__}: {one_line(str(error))}") from error

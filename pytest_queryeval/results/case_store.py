@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias, cast, overload
 
 from pytest_queryeval.core.errors import ReportError
@@ -37,28 +39,32 @@ class Lines:
     """Lines in a temporary file, which is gone with the last reference to this object."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
-
-    def __del__(self) -> None:
-        self._file.close()
+        with _errors_explained():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
+        weakref.finalize(self, self._file.close)
 
     def add(self, line: bytes) -> int:
         """Write a line behind the others, and return where it begins."""
-        try:
+        with _errors_explained():
             start = self._file.seek(0, 2)
             self._file.write(line)
             self._file.flush()
-        except OSError as error:
-            place = f"the folder of temporary files, {tempfile.gettempdir()}"
-            raise ReportError(
-                f"cases cannot be kept in {place}: {error.strerror or error}: name a larger one with TMPDIR"
-            ) from error
         return start
 
     def at(self, start: int) -> bytes:
         """Return the line that begins there."""
         self._file.seek(start)
         return self._file.readline()
+
+
+@contextmanager
+def _errors_explained() -> Iterator[None]:
+    """Turn what keeps lines from being written into a `ReportError`."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"{error.strerror or error}: name another folder of temporary files with TMPDIR"
+        raise ReportError(f"cases cannot be kept in {tempfile.tempdir or 'a temporary file'}: {problem}") from error
 
 
 class StoredCases(Sequence[CaseReport]):

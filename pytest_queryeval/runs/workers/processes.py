@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
+from pytest_queryeval.core.errors import ExecutorBroken
 from pytest_queryeval.runs.workers.chunks import close_idle_sessions
 from pytest_queryeval.runs.workers.dispatch import WorkerDied
 
@@ -80,7 +81,13 @@ class WorkerProcesses(Executor):
             if self._is_closed:
                 raise WorkerDied("the executor is closed")
             process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-            process.start()
+            try:
+                process.start()
+            except OSError as error:
+                needs = (
+                    "the path of TMPDIR has to be short, as of a socket in it, and the limit of processes high enough"
+                )
+                raise ExecutorBroken(f"no worker process can be started: {error.strerror or error}: {needs}") from error
             self._workers.append(_Worker(process, ours))
         theirs.close()
         return _Worker(process, ours)
