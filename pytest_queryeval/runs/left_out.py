@@ -15,6 +15,7 @@ from pytest_queryeval.results.scope import is_below
 from pytest_queryeval.runs.suites import RunSuites
 from pytest_queryeval.suites import load_suite
 from pytest_queryeval.suites.requirements import MissingExtraError
+from pytest_queryeval.suites.settings import FolderCache
 
 
 def with_numbers_of_cases(
@@ -38,12 +39,13 @@ def with_numbers_of_cases(
     ran = Counter((case["path"], case["id"]) for case in others if _suite_of(case) not in complete)
     left_out: list[LeftOut] = []
     unreadable: list[str] = []
+    folders: FolderCache = {}
     for suite in sorted((names | collected.keys()) - complete):
         known: Iterable[Case] | None = suites.cases.get(suite)
         try:
             if known is None:
                 path = Path(os.path.abspath(suites.options.root / suite))  # noqa: PTH100 - resolve() would follow links
-                known = load_suite(path, root=Path(path.anchor), require_prediction=False).cases
+                known = load_suite(path, root=Path(path.anchor), folders=folders, require_prediction=False).cases
         except MissingExtraError:
             continue
         except SuiteError:
