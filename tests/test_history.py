@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import weakref
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -453,6 +454,28 @@ def test_runs_that_left_cases_out_are_pale_and_the_first_bad_one_is_red():
 
     dots = [found[1:] for found in classes if "dot" in found]
     assert dots[:4] == [["partial"], ["partial"], [], ["worse"]]
+
+
+def test_only_the_metric_and_those_of_gates_have_a_red_dot():
+    gates = [{"metric": "f1", "min": 0.6}]
+    reports = []
+    for day, letter in enumerate("10"):
+        made = run(day, letter * 20, gates=gates)
+        made["metrics"]["other"] = made["metrics"]["f1"]
+        reports.append((str(day), made))
+
+    page = history_page(history(reports, "pass_rate")).decode()
+
+    charts = re.findall(r'role="img" aria-label="(\S+) over(.*?)</svg>', page, re.DOTALL)
+    assert {name for name, chart in charts if "dot worse" in chart} == {"pass_rate", "f1"}
+    assert "other" in dict(charts)
+
+
+def test_a_gate_is_named_to_its_end():
+    gate = {"metric": "f1", "min": 0.6, "where": {"not": {"tag": "t" * 60}}}
+    reports = [(str(day), run(day, letter * 20, gates=[gate])) for day, letter in enumerate("10")]
+
+    assert "needs at least 0.6" in " ".join(sentences(history(reports)))
 
 
 def test_a_gate_that_was_never_met_makes_no_run_the_first_bad_one():

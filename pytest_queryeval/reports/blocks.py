@@ -11,7 +11,8 @@ from pytest_queryeval.reports.markdown_text import code_span, table_head, table_
 from pytest_queryeval.text.tables import parts_of
 from pytest_queryeval.text.truncation import one_line
 
-NAME_CHARACTERS = 80
+NAME_CHARACTERS = 80  # of a cell
+SENTENCE_CHARACTERS = 300  # of what a sentence names
 
 
 class Untrusted(str):
@@ -37,7 +38,10 @@ def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
     """Yield the blocks as plain lines, of at most `width` characters where words and numbers allow it."""
     for block in blocks:
         if isinstance(block, Table):
-            header, *rows = ([_plain(cell) for cell in row] for row in (block.header, *block.rows))
+            header, *rows = (
+                [one_line(cell, NAME_CHARACTERS) if isinstance(cell, Untrusted) else cell for cell in row]
+                for row in (block.header, *block.rows)
+            )
             yield from (line for part in parts_of(header, rows, width=width) for line in part.lines)
         else:
             yield from wrap(
@@ -47,7 +51,7 @@ def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
 
 def text_sentence(sentence: Iterable[str]) -> str:
     """Return a sentence as plain text in one line."""
-    return "".join(map(_plain, sentence))
+    return "".join(one_line(part, SENTENCE_CHARACTERS) if isinstance(part, Untrusted) else part for part in sentence)
 
 
 def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
@@ -74,7 +78,3 @@ def markdown_table(table: Table) -> tuple[tuple[str, str], Iterator[str]]:
 
 def _cells(row: Sequence[str]) -> list[str]:
     return [code_span(cell, cell=True) if isinstance(cell, Untrusted) else cell for cell in row]
-
-
-def _plain(part: str) -> str:
-    return one_line(part, NAME_CHARACTERS) if isinstance(part, Untrusted) else part

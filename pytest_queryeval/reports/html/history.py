@@ -55,9 +55,9 @@ def history_page(found: History) -> bytes:
     """Return the HTML of a history, in which every text of a suite or a system is escaped."""
     runs = found["runs"]
     first, *others = _trends(found)
-    since = [missed["since"] for missed in found["missed_gates"] if missed["met"] is not None]
+    worse = [(m["gate"]["metric"], m["since"]) for m in found["missed_gates"] if m["met"] is not None]
     if found["fall"] is not None:
-        since.append(found["fall"]["since"])
+        worse.append((found["metric"], found["fall"]["since"]))
     text = template("history.html.jinja").render(
         history=found,
         title=line("".join(next(findings(found)))),
@@ -69,7 +69,8 @@ def history_page(found: History) -> bytes:
         trends=[first, *others],
         runs=list(enumerate(runs)),
         changed=[number for number, run in enumerate(runs) if run["step"] and besides(run["step"])],
-        since=since,
+        worse=worse,
+        since={run for _, run in worse},
         # The mean of a run that left cases out may be of easier or harder ones.
         partial=[n for n, run in enumerate(runs) if run["stopped"] or run["selected"] or run["totals"]["not_run"]],
         besides=besides,
