@@ -320,7 +320,7 @@ def read_trials(node: Node) -> Trials:
         return Trials(whole_number(1)(node))
     found = known_entries(node, TRIALS)
     if found.keys() != TRIALS.keys():
-        raise node.problem("trials that stop have both: write {max: 10, stop: decided}")
+        raise node.problem("expected a whole number, or both keys, such as {max: 10, stop: decided}")
     return Trials(found["max"], stops=True)
 
 
