@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from samples import make_case, query
 
+from pytest_queryeval.core.errors import SourceError
 from pytest_queryeval.core.model import Source
 from pytest_queryeval.core.policy import Policy
 from pytest_queryeval.evaluation.session import Session
@@ -29,6 +30,21 @@ def counterexample_to(tmp_path):
             return find_counterexample(case, gold, predicted, session)
 
     return find
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ATTACH '{file}' AS made",
+        "VACUUM INTO '{file}'",
+        "CREATE TABLE t AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    ],
+)
+def test_a_small_database_reaches_no_other_file_and_is_soon_there(statement, tmp_path):
+    with Session() as session, pytest.raises(SourceError, match=r"too many attached databases|interrupted"):
+        session.build("sqlite", statement.format(file=tmp_path / "made.db"))
+
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(

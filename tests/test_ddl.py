@@ -63,6 +63,17 @@ def test_sqlite_gives_the_statements_as_they_were_written(hosts, tmp_path):
         connection.executescript(text.replace("int references Singer (id)", "int"))
 
 
+def test_statements_that_a_file_hides_behind_a_definition_are_refused(hosts, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "music.db")) as connection:
+        connection.executescript("create table singer (id); pragma writable_schema = on;")
+        hidden = f"CREATE TABLE singer (id); ATTACH '{tmp_path / 'made.db'}' AS made; CREATE TABLE made.t (a)"
+        connection.execute("update sqlite_master set sql = ?", (hidden,))
+        connection.commit()
+
+    with pytest.raises(SourceError, match="the definition of a table is not one statement"):
+        ddl(hosts, "sqlite", tmp_path, path="music.db")
+
+
 def test_duckdb_gives_the_statements_as_it_keeps_them(hosts, tmp_path):
     (tmp_path / "s.sql").write_text(f"{SCRIPT}; create schema other; create table other.z (a int);")
 

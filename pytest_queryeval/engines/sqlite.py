@@ -23,6 +23,7 @@ from pytest_queryeval.text.truncation import one_line
 # A quoted text or name, a comment, or a semicolon that is in none of them.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 DRIVER = Path(__file__).with_name("sqlite_child.py")
+MAX_STEPS = 10_000_000  # of SQLite's machine, that a statement of a small database may take
 
 
 def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
@@ -38,8 +39,12 @@ def open_sqlite(source: Source, hosts: Hosts) -> DatabaseFile:
 
 
 def build_sqlite(script: str, hosts: Hosts) -> DatabaseFile:
-    """Open a new database made by the SQL of `script`; raises `SourceError` with the line that fails."""
-    return DatabaseFile.build("script", hosts.get("sqlite", DRIVER), partial(run_statements, script, "script"))
+    """Open a new database made by the SQL of `script`; raises `SourceError` with the line that fails.
+
+    What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.
+    """
+    build = partial(run_statements, script, "script", is_trusted=False)
+    return DatabaseFile.build("script", hosts.get("sqlite", DRIVER), build)
 
 
 def run_script(script: Path, database: Path) -> None:
@@ -52,9 +57,12 @@ def run_script(script: Path, database: Path) -> None:
     run_statements(text, str(script), database)
 
 
-def run_statements(text: str, name: str, database: Path) -> None:
+def run_statements(text: str, name: str, database: Path, *, is_trusted: bool = True) -> None:
     """Make `database` by SQL that messages call `name`; raises `SourceError` with the line that fails."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        if not is_trusted:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # also for VACUUM INTO
+            connection.set_progress_handler(lambda: True, MAX_STEPS)
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = MEMORY")
         for start, statement in _statements(text):

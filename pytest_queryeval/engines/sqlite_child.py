@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -162,10 +162,22 @@ class Driver(driver.TableDriver):
         return make_answer(("table", "column", "type", "to_table", "to_column"), rows)
 
     def ddl(self, settings: dict[str, Any]) -> Answer:
-        """List the statements of all tables and views, as they were written; raises like `run`."""
+        """List the statements of all tables and views, as they were written; raises like `run`.
+
+        Scripts are made of them. SQLite reads the first statement of each only, so that a file may hide others behind.
+        """
         connection = connect_plainly(settings["path"])
         connection.text_factory = lenient
-        return ("sql",), connection.execute(STATEMENTS).fetchmany
+        rows = connection.execute(STATEMENTS).fetchall()
+        with closing(sqlite3.connect(":memory:")) as nothing:
+            for (statement,) in rows:
+                try:
+                    nothing.execute(f"EXPLAIN {statement}")
+                except sqlite3.ProgrammingError as error:
+                    raise Fault(f"the definition of a table is not one statement: {error}") from error
+                except sqlite3.Error:
+                    continue  # it does not run elsewhere
+        return make_answer(("sql",), rows)
 
     def classify(self, error: Exception) -> Verdict:
         """Return the verdict on an error of `run`."""
