@@ -19,6 +19,7 @@ from samples import FINGERPRINT, HEAD, entry
 from pytest_queryeval.cli import main
 from pytest_queryeval.reports import write_report
 from pytest_queryeval.reports.html.charts import Scale
+from pytest_queryeval.reports.leaderboard import leaderboard_csv, ranking_table
 from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.baseline.leaderboard import leaderboard
 from pytest_queryeval.results.gates import evaluate_gate
@@ -423,6 +424,20 @@ def test_a_case_that_one_system_lacks_counts_for_none_and_its_reason_is_known():
         reason: [f"music/s.queryeval.yaml::{name}"]
         for reason, name in (("skipped", "b"), ("in error", "c"), ("without a score", "d"), ("not in the report", "e"))
     }
+
+
+def test_cases_that_were_not_run_are_named_and_not_counted():
+    whole = report(case("a"), case("b", 0.0))
+    stopped = report(case("a"), case("b", outcome="not_run", scores={}))
+
+    board = leaderboard({"whole": whole, "stopped": stopped})
+
+    reasons = {system["name"]: system["left_out"] for system in board["systems"]}
+    assert reasons["stopped"] == {"not run": ["music/s.queryeval.yaml::b"]}
+    counts = {"whole": ("1", "2"), "stopped": ("1", "1")}
+    assert {row[0]: row[-2:] for row in ranking_table(board).rows} == counts
+    rows = csv.DictReader(io.StringIO(leaderboard_csv(board).decode("utf-8-sig")))
+    assert {row["system"]: (row["passed"], row["cases"]) for row in rows} == counts
 
 
 def in_groups(values, **changes):

@@ -120,7 +120,7 @@ def _ranked(system: System) -> Sequence[str]:
         (format_interval(difference["ci95"], signed) if difference else "") or "-",
         p_text(difference["p"]) if difference else "-",
         f"{counts['passed']:,}",
-        f"{counts['cases']:,}",
+        f"{counts['cases'] - counts['not_run']:,}",
     )
 
 
@@ -224,7 +224,7 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
                 *((score["n"], score["mean"], *(score["ci95"] or (None, None))) if score else (0, None, None, None)),
                 *((difference["change"], *(difference["ci95"] or (None, None))) if difference else (None, None, None)),
                 *((difference["p"], difference["test"]) if difference else (None, None)),
-                *(counts["passed"], counts["cases"]),
+                *(counts["passed"], counts["cases"] - counts["not_run"]),
                 *(found["mean"] if (found := system["metrics"].get(name)) else None for name in names),
             ]
         )

@@ -27,7 +27,9 @@ NOT_COMMON = "node ids begin at the root folder (`rootdir:`), which has to be th
 EASED = (SKIPPED, XFAIL, METRICS)  # changes that are found in one direction only
 GROUPS: tuple[GroupName, ...] = ("kind", "difficulty", "tag", "source", "feature")
 MIN_GROUP = 10  # cases, below which the means of a group say little
-Reason: TypeAlias = Literal["not in the report", "skipped", "in error", "expected to fail", "without a score"]
+Reason: TypeAlias = Literal[
+    "not in the report", "not run", "skipped", "in error", "expected to fail", "without a score"
+]
 
 
 class Mean(TypedDict):
@@ -190,8 +192,10 @@ def _left_out(nodeids: Sequence[str], cases: Mapping[str, CaseReport]) -> dict[R
     for nodeid in nodeids:
         outcome = cases[nodeid]["outcome"] if nodeid in cases else None
         match outcome:
-            case None | "not_run":
+            case None:
                 found["not in the report"].append(nodeid)
+            case "not_run":
+                found["not run"].append(nodeid)
             case "skipped":
                 found["skipped"].append(nodeid)
             case "error":
