@@ -72,8 +72,8 @@ def pytest(folder: Path, *arguments: str) -> str:
 
 
 def save(name: str, picture: Image.Image) -> None:
-    """Write a picture with few colours, so that it stays small."""
-    small = picture.convert("RGB").quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    """Write a picture with few colours, those of small dots among them, so that it stays small."""
+    small = picture.convert("RGB").quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(HERE / f"{name}.png", optimize=True)
 
 
