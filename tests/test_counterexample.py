@@ -47,6 +47,27 @@ def test_a_small_database_reaches_no_other_file_and_is_soon_there(statement, tmp
     assert not [*tmp_path.iterdir()]
 
 
+def test_tables_that_no_small_database_can_have_are_told(counterexample_to, tmp_path):
+    (tmp_path / "ages.csv").write_text("age\n20\n")
+    script = f"CREATE TABLE singer (age INTEGER); CREATE VIEW ages AS FROM read_csv('{tmp_path / 'ages.csv'}');"
+
+    with pytest.raises(SourceError, match=r"no small database with these tables can be built: .*LocalFileSystem"):
+        counterexample_to("SELECT age FROM singer", "SELECT DISTINCT age FROM singer", script=script, engine="duckdb")
+
+
+def test_a_query_or_a_check_that_does_not_end_ends_the_search(counterexample_to):
+    heavy = (
+        "CREATE TABLE singer (age INTEGER CHECK (levenshtein(repeat('a', 60000), repeat('b', age % 2 + 60000)) > 0));"
+    )
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    told = "a query does not end in a small database: no answer within 0.5 s"
+
+    with pytest.raises(SourceError, match=told):
+        counterexample_to("SELECT name FROM singer", endless, timeout=0.5)
+    with pytest.raises(SourceError, match=told):
+        counterexample_to("SELECT 1", "SELECT 1 FROM singer", script=heavy, engine="duckdb", timeout=0.5)
+
+
 @pytest.mark.parametrize(
     ("gold", "predicted", "most"),
     [

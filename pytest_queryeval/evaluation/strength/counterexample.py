@@ -5,7 +5,6 @@ The search is random and counts candidates, not seconds, so that it finds the sa
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
@@ -42,22 +41,29 @@ def find_counterexample(
     """Return a database in which two queries differ by the policy of the case, of as few rows as are found.
 
     Both answer there, all declared keys hold, and they differ in whatever order the rows were inserted. None means that
-    no such database was found, not that there is none. Raise `SourceError` where the source cannot list its tables.
+    no such database was found, not that there is none. Raise `SourceError` where the source cannot list its tables,
+    where no small database with them can be built, and where a query does not end in one.
     """
     random = Random(seed)  # noqa: S311 - no secret depends on it
     databases = CandidateDatabases(case, session)
     generator = databases.generator([databases.compared(query) for query in (gold, predicted)])
+    refusals: list[str] = []
+    is_buildable = False
 
     def difference(rows: Rows) -> Pair | None:
         """Return what both queries answer in a database of these rows; None unless both do, and differ."""
-        with suppress(SourceError):
+        nonlocal is_buildable
+        try:
             here = replace(case, source=databases.source_of(rows))
-            expected, answered = (session.execute(QueryOrAnswer(query=query), here) for query in (gold, predicted))
-            if isinstance(expected.answer, Table) and isinstance(answered.answer, Table):
-                prediction = Prediction(content=QueryOrAnswer(query=predicted), predictor="counterexample")
-                if Scoring(here, expected, answered, prediction, session).value("execution_accuracy") != 1.0:
-                    return expected, answered
-        return None
+            pair = (
+                session.execute(QueryOrAnswer(query=gold), here),
+                session.execute(QueryOrAnswer(query=predicted), here),
+            )
+        except SourceError as error:
+            refusals.append(str(error))
+            return None
+        is_buildable = True
+        return pair if _differ(*pair, here, session) else None
 
     def answers(rows: Rows) -> Pair | None:
         """Return both answers in a database of these rows if they differ there, also with its rows reversed."""
@@ -84,4 +90,17 @@ def find_counterexample(
             gold=found[0],
             predicted=found[1],
         )
+    if refusals and not is_buildable:
+        raise SourceError(f"no small database with these tables can be built: {refusals[0]}")
     return None
+
+
+def _differ(gold: Execution, predicted: Execution, case: Case, session: Session) -> bool:
+    """Return whether both have answers, which differ by the policy; raise `SourceError` where one did not end."""
+    for error in (gold.error, predicted.error):
+        if error is not None and error.kind == "timeout":  # as it would in the next databases
+            raise SourceError(f"a query does not end in a small database: {error.message}")
+    if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
+        return False
+    prediction = Prediction(content=QueryOrAnswer(query=predicted.query), predictor="counterexample")
+    return Scoring(case, gold, predicted, prediction, session).value("execution_accuracy") != 1.0
