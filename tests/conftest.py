@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.metrics import METRICS
 from pytest_queryeval.results.run_name import COMMIT_VARIABLES
+from pytest_queryeval.runs.workers.registrations import REGISTRIES
 from pytest_queryeval.sandbox.host import Hosts
 
 # Deadlines and "too slow" are about the machine, which may be busy.
@@ -41,6 +42,13 @@ def own_cache(tmp_path_factory):
         for variable in COMMIT_VARIABLES:  # of the commit that is tested
             patch.delenv(variable, raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def registrations(monkeypatch):
+    """Forget what a test has registered, which later tests would send to their workers."""
+    for registry in REGISTRIES.values():
+        monkeypatch.setattr(registry, "_registrations", {})
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -109,7 +109,6 @@ def assert_same(report, expected):
 def registries(monkeypatch):
     """Forget what earlier tests have registered, and after the test what it registers."""
     monkeypatch.setattr(METRICS, "_members", dict(METRICS._members))
-    monkeypatch.setattr(METRICS, "_registrations", {})
     for name in [name for name in sys.modules if name.startswith("queryeval conftest")]:
         monkeypatch.delitem(sys.modules, name)
 

@@ -106,7 +106,10 @@ CASES = [
         "sql",
         side("SELECT 1", ["n"], [[4]]),
         side("SELECT 2", ["n"], [[4]]),
-        fingerprint={"thresholds": {"path_f1": {"min": 0.5, "max": None}, "json_equal": {"min": None, "max": 1}}},
+        fingerprint={
+            "trials": 3,
+            "thresholds": {"path_f1": {"min": 0.5, "max": None}, "json_equal": {"min": None, "max": 1}},
+        },
         scores={"valid_query": 1.0, "path_f1": 0.75, "json_equal": 0.0, "execution_accuracy": 0.0},
         violations=[{"metric": "execution_accuracy", "min": 1.0, "max": None, "value": 0.0}],
         trials=[

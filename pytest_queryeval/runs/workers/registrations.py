@@ -60,7 +60,9 @@ def register_again(needed: Sequence[Registered]) -> None:
 def _import(each: Registered) -> None:
     """Import a module, or its file under its name, unless it was imported here as it is now."""
     name, file = each.by
-    if name == "__main__" or (name in sys.modules and name not in _imported) or _imported.get(name) == each.digest:
+    if name == "__main__" or not file:
+        return
+    if (name in sys.modules and name not in _imported) or _imported.get(name) == each.digest:
         return
     sys.modules.pop(name, None)
     _imported[name] = each.digest
