@@ -897,7 +897,10 @@ def test_render_refuses_a_report_whose_baseline_is_none(write, capsys):
     with pytest.raises(SystemExit):
         main(["render", "damaged.json", "-o", "again.md"])
 
-    assert capsys.readouterr().err == "damaged.json: is no report: baseline: 'created' is missing\n"
+    assert capsys.readouterr().err == (
+        "damaged.json: is no report: baseline: 'created' is missing: run the suites again with this version of "
+        "pytest-queryeval\n"
+    )
 
 
 def test_a_merge_evaluates_the_gates_that_compare_with_a_baseline(write, capsys):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA_FILE = Path(__file__).parent.parent / "report.schema.json"
 WRITE_ONE = "`pytest --queryeval-report=report.json` writes one"
+RUN_AGAIN = "run the suites again with this version of pytest-queryeval"
 WRITE_STRENGTH = "`queryeval strength PATH --json > strength.json` writes one"
 MAX_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 64 * 2**20  # a case
@@ -147,12 +148,15 @@ def _problem(report: Any) -> str:
     if not isinstance(report, dict) or "schema" not in report or "cases" not in report:
         return f"is no report of pytest-queryeval: {WRITE_ONE}"
     if type(report["schema"]) is not int or report["schema"] != SCHEMA:
-        remedy = "run the suites again with this version of pytest-queryeval"
-        return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {remedy}"
+        return f"has schema {one_line(str(report['schema']))}, and only schema {SCHEMA} can be read: {RUN_AGAIN}"
     if excess := _excess(report):
         return f"is no report: {excess}"
     error = next(_validator().iter_errors(report), None)
-    return "" if error is None else f"is no report: {one_line(_explain(error))}"
+    if error is None:
+        return ""
+    # A report of a development version may lack what was added since.
+    remedy = f": {RUN_AGAIN}" if error.kind.name == "required" else ""
+    return f"is no report: {one_line(_explain(error))}{remedy}"
 
 
 @lru_cache(maxsize=3)
