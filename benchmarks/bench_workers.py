@@ -40,9 +40,9 @@ def write_suite(folder: Path, cases: int) -> None:
     (folder / "queryeval.yaml").write_text("kind: sql\nsource: shop.db\non_miss: xfail\n")
     with (folder / "shop.queryeval.jsonl").open("w", encoding="utf-8") as file:
         for n in range(cases):
-            gold = (
-                f"SELECT product, count(*), sum(price) FROM sale WHERE branch = {n % 50} AND id > {n} GROUP BY product"
-            )
+            # Each query is another one, and none has an empty answer.
+            where = f"branch = {n % 50} AND id > {n % 1_000} AND price <> -{n}"
+            gold = f"SELECT product, count(*), sum(price) FROM sale WHERE {where} GROUP BY product"
             predicted = gold.replace("count(*)", "count(*) + 1") if n % 10 < 3 else gold.replace("sale", "sale AS s")
             file.write(json.dumps({"id": f"case-{n}", "question": f"Sales {n}?", "gold": gold, "predicted": predicted}))
             file.write("\n")
