@@ -42,8 +42,13 @@ NO_RULE = "trials_rule: expected mean, all, any or {rate: R} with R above 0 and 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("trials: 0", "trials: expected a whole number from 1 on, found '0'"),
-        ("trials: {max: 1, stop: decided}", "max: expected a whole number from 2 on, found '1'"),
+        ("trials: 0", "trials: expected a whole number from 1 to 1,000, found '0'"),
+        ("trials: 1001", "trials: expected a whole number from 1 to 1,000, found '1001'"),
+        (f"trials: {10**400}", f"trials: expected a whole number from 1 to 1,000, found '1{'0' * 58}…'"),
+        ("trials: '10'", "trials: expected a whole number from 1 to 1,000, found the text '10': write 10"),
+        ("trials: '2000'", "trials: expected a whole number from 1 to 1,000, found the text '2000'"),
+        ("trials: {max: 1, stop: decided}", "max: expected a whole number from 2 to 1,000, found '1'"),
+        ("trials: {max: 99999, stop: decided}", "max: expected a whole number from 2 to 1,000, found '99999'"),
         ("trials: {max: 10, stop: never}", "stop: expected decided, found 'never'"),
         ("trials: {max: 10}", "expected a whole number, or both keys, such as {max: 10, stop: decided}"),
         ("trials: {stop: decided}", "expected a whole number, or both keys, such as {max: 10, stop: decided}"),

@@ -2,7 +2,7 @@
 
 import math
 import random
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 
@@ -59,6 +59,22 @@ def test_decisions_on_scores_between_0_and_1_are_rarely_wrong(mean, is_met):
     scores = [1.0] * 40 + [0.0] * 3 + [(mean * 100 - 40) / 57] * 57
     results, _ = simulate(scores, 3, minimum=0.8)
     assert results.count(not is_met) <= 17
+
+
+@pytest.mark.parametrize("side", ["minimum", "maximum"])
+@pytest.mark.parametrize("distance", [-0.03, 0.0, 0.03])
+@pytest.mark.parametrize(
+    "scores", [(1.0, 1.0, 1.0, 1.0, 0.0, 0.0), (1.0, 1.0, 1.0, 0.5, 0.5, 0.0), (0.97, 0.9, 0.62, 0.4, 0.33, 0.02)]
+)
+def test_of_all_orders_of_few_scores_no_more_than_alpha_are_decided_wrongly(scores, distance, side):
+    mean, alpha = math.fsum(scores) / len(scores), 0.4  # a smaller one decides nothing about six scores
+    limits = {side: mean + distance}
+    is_met = Threshold(**limits).admits(mean)
+
+    results = [decide(order, **limits, alpha=alpha)[0] for order in permutations(scores)]
+
+    assert 0 < results.count(not is_met) / len(results) <= alpha
+    assert None not in results
 
 
 def test_a_mean_far_from_the_limit_is_decided_soon():

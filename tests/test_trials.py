@@ -3,15 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import fake_source, install_engine, make_case, query
+from samples import HEAD, fake_source, install_engine, make_case, query
 
 from pytest_queryeval import evaluate
+from pytest_queryeval.core.errors import PredictorError
 from pytest_queryeval.core.model import Prediction, PredictorSpec, Threshold
 from pytest_queryeval.evaluation.evaluation import evaluate_case
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.evaluation.trials import pass_at, pass_hat
 from pytest_queryeval.predictors import PREDICTORS, PredictorType
+from pytest_queryeval.results.aggregation import aggregate
 from pytest_queryeval.results.headline import headline
+from pytest_queryeval.results.verdict import cases_text
 
 ANSWERS = {"gold": [(1,), (2,)], "right": [(2,), (1,)], "half": [(1,), (3,)], "wrong": [(7,)]}
 RIGHT = {"execution_accuracy": Threshold(minimum=1.0)}
@@ -27,6 +30,8 @@ class Script:
         self._answers = answers
 
     def predict(self, case, trial):
+        if self._answers[trial - 1] is None:
+            raise PredictorError("no answer")
         return Prediction(content=query(self._answers[trial - 1]), predictor="script", seconds=trial)
 
     def close(self):
@@ -254,6 +259,25 @@ def test_of_trials_that_stop_only_the_verdict_is_a_score_of_all(evaluated, rule,
     assert "trials" not in report  # where a case stops, how many passed says nothing of how many would
     assert case["fingerprint"]["trials"] == {"max": 3, "stop": "decided"}
     assert {*scores} == {*case["fingerprint"]["metrics"]} - {"execution_accuracy", "soft_f1"}
+
+
+def test_the_report_counts_the_trials_that_were_needed(evaluated):
+    whole = evaluated("right", "wrong", "right", "right", trials_rule=0.5)
+    stopped = evaluated("right", "wrong", "right", "right", trials_rule=0.5, stops_trials=True)
+
+    assert "decided_trials" not in whole
+    assert stopped["decided_trials"] == {"after": 3, "of": 4}
+    assert cases_text(stopped) == "1 case, 3 of 4 trials needed"
+    assert cases_text(aggregate([*whole["cases"], *stopped["cases"] * 2], gates=(), about=HEAD)) == (
+        "3 cases, 6 of 8 trials needed"
+    )
+
+
+def test_trials_of_a_case_in_error_are_not_counted(evaluated):
+    report = evaluated("wrong", None, trials_rule="any", stops_trials=True)
+
+    assert only(report)["outcome"] == "error"
+    assert "decided_trials" not in report
 
 
 def test_the_message_says_after_how_many_trials_it_was_decided(evaluated):

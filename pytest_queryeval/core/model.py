@@ -23,6 +23,7 @@ TrialsRule: TypeAlias = Literal["mean", "all", "any"] | float
 # Scores of a case that no metric gives, but its trials together.
 OF_TRIALS = ("pass_at_k", "pass_hat_k")
 PASS_RATE = "pass_rate"  # noqa: S105 - no password
+MAX_TRIALS = 1_000  # of a case, whose answers are all in memory
 BASELINE_RULES = ("no_regression", "max_regressions")  # of gates that compare with a baseline
 ALPHA = 0.05  # the level of tests where a gate has none of its own
 REGRESSIONS = "regressions"  # what gates of `max_regressions` count, in the place of a metric

@@ -172,7 +172,7 @@ class PendingGate(TypedDict):
 
 
 class Decision(TypedDict):
-    """That a gate was decided `after` so many `of` the cases that were to run."""
+    """What was decided `after` so many `of` the cases that were to run, or of the trials that could be made."""
 
     after: int
     of: int
@@ -648,12 +648,14 @@ class RunResults(RunFacts):
 class ReportTables(TypedDict, total=False):
     """What not every run has: Spider's table by level, the SDMX dimensions by name, several trials of a case.
 
+    `decided_trials` counts the trials of cases that stop them once they decide, those of cases in error left out.
     `joined` are the runs of a report that was joined of several, `weak_cases` what `queryeval strength` found.
     """
 
     spider_table: dict[str, SpiderLevel]
     dimensions: dict[str, DimensionStatistics]
     trials: TrialsReport
+    decided_trials: Decision
     joined: list[JoinedRun]
     weak_cases: list[WeakCase]
 

@@ -129,15 +129,18 @@ def number_from_zero(node: Node) -> float:
     return value
 
 
-def whole_number(minimum: int) -> Reader[int]:
-    """Return a reader of integers that are not below `minimum`."""
+def whole_number(minimum: int, maximum: int | None = None) -> Reader[int]:
+    """Return a reader of integers that are not below `minimum`, and not above `maximum` if there is one."""
 
-    @shape({"type": "integer", "minimum": minimum})
+    def fits(value: float) -> bool:
+        return minimum <= value and (maximum is None or value <= maximum) and value % 1 == 0
+
+    @shape({"type": "integer", "minimum": minimum} | ({} if maximum is None else {"maximum": maximum}))
     def read(node: Node) -> int:
         value = None if isinstance(node.value, list | dict) else scalar(node)
-        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            hint = _number_hint(node, lambda number: number >= minimum and number.is_integer())
-            raise unexpected(node, f"a whole number from {minimum} on", hint)
+        if isinstance(value, bool) or not isinstance(value, int) or not fits(value):
+            wanted = f"a whole number from {minimum} {'on' if maximum is None else f'to {maximum:,}'}"
+            raise unexpected(node, wanted, _number_hint(node, fits))
         return value
 
     return read

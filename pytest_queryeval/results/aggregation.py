@@ -13,6 +13,7 @@ from pytest_queryeval.core.metric import Better
 from pytest_queryeval.core.model import GROUPS, OF_TRIALS, GroupName, Outcome
 from pytest_queryeval.core.report import (
     CaseReport,
+    Decision,
     DimensionStatistics,
     GateReport,
     GroupReport,
@@ -71,6 +72,8 @@ def aggregate(
         tables["dimensions"] = dimensions
     if trials := counts.trials_report():
         tables["trials"] = trials
+    if counts.decided_trials["of"]:
+        tables["decided_trials"] = counts.decided_trials
     return {
         "schema": SCHEMA,
         **about,
@@ -153,6 +156,7 @@ class CaseCounts:
     def __init__(self, cases: Iterable[CaseReport]) -> None:
         self.ties = self.accidental = 0
         self.has_spider = False
+        self.decided_trials: Decision = {"after": 0, "of": 0}
         self._outcomes: list[TotalName] = []
         self._members: dict[GroupName, list[Sequence[str]]] = {group: [] for group in GROUPS}
         self._columns: dict[Counted, defaultdict[str, Column]] = {
@@ -169,8 +173,11 @@ class CaseCounts:
                 if kind != "measures" or name in self._columns[kind] or len(self._columns[kind]) < MAX_MEASURES:
                     self._columns[kind][name].add(place, number)
             verdicts, fingerprint = [trial["passed"] for trial in case["trials"]], case["fingerprint"]
-            # How many of the trials passed that stop once they decide says nothing of how many would.
-            if verdicts and None not in verdicts and not (fingerprint and isinstance(fingerprint["trials"], dict)):
+            if verdicts and fingerprint is not None and isinstance(fingerprint["trials"], dict):
+                # How many passed says nothing of how many would.
+                self.decided_trials["after"] += len(verdicts)
+                self.decided_trials["of"] += fingerprint["trials"]["max"]
+            elif verdicts and None not in verdicts:
                 self._trials[len(verdicts), verdicts.count(True)] += 1
             self.ties += case["depends_on_tie"]
             self.accidental += is_accidental(case)

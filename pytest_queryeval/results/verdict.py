@@ -161,14 +161,15 @@ def counts_of_cases(report: Report) -> str:
 
 
 def cases_text(report: Report) -> str:
-    """Return in words how many cases there are, and of how many where the run ended before it ran all."""
-    totals, stop = report["totals"], report.get("stop")
+    """Return in words how many cases there are, and of how many cases and trials where not all were run."""
+    totals, stop, trials = report["totals"], report.get("stop"), report.get("decided_trials")
     collected = sum(report.get("collected", {}).values())
+    text = pluralize(totals["cases"], "case")
     if report.get("stopped") and not report.get("selected") and collected > totals["cases"]:
-        return f"{totals['cases']:,} of {pluralize(collected, 'case')}"
-    if totals["not_run"] and stop:
-        return f"decided after {stop['after']:,} of {pluralize(stop['of'], 'case')}"
-    return pluralize(totals["cases"], "case")
+        text = f"{totals['cases']:,} of {pluralize(collected, 'case')}"
+    elif totals["not_run"] and stop:
+        text = f"decided after {stop['after']:,} of {pluralize(stop['of'], 'case')}"
+    return f"{text}, {trials['after']:,} of {pluralize(trials['of'], 'trial')} needed" if trials else text
 
 
 def _other_counts(report: Report, quoted: Quote) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_queryeval.core.cause import CauseMode
 from pytest_queryeval.core.errors import CaseError, QueryEvalError, ReportError
-from pytest_queryeval.core.model import Case, PredictorSpec, Threshold
+from pytest_queryeval.core.model import MAX_TRIALS, Case, PredictorSpec, Threshold
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.evaluation.recording import Recording
 from pytest_queryeval.metrics import METRICS, applies_to, timing_conflict
@@ -71,6 +71,9 @@ class RunOptions:
         for name, number in {"limit": self.limit, "trials": self.trials, "concurrency": self.concurrency}.items():
             if number is not None and number < 1:
                 raise QueryEvalError(f"{self.prefix}{name}: expected a whole number from 1, found {number}")
+        if self.trials is not None and self.trials > MAX_TRIALS:
+            expected = f"expected a whole number from 1 to {MAX_TRIALS:,}"
+            raise QueryEvalError(f"{self.prefix}trials: {expected}, found {self.trials}")
         self.predictor_spec  # noqa: B018 - reading it is the check
         self.baseline_report  # noqa: B018
         self.sample_and_seed  # noqa: B018

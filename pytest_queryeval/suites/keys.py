@@ -20,6 +20,7 @@ from pytest_queryeval.core.model import (
     ALPHA,
     BASELINE_RULES,
     GROUPS,
+    MAX_TRIALS,
     OF_TRIALS,
     PASS_RATE,
     REGRESSIONS,
@@ -310,14 +311,14 @@ class Trials(NamedTuple):
     stops: bool = False
 
 
-TRIALS: Mapping[str, Reader[Any]] = {"max": whole_number(2), "stop": choice("decided")}
+TRIALS: Mapping[str, Reader[Any]] = {"max": whole_number(2, MAX_TRIALS), "stop": choice("decided")}
 
 
-@shape(either(shape_of(whole_number(1)), {**shape_of(mapping_of(TRIALS)), "required": [*TRIALS]}))
+@shape(either(shape_of(whole_number(1, MAX_TRIALS)), {**shape_of(mapping_of(TRIALS)), "required": [*TRIALS]}))
 def read_trials(node: Node) -> Trials:
     """Read a number of trials, or `{max: N, stop: decided}`."""
     if not isinstance(node.value, dict):
-        return Trials(whole_number(1)(node))
+        return Trials(whole_number(1, MAX_TRIALS)(node))
     found = known_entries(node, TRIALS)
     if found.keys() != TRIALS.keys():
         raise node.problem("expected a whole number, or both keys, such as {max: 10, stop: decided}")

@@ -118,9 +118,11 @@ def test_an_error_fails_the_run_that_stopped(numbers, run_and_parse):
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_the_example_of_the_documentation_is_a_run(numbers, run_and_parse):
+def test_the_example_of_the_documentation_is_a_run(numbers, write, run_and_parse):
     page = (Path(__file__).parents[2] / "docs/stopping.md").read_text(encoding="utf-8")
-    numbers(400, wrong=40, settings=page.split("```yaml\n")[1].split("```")[0])
+    settings = page.split("```yaml\n")[1].split("```")[0]
+    numbers(400, wrong=40)
+    write("queries/queryeval.yaml", f"kind: json\npredictor: app.py:predict\n{settings}")
 
     assert run_and_parse(STOP).text.splitlines()[-1] in page
 
