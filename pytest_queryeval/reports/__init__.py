@@ -25,11 +25,12 @@ class ReportFormat:
     """A format: its renderer, and the packages that this needs with the extra of this package that installs them.
 
     `layouts` are the renderers of other layouts than the default one, by name. `write` writes a report of any size to a
-    file, in parts; without it all that `render` returns is in memory at once.
+    file, in parts, and returns another file that it wrote beside it, if any; without it all that `render` returns is in
+    memory at once.
     """
 
     render: Renderer
-    write: Callable[[Report, Path], None] | None = None
+    write: Callable[[Report, Path], Path | None] | None = None
     layouts: Mapping[str, Renderer] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     extra: str = ""
@@ -120,21 +121,22 @@ def files_of(target: Path) -> list[Path]:
     return [target / f"report.{name}" for name in REPORTS.installed()] if is_folder(target) else [target]
 
 
-def write_report(report: Report, path: Path, *, layout: str = "") -> None:
+def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None:
     """Write the report in the format of the suffix, whole or not at all; raise `ReportError` where that fails.
 
-    Formats that have no such `layout` have their own one.
+    Return the file beside it that was written with it, if there is one. Formats that have no such `layout` have their
+    own one.
     """
     try:
         known = REPORTS[path.suffix.removeprefix(".")]
         if known.write is not None:
-            known.write(report, path)
-        else:
-            write_whole(path, known.layouts.get(layout, known.render)(report))
+            return known.write(report, path)
+        write_whole(path, known.layouts.get(layout, known.render)(report))
     except ReportError:
         raise
     except Exception as error:  # a format may come from another package; the other reports are written all the same
         raise ReportError(f"report {path} cannot be made: {type(error).__name__}: {error}") from error
+    return None
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes], *, follow_link: bool = True) -> None:
@@ -171,14 +173,17 @@ def report_files(targets: Iterable[Path]) -> list[Path]:
     return [path for target in targets for path in files_of(target)]
 
 
-def write_files(paths: Iterable[Path], write: Callable[[Path], None]) -> WrittenFiles:
-    """Write each file that can be written; `write` raises `ReportError` for the others."""
+def write_files(paths: Iterable[Path], write: Callable[[Path], Path | None]) -> WrittenFiles:
+    """Write each file that can be written; `write` raises `ReportError` for the others.
+
+    It returns another file that it wrote beside one, if any.
+    """
     files = WrittenFiles()
     for path in paths:
         try:
-            write(path)
+            beside = write(path)
         except ReportError as error:
             files.problems.append(str(error))
         else:
-            files.paths.append(path)
+            files.paths += [path] if beside is None else [path, beside]
     return files

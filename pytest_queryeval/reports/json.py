@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pytest_queryeval.reports import ReportFormat, write_whole
 from pytest_queryeval.results.case_store import case_lines, fit_in_memory
 
 SUFFIX = ".cases.jsonl"
+END_BYTES = 4_096  # of a report, in which it names the file of its cases
 
 
 def render_json(report: Report) -> bytes:
@@ -21,13 +23,21 @@ def render_json(report: Report) -> bytes:
     return _document(report, b"[\n%b\n]" % cases)
 
 
-def write_json(report: Report, path: Path) -> None:
-    """Write the document; where there are more cases than fit in memory, these first, a line each, beside it."""
-    if fit_in_memory(report["cases"]):
-        write_whole(path, render_json(report))
-        return
+def write_json(report: Report, path: Path) -> Path | None:
+    """Write the document; where there are more cases than fit in memory, these first, a line each, beside it.
+
+    Return the file of the cases, if there is one. That of an earlier report in the same place is removed otherwise.
+    """
     real = Path(os.path.realpath(path))
-    file, digest = real.with_suffix(SUFFIX), sha256()
+    file = real.with_suffix(SUFFIX)
+    if fit_in_memory(report["cases"]):
+        is_left = _has_cases_in(real, file.name)
+        write_whole(path, render_json(report))
+        if is_left:
+            with suppress(OSError):  # nothing reads it any more
+                file.unlink()
+        return None
+    digest = sha256()
 
     def lines() -> Iterator[bytes]:
         for line in case_lines(report["cases"]):
@@ -37,6 +47,17 @@ def write_json(report: Report, path: Path) -> None:
     write_whole(file, lines(), follow_link=False)
     found: CasesFile = {"file": file.name, "count": len(report["cases"]), "sha256": digest.hexdigest()}
     write_whole(real, _document(report, json.dumps(found).encode()))
+    return file if path.is_symlink() else path.with_suffix(SUFFIX)
+
+
+def _has_cases_in(path: Path, name: str) -> bool:
+    """Return whether a report that was written here has its cases in the file of this name beside it."""
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as report:
+                report.seek(max(0, report.seek(0, os.SEEK_END) - END_BYTES))
+                return b'\n "cases": ' + json.dumps({"file": name}).encode().removesuffix(b"}") in report.read()
+    return False
 
 
 def _document(report: Report, cases: bytes) -> bytes:
