@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pytest_queryeval.reports.markdown_text import code_span, table_head, table_row
 from pytest_queryeval.text.tables import parts_of
-from pytest_queryeval.text.truncation import one_line
+from pytest_queryeval.text.truncation import one_line, one_line_with_end
 
 NAME_CHARACTERS = 80  # of a cell
 SENTENCE_CHARACTERS = 300  # of what a sentence names
@@ -39,7 +39,7 @@ def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
     for block in blocks:
         if isinstance(block, Table):
             header, *rows = (
-                [one_line(cell, NAME_CHARACTERS) if isinstance(cell, Untrusted) else cell for cell in row]
+                [one_line_with_end(cell, NAME_CHARACTERS) if isinstance(cell, Untrusted) else cell for cell in row]
                 for row in (block.header, *block.rows)
             )
             yield from (line for part in parts_of(header, rows, width=width) for line in part.lines)

@@ -13,8 +13,9 @@ from pytest_queryeval.reports.blocks import NAME_CHARACTERS, Block, Sentence, Ta
 from pytest_queryeval.reports.cells import guarded
 from pytest_queryeval.reports.sections import MAX_EXAMPLES, baseline_blocks, first_names, p_text
 from pytest_queryeval.results.baseline.leaderboard import MIN_GROUP, Differing, Leaderboard, System
+from pytest_queryeval.text.escaping import escape_invisible
 from pytest_queryeval.text.formatting import format_interval, format_score, pluralize, signed
-from pytest_queryeval.text.truncation import escape_line
+from pytest_queryeval.text.truncation import truncate_middle
 
 MAX_METRICS = 100  # beside that of the ranking
 RANKING_HEADER = (
@@ -258,7 +259,7 @@ def leaderboard_latex(board: Leaderboard) -> bytes:
 
 
 def _latex(text: str) -> str:
-    return escape_line(text, NAME_CHARACTERS).translate(LATEX)
+    return truncate_middle(escape_invisible(" ".join(text.split())), NAME_CHARACTERS).translate(LATEX)
 
 
 def _latex_number(text: str) -> str:
